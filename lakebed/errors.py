@@ -1,0 +1,220 @@
+"""Every error this system raises, grouped by what the catcher should do next.
+
+LakebedError
+├── ConflictError        someone committed first    -> refresh the state, plan again, retry
+├── UnavailableError     throttled or timed out     -> retry the same call after a wait
+├── UnknownOutcomeError  the write may have landed  -> read back by id, then decide
+├── FencedError          newer owner or write floor -> end this run, keep its files
+├── InvalidError         the request can never work -> reject it, never retry
+└── CorruptError         stored bytes do not verify -> quarantine, alarm, never retry
+
+A subclass exists only where a caller acts differently or an operator looks for other help. The first
+docstring paragraph of a class is its cause; `What is done`, `What you can do` follow. From these the
+page `docs/reference/errors.md` and `lakebed explain CODE` are made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class LakebedError(Exception):
+    """Something Lakebed could not do.
+
+    message: the problem, in lower case. facts: fields for logs. hint: what to do next.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.facts = facts
+
+    @classmethod
+    def code(cls) -> str:
+        """Return the kebab-case name to search for, such as `log-conflict`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__.removesuffix("Error")).lower()
+
+    def __str__(self) -> str:
+        facts = " ".join(f"{name}={value}" for name, value in self.facts.items())
+        text = f"{self.message} ({facts})" if facts else self.message
+        return f"{text}: {self.hint}" if self.hint else text
+
+
+class ConflictError(LakebedError):
+    """Someone else committed first, so the plan no longer fits the table.
+
+    What is done: nothing was written. What you can do: run it again; it plans anew.
+    """
+
+    exit_code = 3
+
+
+class UnavailableError(LakebedError):
+    """A store was busy, throttled the request, or timed out before it was sent.
+
+    What is done: nothing was written by this call. What you can do: wait, then send the same again.
+    """
+
+    exit_code = 4
+
+
+class UnknownOutcomeError(LakebedError):
+    """A write was sent and no answer came: it may have landed, or may land later.
+
+    What is done: nothing that was written is taken back. What you can do: send the same again with the
+    same id; it is found if it landed, and done once.
+    """
+
+    exit_code = 5
+
+
+class FencedError(LakebedError):
+    """This run took too long, or a newer owner exists: what it wrote may no longer be committed.
+
+    What is done: the run ends, its files are swept later. What you can do: run the job again.
+    """
+
+    exit_code = 6
+
+
+class InvalidError(LakebedError):
+    """The request can never work as it is.
+
+    What is done: nothing was changed. What you can do: mend the request as the hint says.
+    """
+
+    exit_code = 2
+
+
+class CorruptError(LakebedError):
+    """Stored bytes contradict their checksum or the schema.
+
+    What is done: the read was stopped; no rows were made up or left out. What you can do: run
+    `lakebed fsck`, restore the object from its bucket's versions or a backup.
+    """
+
+    exit_code = 7
+
+
+class LogConflictError(ConflictError):
+    """The log already holds a transaction with this number, perhaps by an earlier try of this call."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("number is taken", number=number, hint="read the log, plan again")
+
+
+class LogTruncatedError(ConflictError):
+    """Bodies of the log that far back are gone.
+
+    What is done: nothing. What you can do: nothing; the reader starts from a snapshot.
+    """
+
+    def __init__(self, oldest: int) -> None:
+        super().__init__("the log starts later", oldest=oldest, hint="start from a snapshot")
+        self.oldest = oldest
+
+
+class ObjectMissingError(ConflictError):
+    """An object is not there (any more).
+
+    What is done: nothing. What you can do: read the state again; it tells whether it should be.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__("no such object", path=path)
+
+
+class ObjectExistsError(ConflictError):
+    """An object of this name exists; names are used once.
+
+    What is done: the existing object is untouched. What you can do: compare size and checksum: it may
+    be an earlier try of the same write.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__("object exists", path=path)
+
+
+class TableExistsError(InvalidError):
+    """A table of this name exists already."""
+
+
+class TableMissingError(InvalidError):
+    """No table has this name."""
+
+
+class JobIdReusedError(InvalidError):
+    """A job id was used again for another request.
+
+    What is done: the first request stands, this one changed nothing. What you can do: choose a new id,
+    for instance with the day in it.
+    """
+
+
+class ClaimLostError(ConflictError):
+    """The job no longer holds its inputs: it was given up, cleared, or another run finished first.
+
+    What is done: the table is untouched; files of the late run are swept. What you can do: nothing.
+    """
+
+
+class GenerationError(ConflictError):
+    """The table was cleared since this work was planned."""
+
+
+class TableBusyError(UnavailableError):
+    """A leaf holds more files than `leaf_files_max`: compaction must catch up first.
+
+    What is done: nothing was written. What you can do: let `lakebed run` work, then send the same again.
+    """
+
+
+class StorageFullError(UnavailableError):
+    """The disk is full.
+
+    What is done: nothing was committed, half-written objects are removed. What you can do: free space,
+    then send the same again.
+    """
+
+
+class ClockAheadError(UnavailableError):
+    """This machine's clock is more than ten minutes ahead of the store's.
+
+    What is done: nothing was written. What you can do: set the clock.
+    """
+
+
+class VersionExpiredError(ConflictError):
+    """The version of the table that was being read has been collected as garbage.
+
+    What is done: the read stopped; rows given so far are right. What you can do: run the query again.
+    """
+
+
+class NewerFormatError(InvalidError):
+    """A lake, log entry or snapshot was written by a newer Lakebed.
+
+    What is done: nothing was changed. What you can do: upgrade this installation.
+    """
+
+
+class UnreadableInputError(InvalidError):
+    """An input file cannot be read as what it is said to be."""
+
+
+def did_you_mean(name: str, known: Iterable[str], *, what: str) -> str:
+    """Return a hint that names the nearest known name, or lists what is known (at most ten)."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if not names:
+        return f"there is no {what} yet"
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"known {what}s: {', '.join(names[:10])}{more}"

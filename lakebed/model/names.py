@@ -1,0 +1,75 @@
+"""Names and numbers that identify things, and the names of files.
+
+A file's name is 16 bytes: base (5), job (4), run (4), sequence (3). The base is the number of the log
+entry that the writer had read before its first PUT (protocol H11), so that names sort by it and a
+sweeper may tell by name alone what is too old to be committed. Job and run make the name unique:
+it is used once (H19).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import NewType
+
+from lakebed.errors import InvalidError
+
+TableId = NewType("TableId", str)
+TableName = NewType("TableName", str)
+PartitionId = NewType("PartitionId", int)
+FileName = NewType("FileName", bytes)
+JobId = NewType("JobId", str)
+CommitId = NewType("CommitId", str)
+RequestDigest = NewType("RequestDigest", bytes)
+TransactionNumber = NewType("TransactionNumber", int)
+Generation = NewType("Generation", int)
+Micros = NewType("Micros", int)
+"""Microseconds since 1970-01-01T00:00Z."""
+
+MICROS_PER_SECOND = 1_000_000
+
+BASE_BYTES, JOB_BYTES, RUN_BYTES, SEQUENCE_BYTES = 5, 4, 4, 3
+FILE_NAME_BYTES = BASE_BYTES + JOB_BYTES + RUN_BYTES + SEQUENCE_BYTES
+FILES_PER_RUN_MAX = 1 << (8 * SEQUENCE_BYTES)
+
+TABLE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+
+
+def table_name(name: str) -> TableName:
+    """Return `name` as a table name.
+
+    Raises:
+        InvalidError: it is not of the form that is allowed.
+    """
+    if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
+        raise InvalidError(
+            "not a table name",
+            name=repr(name),
+            hint="use 1 to 63 of a-z, 0-9, '_' and '-', beginning with a letter",
+        )
+    return TableName(name)
+
+
+def file_name(*, base: TransactionNumber, job: JobId, run: int, sequence: int) -> FileName:
+    """Return the name of the `sequence`-th file that a run of `job` writes. run: 32 random bits."""
+    assert 0 <= sequence < FILES_PER_RUN_MAX, f"a run writes under 2^24 files, got {sequence}"
+    return FileName(
+        base.to_bytes(BASE_BYTES, "big")
+        + hashlib.blake2b(job.encode(), digest_size=JOB_BYTES).digest()
+        + run.to_bytes(RUN_BYTES, "big")
+        + sequence.to_bytes(SEQUENCE_BYTES, "big")
+    )
+
+
+def base_of(name: FileName) -> TransactionNumber:
+    """Return the log number that the writer of the file started from."""
+    return TransactionNumber(int.from_bytes(name[:BASE_BYTES], "big"))
+
+
+def digest_of(*parts: bytes) -> RequestDigest:
+    """Return 16 bytes that stand for `parts`, each with its length, so that no two lists meet."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return RequestDigest(digest.digest())

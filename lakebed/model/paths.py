@@ -1,0 +1,76 @@
+"""Every object path, built and parsed here only.
+
+tables/<table id>/files/<32 hex digits>.parquet               a sorted file, immutable
+tables/<table id>/snapshots/<16 hex digits>-<32 hex digits>   state at a number, with its digest
+"""
+
+from __future__ import annotations
+
+from lakebed.model.names import (
+    BASE_BYTES,
+    FILE_NAME_BYTES,
+    FileName,
+    TableId,
+    TransactionNumber,
+)
+
+TABLES_PREFIX = "tables/"
+
+
+def table_prefix(table: TableId) -> str:
+    """Return the prefix of all objects of a table."""
+    return f"{TABLES_PREFIX}{table}/"
+
+
+def table_of(path: str) -> TableId | None:
+    """Return the table that an object belongs to, or None if the path is not one of ours."""
+    parts = path.split("/")
+    return TableId(parts[1]) if len(parts) > 2 and parts[0] == "tables" and parts[1] else None
+
+
+def files_prefix(table: TableId) -> str:
+    """Return the prefix of a table's files."""
+    return f"{table_prefix(table)}files/"
+
+
+def file_path(table: TableId, file: FileName) -> str:
+    """Return the object path of a file."""
+    assert len(file) == FILE_NAME_BYTES, f"a file name has {FILE_NAME_BYTES} bytes, got {len(file)}"
+    return f"{files_prefix(table)}{file.hex()}.parquet"
+
+
+def file_of(path: str) -> FileName | None:
+    """Return the file that lies at `path`, or None if the path is not a file's."""
+    stem, dot, suffix = path.rpartition("/")[2].partition(".")
+    if not dot or suffix != "parquet" or len(stem) != 2 * FILE_NAME_BYTES:
+        return None
+    try:
+        return FileName(bytes.fromhex(stem))
+    except ValueError:
+        return None
+
+
+def base_prefix(base: TransactionNumber) -> str:
+    """Return what names of files with this base begin with: names sort by base."""
+    return base.to_bytes(BASE_BYTES, "big").hex()
+
+
+def snapshots_prefix(table: TableId) -> str:
+    """Return the prefix of a table's snapshots."""
+    return f"{table_prefix(table)}snapshots/"
+
+
+def snapshot_path(table: TableId, number: TransactionNumber, digest: bytes) -> str:
+    """Return the object path of the snapshot of the state at `number` with logical `digest`."""
+    return f"{snapshots_prefix(table)}{number:016x}-{digest.hex()}"
+
+
+def snapshot_of(path: str) -> tuple[TransactionNumber, bytes] | None:
+    """Return number and digest of the snapshot at `path`, or None if it is not a snapshot's."""
+    number, dash, digest = path.rpartition("/")[2].partition("-")
+    if not dash or len(number) != 16 or len(digest) != 32:
+        return None
+    try:
+        return TransactionNumber(int(number, 16)), bytes.fromhex(digest)
+    except ValueError:
+        return None

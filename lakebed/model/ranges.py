@@ -1,0 +1,136 @@
+"""Ranges of keys: as people give them, and in the one canonical form, half open over encoded keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lakebed.errors import InvalidError
+from lakebed.model.keys import KeyValue, encode_field, key_value, key_value_text, successor
+from lakebed.model.schema import Field, Schema
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Values of one key field between `min` and `max`; None: unbounded. Half open unless told."""
+
+    min: object = None
+    max: object = None
+    min_inclusive: bool = True
+    max_inclusive: bool = False
+
+
+class KeyRange(msgspec.Struct, frozen=True, order=True):
+    """Encoded keys in `[min, max)`. min: b"" is below every key. max: None is above every key."""
+
+    min: bytes = b""
+    max: bytes | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no key lies in it."""
+        return self.max is not None and self.max <= self.min
+
+    def contains(self, key: bytes) -> bool:
+        """Whether the encoded key lies in it."""
+        return self.min <= key and (self.max is None or key < self.max)
+
+    def meets(self, other: KeyRange) -> KeyRange:
+        """Return what both hold; perhaps empty."""
+        ends = [end for end in (self.max, other.max) if end is not None]
+        return KeyRange(max(self.min, other.min), min(ends) if ends else None)
+
+    def overlaps(self, other: KeyRange) -> bool:
+        """Whether some key may lie in both."""
+        return not self.meets(other).is_empty
+
+
+EVERYTHING = KeyRange()
+Box = tuple[KeyRange, ...]
+"""One range of encoded field values for each row key field."""
+
+
+def canonical(field: Field, given: Range) -> KeyRange:
+    """Return the half-open range of encoded values of the field.
+
+    Raises:
+        InvalidError: an end of the wrong type, or ends that are reversed.
+    """
+    least, most = (None if e is None else key_value(field, e) for e in (given.min, given.max))
+    if least is not None and most is not None and least > most:  # type: ignore[operator]  # one type
+        raise InvalidError(
+            "the ends of the range are reversed",
+            field=field.name,
+            min=key_value_text(field, least),
+            max=key_value_text(field, most),
+            hint="give the smaller one as min",
+        )
+    if least is not None and not given.min_inclusive:
+        after = successor(field.type, least)
+        if after is None:  # above the largest integer there is nothing
+            end = encode_field(field.type, least)
+            return KeyRange(end, end)
+        least = after
+    if most is not None and given.max_inclusive:
+        most = successor(field.type, most)
+    return KeyRange(_encoded(field, least) or b"", _encoded(field, most))
+
+
+def box_of(schema: Schema, ranges: Mapping[str, object]) -> Box:
+    """Return the box that holds the given range of each named row key field.
+
+    A value of `ranges` is a Range, or a pair (min, max), half open.
+
+    Raises:
+        InvalidError: an unknown field, one that is not a row key, or a bad range.
+    """
+    box = [EVERYTHING] * len(schema.row_keys)
+    for name, given in ranges.items():
+        place = schema.dimension_of(name)
+        if not isinstance(given, Range):
+            if not isinstance(given, (tuple, list)) or len(given) != 2:
+                hint = "give Range(min, max) or a pair (min, max)"
+                raise InvalidError("not a range", field=name, hint=hint)
+            given = Range(*given)
+        box[place] = canonical(schema.row_keys[place], given)
+    return tuple(box)
+
+
+def box_of_key(schema: Schema, key: object) -> Box:
+    """Return the box that holds one exact key, or all keys that begin with these values.
+
+    key: a value where there is one row key, a sequence of values, or values by name.
+
+    Raises:
+        InvalidError: too many values, or values of the wrong type.
+    """
+    if isinstance(key, Mapping):
+        named = dict(key)
+    else:
+        values: Sequence[object] = key if isinstance(key, (tuple, list)) else (key,)
+        if not 0 < len(values) <= len(schema.row_keys):
+            names = ", ".join(f.name for f in schema.row_keys)
+            raise InvalidError("a key has one value per row key", got=len(values), hint=names)
+        named = {f.name: v for f, v in zip(schema.row_keys, values, strict=False)}
+    for name, value in named.items():
+        if value is None:
+            raise InvalidError("null is never a key", field=name)
+    exact = {name: Range(v, v, max_inclusive=True) for name, v in named.items()}
+    return box_of(schema, exact)
+
+
+def union(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:
+    """Return sorted ranges that do not meet and hold what the given ones hold."""
+    merged: list[KeyRange] = []
+    for r in sorted((r for r in ranges if not r.is_empty), key=lambda r: r.min):
+        if merged and (merged[-1].max is None or r.min <= merged[-1].max):
+            before = merged[-1]
+            end = None if before.max is None or r.max is None else max(before.max, r.max)
+            merged[-1] = KeyRange(before.min, end)
+        else:
+            merged.append(r)
+    return tuple(merged)
+
+
+def _encoded(field: Field, value: KeyValue | None) -> bytes | None:
+    return None if value is None else encode_field(field.type, value)

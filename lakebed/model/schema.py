@@ -1,0 +1,193 @@
+"""A table's schema: row keys, sort keys and values, each field numbered for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from lakebed.errors import InvalidError, NewerFormatError, did_you_mean
+from lakebed.model.types import KEY_TYPES, Primitive, Type, members_within, type_json, type_of
+
+SCHEMA_FORMAT = 1
+RESERVED_PREFIX = "_lakebed"
+Role = Literal["row key", "sort key", "value"]
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """A column. number: Parquet's field_id; never changes, never used for another field."""
+
+    name: str
+    type: Type
+    number: int
+    nullable: bool = False
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a table, in order: row keys, sort keys, values.
+
+    Rows are sorted by row keys, then by sort keys. Only row keys decide in which partition a row lies.
+    """
+
+    row_keys: tuple[Field, ...]
+    sort_keys: tuple[Field, ...] = ()
+    values: tuple[Field, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what can never work. Raises: InvalidError."""
+        if not self.row_keys:
+            raise InvalidError("a schema needs a row key", hint="name at least one field as row key")
+        seen: dict[str, str] = {}
+        numbers: set[int] = set()
+        for field in self.fields:
+            _check_name(field.name, seen)
+            for number in (field.number, *(m.number for m in members_within(field.type))):
+                if number < 1 or number in numbers:
+                    raise InvalidError("a field's number is positive and unique", number=number)
+                numbers.add(number)
+        for field in self.key_fields:
+            _check_key(field)
+
+    @property
+    def key_fields(self) -> tuple[Field, ...]:
+        """Row keys, then sort keys: the order of rows."""
+        return self.row_keys + self.sort_keys
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All columns, in order."""
+        return self.row_keys + self.sort_keys + self.values
+
+    def field(self, name: str) -> Field:
+        """Return the field called `name`. Raises: InvalidError, with the nearest known name."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        hint = did_you_mean(name, (f.name for f in self.fields), what="field")
+        raise InvalidError("no such field", field=name, hint=hint)
+
+    def dimension_of(self, name: str) -> int:
+        """Return the place of a row key field among the row keys. Raises: InvalidError."""
+        field = self.field(name)
+        if field not in self.row_keys:
+            keys = ", ".join(f.name for f in self.row_keys)
+            raise InvalidError("not a row key", field=name, hint=f"row keys are: {keys}")
+        return self.row_keys.index(field)
+
+
+def schema_of(
+    *,
+    row_keys: Mapping[str, object],
+    sort_keys: Mapping[str, object] | None = None,
+    values: Mapping[str, object] | None = None,
+) -> Schema:
+    """Return a schema from names and types, numbered in order. A value type `T?` is nullable.
+
+    Example: `schema_of(row_keys={"id": "string"}, values={"count": "int64", "note": "string?"})`
+
+    Raises:
+        InvalidError: a name or type that is not allowed.
+    """
+
+    def part(fields: Mapping[str, object] | None) -> list[dict[str, object]]:
+        return [_nullable_by_mark(name, type_) for name, type_ in (fields or {}).items()]
+
+    return schema_from_json(
+        {"row_keys": part(row_keys), "sort_keys": part(sort_keys), "values": part(values)}
+    )
+
+
+def schema_json(schema: Schema) -> dict[str, Any]:
+    """Return the schema as JSON values, as `schema_from_json` reads them."""
+
+    def part(fields: Sequence[Field]) -> list[dict[str, object]]:
+        return [
+            {"name": f.name, "type": type_json(f.type), "number": f.number}
+            | ({"nullable": True} if f.nullable else {})
+            for f in fields
+        ]
+
+    return {
+        "format": SCHEMA_FORMAT,
+        "row_keys": part(schema.row_keys),
+        "sort_keys": part(schema.sort_keys),
+        "values": part(schema.values),
+    }
+
+
+def schema_from_json(value: object) -> Schema:
+    """Return the schema that JSON values describe. Fields without numbers are numbered in order.
+
+    Raises:
+        InvalidError: something is not allowed; the error names it.
+        NewerFormatError: a newer Lakebed wrote it.
+    """
+    if not isinstance(value, dict):
+        raise InvalidError("a schema is a JSON object", hint='{"row_keys": [...], "values": [...]}')
+    parts = ("row_keys", "sort_keys", "values")
+    for name in value:
+        if name not in (*parts, "format"):
+            hint = did_you_mean(str(name), parts, what="part of a schema")
+            raise InvalidError("unknown part of a schema", part=name, hint=hint)
+    if value.get("format", SCHEMA_FORMAT) != SCHEMA_FORMAT:
+        raise NewerFormatError("unknown schema format", format=value["format"])
+    numbers = [1]
+    row_keys, sort_keys, values = (_fields_of(value.get(p, []), p, numbers) for p in parts)
+    return Schema(row_keys=row_keys, sort_keys=sort_keys, values=values)
+
+
+def _fields_of(fields: object, part: str, numbers: list[int]) -> tuple[Field, ...]:
+    if not isinstance(fields, list):
+        raise InvalidError("a part of a schema is a list of fields", part=part)
+    return tuple(_field_of(field, numbers) for field in fields)
+
+
+def _field_of(field: object, numbers: list[int]) -> Field:
+    if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+        raise InvalidError("not a field", field=field, hint='use {"name": NAME, "type": TYPE}')
+    unknown = set(field) - {"name", "type", "number", "nullable"}
+    if unknown or "type" not in field:
+        raise InvalidError(
+            "a field has a name, a type, and may have 'nullable' and 'number'",
+            field=field["name"],
+            unknown=", ".join(sorted(unknown)),
+        )
+    number, nullable = field.get("number", numbers[0]), field.get("nullable", False)
+    if type(number) is not int or type(nullable) is not bool:
+        raise InvalidError(
+            "'number' is an integer and 'nullable' true or false", field=field["name"]
+        )
+    numbers[0] = max(numbers[0], number + 1)
+    try:
+        type_ = type_of(field["type"], next_number=numbers)
+    except InvalidError as error:
+        error.facts = {"field": field["name"], **error.facts}
+        raise
+    return Field(name=field["name"], type=type_, number=number, nullable=nullable)
+
+
+def _nullable_by_mark(name: str, type_: object) -> dict[str, object]:
+    if isinstance(type_, str) and type_.endswith("?"):
+        return {"name": name, "type": type_[:-1], "nullable": True}
+    return {"name": name, "type": type_}
+
+
+def _check_name(name: str, seen: dict[str, str]) -> None:
+    if not name or "\x00" in name or name.lower().startswith(RESERVED_PREFIX):
+        hint = f"names are not empty, hold no NUL and do not begin with {RESERVED_PREFIX}"
+        raise InvalidError("not a field name", name=repr(name), hint=hint)
+    if name.lower() in seen:
+        hint = "names are unique without regard to case, as Spark reads them"
+        raise InvalidError("two fields have one name", name=name, hint=hint, other=seen[name.lower()])
+    seen[name.lower()] = name
+
+
+def _check_key(field: Field) -> None:
+    if field.nullable:
+        raise InvalidError(
+            "a key cannot be null", field=field.name, hint="keep it as a value, or make it required"
+        )
+    if not isinstance(field.type, Primitive) or field.type.name not in KEY_TYPES:
+        hint = f"key types are {', '.join(KEY_TYPES)}; scale floats and decimals to an integer"
+        raise InvalidError("not a type for a key", field=field.name, type=field.type, hint=hint)

@@ -1,0 +1,188 @@
+"""The closed list of types (see docs/design/model.md for why it is closed), and their text form.
+
+Text form, as in a schema file: `int64`, `decimal128(12,2)`, `timestamp[us, UTC]`, and for nested types
+the JSON objects `{"list": TYPE}`, `{"map": [KEY TYPE, TYPE]}`, `{"struct": [FIELD, ...]}`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from lakebed.errors import InvalidError, did_you_mean
+
+KEY_TYPES = ("int32", "int64", "string", "binary", "date32", "timestamp[us, UTC]")
+VALUE_TYPES = (
+    *KEY_TYPES,
+    "bool",
+    "int8",
+    "int16",
+    "uint8",
+    "uint16",
+    "uint32",
+    "float32",
+    "float64",
+    "time64[us]",
+    "timestamp[us]",
+)
+MAP_KEY_TYPES = ("string", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+DECIMAL_PRECISION_MAX = 38
+
+
+class Primitive(msgspec.Struct, frozen=True):
+    """A type without parts. name: one of VALUE_TYPES."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Decimal(msgspec.Struct, frozen=True):
+    """Decimal with `precision` digits, `scale` of them after the point."""
+
+    precision: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"decimal128({self.precision},{self.scale})"
+
+
+class ListOf(msgspec.Struct, frozen=True):
+    """A list; elements may be null."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return f"list<{self.element}>"
+
+
+class MapOf(msgspec.Struct, frozen=True):
+    """A map from a string or integer; values may be null."""
+
+    key: Primitive
+    value: Type
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value}>"
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A member of a struct; may be null. number: never changes, unique in the table."""
+
+    name: str
+    type: Type
+    number: int
+
+
+class StructOf(msgspec.Struct, frozen=True):
+    """Named members."""
+
+    members: tuple[Member, ...]
+
+    def __str__(self) -> str:
+        return f"struct<{', '.join(f'{m.name}: {m.type}' for m in self.members)}>"
+
+
+Type = Primitive | Decimal | ListOf | MapOf | StructOf
+
+_DECIMAL = re.compile(r"decimal128\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_LOSES = {
+    "uint64": "use int64 or decimal128(20,0)",
+    "float16": "use float32",
+    "duration": "use int64 with the unit in the field's name",
+    "interval": "use int64 with the unit in the field's name",
+    "null": "give the field the type its values will have",
+    "timestamp": "use 'timestamp[us, UTC]' or 'timestamp[us]'",
+    "decimal": "use 'decimal128(12,2)' with your precision and scale",
+    "decimal256": "use decimal128 with a precision up to 38",
+    "time32": "use 'time64[us]'",
+    "date64": "use 'date32'",
+}
+
+
+def type_of(text: object, *, next_number: list[int] | None = None) -> Type:
+    """Return the type that a schema file names. next_number: one cell that counts struct members.
+
+    Raises:
+        InvalidError: there is no such type; the hint says what is allowed.
+    """
+    numbers = next_number if next_number is not None else [1]
+    match text:
+        case str():
+            return _type_named(text)
+        case {"list": element, **rest} if not rest:
+            return ListOf(type_of(element, next_number=numbers))
+        case {"map": [str(key), value], **rest} if not rest:
+            if key not in MAP_KEY_TYPES:
+                hint = f"keys of a map are one of {', '.join(MAP_KEY_TYPES)}"
+                raise InvalidError("not a type for the keys of a map", type=key, hint=hint)
+            return MapOf(Primitive(key), type_of(value, next_number=numbers))
+        case {"struct": [_, *_] as members, **rest} if not rest:
+            return StructOf(tuple(_member_of(member, numbers) for member in members))
+        case _:
+            raise InvalidError(
+                "not a type",
+                type=text,
+                hint='use a name, {"list": T}, {"map": [K, T]} or {"struct": [{"name", "type"}]}',
+            )
+
+
+def type_json(type_: Type) -> object:
+    """Return the text form of a type, as `type_of` reads it."""
+    match type_:
+        case ListOf(element):
+            return {"list": type_json(element)}
+        case MapOf(key, value):
+            return {"map": [key.name, type_json(value)]}
+        case StructOf(members):
+            return {
+                "struct": [
+                    {"name": m.name, "type": type_json(m.type), "number": m.number} for m in members
+                ]
+            }
+        case _:
+            return str(type_)
+
+
+def members_within(type_: Type) -> tuple[Member, ...]:
+    """Return all struct members inside a type, nested ones too."""
+    match type_:
+        case ListOf(element):
+            return members_within(element)
+        case MapOf(_, value):
+            return members_within(value)
+        case StructOf(members):
+            return members + tuple(n for m in members for n in members_within(m.type))
+        case _:
+            return ()
+
+
+def _type_named(text: str) -> Type:
+    found = _DECIMAL.fullmatch(text)
+    if found:
+        precision, scale = int(found[1]), int(found[2])
+        if not 1 <= precision <= DECIMAL_PRECISION_MAX or scale > precision:
+            hint = f"precision is 1 to {DECIMAL_PRECISION_MAX}, scale 0 to precision"
+            raise InvalidError("not a decimal type", type=text, hint=hint)
+        return Decimal(precision, scale)
+    if text in VALUE_TYPES:
+        return Primitive(text)
+    known = re.match(r"[a-z0-9]+", text)
+    hint = _LOSES.get(known[0] if known else "") or did_you_mean(text, VALUE_TYPES, what="type")
+    raise InvalidError("no such type", type=text, hint=hint)
+
+
+def _member_of(member: object, numbers: list[int]) -> Member:
+    match member:
+        case {"name": str(name), "type": inner, **rest} if set(rest) <= {"number"} and name:
+            number = rest.get("number", numbers[0])
+            if not isinstance(number, int) or number < 1:
+                raise InvalidError("a field's number is a positive integer", number=number)
+            numbers[0] = max(numbers[0], number + 1)
+            return Member(name, type_of(inner, next_number=numbers), number)
+        case _:
+            raise InvalidError(
+                "not a member of a struct", member=member, hint='use {"name": NAME, "type": TYPE}'
+            )

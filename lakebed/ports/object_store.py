@@ -1,0 +1,89 @@
+"""The door to objects. Objects are put if absent, never overwritten; listings may lag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class ObjectFacts(msgspec.Struct, frozen=True):
+    """What a store says of an object. checksum: CRC-64/NVME of its bytes."""
+
+    path: str
+    size: int
+    checksum: int
+
+
+class ObjectWriter(Protocol):
+    """An object on its way. Nothing is visible before `finish`; one never finished leaves nothing
+    that listings show."""
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Add bytes. Returns their number.
+
+        Raises:
+            StorageFullError: the disk is full.
+            UnavailableError: the store is busy.
+        """
+        ...
+
+    def finish(self) -> ObjectFacts:
+        """Make the object visible, all of it, durably.
+
+        Raises:
+            ObjectExistsError: the path is taken, perhaps by an earlier try of this very write.
+            UnavailableError: nothing became visible; write it again.
+            UnknownOutcomeError: it may be visible, now or later: `look` at it.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Forget what was written. Safe to call again, and after `finish` it does nothing."""
+        ...
+
+
+class ObjectStore(Protocol):
+    """Objects by path. Every implementation passes `tests/contracts/test_object_store.py`."""
+
+    def create(self, path: str) -> ObjectWriter:
+        """Begin an object."""
+        ...
+
+    def look(self, path: str) -> ObjectFacts | None:
+        """Return what is at `path`, or None. Strongly consistent.
+
+        Raises:
+            UnavailableError: the store is busy.
+        """
+        ...
+
+    def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes `[start, end)` of each range.
+
+        Raises:
+            ObjectMissingError: there is no such object.
+            CorruptError: it is shorter than a range.
+            UnavailableError: the store is busy.
+        """
+        ...
+
+    def list(self, prefix: str, *, below: str | None = None) -> Iterator[str]:
+        """Yield paths that begin with `prefix`, ascending, and lie below `below`; page by page.
+
+        It may lag: show what was deleted, or not yet show what was put.
+        """
+        ...
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects; one that is missing is no error. It may be repeated.
+
+        Raises:
+            UnavailableError, UnknownOutcomeError: some may be deleted, some not: call again.
+        """
+        ...
+
+    def abort_unfinished(self, *, older_than_seconds: float) -> int:
+        """Remove what writers that never finished left behind. Returns how many."""
+        ...
