@@ -35,7 +35,7 @@ FILES_PER_RUN_MAX = 1 << (8 * SEQUENCE_BYTES)
 TABLE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
-def table_name(name: str) -> TableName:
+def table_name(name: object) -> TableName:
     """Return `name` as a table name.
 
     Raises:
