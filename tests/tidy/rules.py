@@ -3,6 +3,8 @@
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
+from os.path import normpath
+from pathlib import Path
 
 from tests.tidy.source import ROOT, Finding, Source
 
@@ -179,7 +181,7 @@ def links_lead_somewhere(source: Source) -> Iterator[Finding]:
             path = target.partition("#")[0]
             if re.match(r"\w+:", target) or not path:
                 continue
-            if not ((ROOT / source.path).parent / path).exists():
+            if not Path(normpath((ROOT / source.path).parent / path)).exists():
                 yield Finding(source.path, number, f"{target} is not there: mend the link")
 
 

@@ -101,5 +101,7 @@ def project_files() -> Iterator[Source]:
     for path in sorted(filter(None, listing.stdout.split("\0"))):
         try:
             yield Source(path, (ROOT / path).read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, FileNotFoundError):  # not text; deleted, not yet committed
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            # not text; deleted and not yet committed; a link to a folder
+
             continue
