@@ -37,7 +37,7 @@ check: $(DEV) static  ## while you work: fastest check first, stops at the first
 static: $(DEV)
 	$(BIN)/ruff format --check --quiet $(SOURCES)
 	$(BIN)/ruff check --quiet $(SOURCES)
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
 bench: $(DEV)  ## print our rates, and the peers' beside them

@@ -103,5 +103,4 @@ def project_files() -> Iterator[Source]:
             yield Source(path, (ROOT / path).read_text(encoding="utf-8"))
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
             # not text; deleted and not yet committed; a link to a folder
-
             continue
