@@ -6,6 +6,7 @@ tables/<table id>/snapshots/<16 hex digits>-<32 hex digits>   state at a number,
 
 from __future__ import annotations
 
+from lakebed.errors import InvalidError
 from lakebed.model.names import (
     BASE_BYTES,
     FILE_NAME_BYTES,
@@ -15,6 +16,29 @@ from lakebed.model.names import (
 )
 
 TABLES_PREFIX = "tables/"
+PATH_BYTES_MAX, PART_BYTES_MAX = 1024, 255
+"""S3 allows 1,024 bytes for a key, file systems 255 for a name in a folder."""
+
+
+def check_path(path: str) -> str:
+    """Return `path` if every store can keep an object there.
+
+    Raises:
+        InvalidError: it is empty, absolute, too long, or has a part that is empty, "." or "..".
+    """
+    parts = path.split("/")
+    if (
+        not all(parts)
+        or "." in parts
+        or ".." in parts
+        or "\x00" in path
+        or max(len(part.encode(errors="replace")) for part in parts) > PART_BYTES_MAX
+        or len(path.encode(errors="replace")) > PATH_BYTES_MAX
+        or any("\ud800" <= c <= "\udfff" for c in path)
+    ):
+        hint = "use relative paths of short parts, none of them empty, '.' or '..'"
+        raise InvalidError("not an object path", path=repr(path), hint=hint)
+    return path
 
 
 def table_prefix(table: TableId) -> str:

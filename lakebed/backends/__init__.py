@@ -1,0 +1,1 @@
+"""Implementations of the ports. No backend imports another one, `faulty` wraps any of them."""

@@ -1,0 +1,22 @@
+"""Every port in memory: for unit tests and the simulation. No more lenient than the real ones."""
+
+from lakebed.backends.memory.clock import MachineClock, VirtualClock
+from lakebed.backends.memory.job_queues import MemoryJobQueue, MemoryJobQueues
+from lakebed.backends.memory.job_tracker import MemoryJobTracker
+from lakebed.backends.memory.object_store import MemoryObjectStore
+from lakebed.backends.memory.table_registry import MemoryTableRegistry
+from lakebed.backends.memory.transaction_logs import MemoryTransactionLog, MemoryTransactionLogs
+from lakebed.backends.memory.tuple_files import TupleFiles
+
+__all__ = [
+    "MachineClock",
+    "MemoryJobQueue",
+    "MemoryJobQueues",
+    "MemoryJobTracker",
+    "MemoryObjectStore",
+    "MemoryTableRegistry",
+    "MemoryTransactionLog",
+    "MemoryTransactionLogs",
+    "TupleFiles",
+    "VirtualClock",
+]

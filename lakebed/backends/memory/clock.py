@@ -1,0 +1,64 @@
+"""A clock that moves only when somebody sleeps or advances it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+
+START = Micros(1_767_225_600 * MICROS_PER_SECOND)
+"""2026-01-01T00:00Z."""
+
+
+class VirtualClock:
+    """True time of a simulated world. on_sleep: called after each sleep, to let others work."""
+
+    def __init__(
+        self, start: Micros = START, *, on_sleep: Callable[[float], None] | None = None
+    ) -> None:
+        self._start = start
+        self._now = start
+        self.on_sleep = on_sleep
+
+    def now(self) -> Micros:
+        """Return the wall clock."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Return seconds since the world began."""
+        return (self._now - self._start) / MICROS_PER_SECOND
+
+    def sleep(self, seconds: float) -> None:
+        """Advance by so many seconds, then let others work."""
+        self.advance(seconds)
+        if self.on_sleep is not None:
+            self.on_sleep(seconds)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass. seconds: not negative; at least one microsecond passes."""
+        assert seconds >= 0, f"time does not run backwards, got {seconds}"
+        self._now = Micros(self._now + max(1, round(seconds * MICROS_PER_SECOND)))
+
+    def machine(self, offset_micros: int) -> MachineClock:
+        """Return the same time as a machine sees it whose wall clock is wrong by so much."""
+        return MachineClock(self, offset_micros)
+
+
+class MachineClock:
+    """A machine's view of a world's time. offset_micros: how far its wall clock is ahead."""
+
+    def __init__(self, world: VirtualClock, offset_micros: int) -> None:
+        self._world = world
+        self.offset_micros = offset_micros
+
+    def now(self) -> Micros:
+        """Return the wall clock, wrong as it is."""
+        return Micros(max(0, self._world.now() + self.offset_micros))
+
+    def monotonic(self) -> float:
+        """Return seconds since the world began: this clock is right."""
+        return self._world.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Advance the world's time."""
+        self._world.sleep(seconds)

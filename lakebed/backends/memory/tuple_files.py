@@ -1,0 +1,243 @@
+"""Sorted files whose batches are lists of tuples: rows without Arrow, for the simulation.
+
+A row is a tuple laid out as the schema's fields; its keys are key values (ints, strings, bytes),
+its values whatever MessagePack keeps. A file is two MessagePack values: the rows with their encoded
+keys, and the tail with the sample.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any, Self, TypeVar
+
+import anycrc
+import msgspec
+
+from lakebed.errors import CorruptError, InvalidError, ObjectExistsError, UnknownOutcomeError
+from lakebed.model.files import FilePart, StoredFile, bounds_of
+from lakebed.model.keys import KEY_BYTES_MAX, encode_key, key_value
+from lakebed.model.names import FileName
+from lakebed.model.ranges import KeyRange
+from lakebed.model.samples import KEYS_MAX, Sample
+from lakebed.model.schema import Schema
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.sorted_files import Condition, FileWritten, RowsWritten
+
+Row = tuple[Any, ...]
+Batch = list[Row]
+DecodedT = TypeVar("DecodedT")
+_CRC64 = anycrc.Model("CRC64-NVME")
+_FORMAT = 1
+BATCH_ROWS = 64
+
+
+class _Body(msgspec.Struct, frozen=True, array_like=True):
+    """keys: row keys then sort keys of each row, encoded."""
+
+    keys: list[bytes]
+    rows: list[tuple[Any, ...]]
+
+
+class _Tail(msgspec.Struct, frozen=True, array_like=True):
+    format: int
+    sample: Sample
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_body = msgspec.msgpack.Decoder(_Body).decode
+_decode_tail = msgspec.msgpack.Decoder(_Tail).decode
+
+
+class TupleSorter:
+    """Sorts rows in memory."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._rows: list[tuple[bytes, Row]] = []
+        self._sorted = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, batch: Batch) -> None:
+        """Take rows in any order."""
+        fields = self._schema.key_fields
+        width = len(self._schema.fields)
+        for row in batch:
+            assert len(row) == width, f"a row has {width} values, got {len(row)}"
+            values = [key_value(field, value) for field, value in zip(fields, row, strict=False)]
+            key = encode_key(fields, values)
+            if len(key) > KEY_BYTES_MAX:
+                raise InvalidError("key is too long", bytes=len(key), bytes_max=KEY_BYTES_MAX)
+            self._rows.append((key, (*values, *row[len(values) :])))
+        self._sorted = False
+
+    def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
+        """Return how many rows were added in each region."""
+        keys = [key for key, _ in self._in_order()]
+        return [end - start for start, end in (_places(keys, r) for r in regions)]
+
+    def sorted_batches(self, region: KeyRange) -> Iterator[Batch]:
+        """Yield the rows of a region in key order."""
+        rows = self._in_order()
+        start, end = _places([key for key, _ in rows], region)
+        yield from _batches([row for _, row in rows[start:end]])
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._rows = []
+
+    def _in_order(self) -> list[tuple[bytes, Row]]:
+        if not self._sorted:
+            self._rows.sort(key=itemgetter(0))
+            self._sorted = True
+        return self._rows
+
+
+class TupleFiles:
+    """Files of tuples in an object store."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+
+    def sorter(self, schema: Schema) -> TupleSorter:
+        """Return a new, empty sorter."""
+        return TupleSorter(schema)
+
+    def write(
+        self,
+        schema: Schema,
+        batches: Iterable[Batch],
+        *,
+        name: FileName,
+        path: str,
+        regions: Sequence[KeyRange],
+    ) -> FileWritten | None:
+        """Put one file of sorted rows."""
+        rows = [row for batch in batches for row in batch]
+        if not rows:
+            return None
+        fields = schema.key_fields
+        keys = [encode_key(fields, row[: len(fields)]) for row in rows]
+        assert all(a <= b for a, b in pairwise(keys)), "rows are not sorted"
+        row_keys = [encode_key(schema.row_keys, row[: len(schema.row_keys)]) for row in rows]
+        written = tuple(_written(row_keys, region) for region in regions)
+        counted = sum(w.rows for w in written if w is not None)
+        assert counted == len(rows), f"regions hold {counted} of {len(rows)} rows"
+
+        body = _encode(_Body(keys, rows))
+        tail = _encode(_Tail(_FORMAT, _sample(row_keys)))
+        checksum = _CRC64.calc(body + tail)
+        file = StoredFile(name, len(body) + len(tail), len(body), checksum, zlib.crc32(tail))
+        self._put(path, body + tail, checksum)
+        return FileWritten(file, written)
+
+    def merge(
+        self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None
+    ) -> Iterator[Batch]:
+        """Yield rows of all parts in the order of their keys."""
+        pairs: list[tuple[bytes, Row]] = []
+        for part in parts:
+            body = self._body(schema, part)
+            start, end = _places(body.keys, part.region)
+            pairs += zip(body.keys[start:end], body.rows[start:end], strict=True)
+        if condition is not None:
+            fits = _test(schema, condition)
+            pairs = [pair for pair in pairs if fits(pair[1])]
+        pairs.sort(key=itemgetter(0))
+        rows = [row for _, row in pairs]
+        if condition is not None and condition.columns is not None:
+            places = [schema.fields.index(schema.field(name)) for name in condition.columns]
+            rows = [tuple(row[place] for place in places) for row in rows]
+        yield from _batches(rows)
+
+    def sample(self, schema: Schema, part: FilePart) -> Sample:
+        """Return the sample of a file, inside the part's region."""
+        file = part.file
+        (tail,) = self._objects.read(part.path, [(file.tail_offset, file.size)])
+        if zlib.crc32(tail) != file.tail_checksum:
+            raise CorruptError("the tail of a file does not fit its checksum", path=part.path)
+        return _decoded(_decode_tail, tail, part.path).sample.inside(part.region)
+
+    def rows(self, batch: Batch) -> int:
+        """Return how many rows a batch has."""
+        return len(batch)
+
+    def head(self, batch: Batch, rows: int) -> Batch:
+        """Return the first rows of a batch."""
+        return batch[:rows]
+
+    def _put(self, path: str, data: bytes, checksum: int) -> None:
+        """Put an object. "Exists" and no answer may be this very write: look (H3, H25)."""
+        writer = self._objects.create(path)
+        writer.write(data)
+        try:
+            writer.finish()
+        except (ObjectExistsError, UnknownOutcomeError):
+            found = self._objects.look(path)
+            if found is None:
+                raise
+            if (found.size, found.checksum) != (len(data), checksum):
+                raise ObjectExistsError(path) from None
+
+    def _body(self, schema: Schema, part: FilePart) -> _Body:
+        file = part.file
+        (data,) = self._objects.read(part.path, [(0, file.size)])
+        if _CRC64.calc(data) != file.checksum:
+            raise CorruptError("a file does not fit its checksum", path=part.path)
+        body = _decoded(_decode_body, data[: file.tail_offset], part.path)
+        if body.rows and len(body.rows[0]) != len(schema.fields):
+            raise CorruptError("a file does not fit the schema", path=part.path)
+        return body
+
+
+def _places(keys: Sequence[bytes], region: KeyRange) -> tuple[int, int]:
+    start = bisect_left(keys, region.min)
+    end = len(keys) if region.max is None else bisect_left(keys, region.max)
+    return start, max(start, end)
+
+
+def _written(keys: Sequence[bytes], region: KeyRange) -> RowsWritten | None:
+    start, end = _places(keys, region)
+    if start == end:
+        return None
+    return RowsWritten(end - start, bounds_of(keys[start], keys[end - 1]))
+
+
+def _sample(keys: Sequence[bytes]) -> Sample:
+    stride = 1
+    while len(keys) > stride * KEYS_MAX:
+        stride *= 2
+    return Sample(tuple(keys[::stride]), stride, len(keys))
+
+
+def _batches(rows: Batch) -> Iterator[Batch]:
+    for start in range(0, len(rows), BATCH_ROWS):
+        yield rows[start : start + BATCH_ROWS]
+
+
+def _test(schema: Schema, condition: Condition) -> Callable[[Row], bool]:
+    fields = schema.row_keys
+
+    def fits(row: Row) -> bool:
+        encoded = [encode_key((f,), (v,)) for f, v in zip(fields, row, strict=False)]
+        return any(
+            all(range_.contains(key) for range_, key in zip(box, encoded, strict=True))
+            for box in condition.boxes
+        )
+
+    return fits
+
+
+def _decoded(decode: Callable[[bytes], DecodedT], data: bytes, path: str) -> DecodedT:
+    try:
+        return decode(data)
+    except msgspec.DecodeError as error:
+        raise CorruptError("a file cannot be decoded", path=path, why=str(error)) from error
