@@ -101,6 +101,7 @@ FINE = [
     ("tests/unit/test_plan.py", "rows = table.to_pylist()"),
     ("lakebed/tasks/loop.py", "try: x()\nexcept Exception: y()"),
     (CORE, "try: x()\nexcept KeyError: y()"),
+    (CORE, "try: x()\nexcept BaseException:\n    undo()\n    raise"),
     (CORE, "x()  # noqa: S608 - names come from this file"),
     (CORE, "x()  # type: ignore[arg-type]  # its stub says str, it takes bytes"),
     (CORE, 'mark = "# noqa"'),
