@@ -8,9 +8,9 @@ LakebedError
 ├── InvalidError         the request can never work -> reject it, never retry
 └── CorruptError         stored bytes do not verify -> quarantine, alarm, never retry
 
-A subclass exists only where a caller acts differently or an operator looks for other help. The first
-docstring paragraph of a class is its cause; `What is done`, `What you can do` follow. From these the
-page `docs/reference/errors.md` and `lakebed explain CODE` are made.
+A subclass exists only where a caller acts differently or an operator looks for other help. The
+first docstring paragraph of a class is its cause; `What is done`, `What you can do` follow. From
+these the page `docs/reference/errors.md` and `lakebed explain CODE` are made.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class UnavailableError(LakebedError):
 class UnknownOutcomeError(LakebedError):
     """A write was sent and no answer came: it may have landed, or may land later.
 
-    What is done: nothing that was written is taken back. What you can do: send the same again with the
-    same id; it is found if it landed, and done once.
+    What is done: nothing that was written is taken back. What you can do: send the same again with
+    the same id; it is found if it landed, and done once.
     """
 
     exit_code = 5
@@ -103,7 +103,8 @@ class CorruptError(LakebedError):
 
 
 class LogConflictError(ConflictError):
-    """The log already holds a transaction with this number, perhaps by an earlier try of this call."""
+    """The log already holds a transaction with this number, perhaps by an earlier try of this
+    call."""
 
     def __init__(self, number: int) -> None:
         super().__init__("number is taken", number=number, hint="read the log, plan again")
@@ -133,8 +134,8 @@ class ObjectMissingError(ConflictError):
 class ObjectExistsError(ConflictError):
     """An object of this name exists; names are used once.
 
-    What is done: the existing object is untouched. What you can do: compare size and checksum: it may
-    be an earlier try of the same write.
+    What is done: the existing object is untouched. What you can do: compare size and checksum: it
+    may be an earlier try of the same write.
     """
 
     def __init__(self, path: str) -> None:
@@ -152,8 +153,8 @@ class TableMissingError(InvalidError):
 class JobIdReusedError(InvalidError):
     """A job id was used again for another request.
 
-    What is done: the first request stands, this one changed nothing. What you can do: choose a new id,
-    for instance with the day in it.
+    What is done: the first request stands, this one changed nothing. What you can do: choose a new
+    id, for instance with the day in it.
     """
 
 
@@ -171,15 +172,16 @@ class GenerationError(ConflictError):
 class TableBusyError(UnavailableError):
     """A leaf holds more files than `leaf_files_max`: compaction must catch up first.
 
-    What is done: nothing was written. What you can do: let `lakebed run` work, then send the same again.
+    What is done: nothing was written. What you can do: let `lakebed run` work, then send the same
+    again.
     """
 
 
 class StorageFullError(UnavailableError):
     """The disk is full.
 
-    What is done: nothing was committed, half-written objects are removed. What you can do: free space,
-    then send the same again.
+    What is done: nothing was committed, half-written objects are removed. What you can do: free
+    space, then send the same again.
     """
 
 
@@ -193,7 +195,8 @@ class ClockAheadError(UnavailableError):
 class VersionExpiredError(ConflictError):
     """The version of the table that was being read has been collected as garbage.
 
-    What is done: the read stopped; rows given so far are right. What you can do: run the query again.
+    What is done: the read stopped; rows given so far are right. What you can do: run the query
+    again.
     """
 
 

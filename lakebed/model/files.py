@@ -14,7 +14,8 @@ BOUND_BYTES = 24
 class KeyBounds(msgspec.Struct, frozen=True, array_like=True):
     """No row's encoded key lies below `min` or at or above `max`; each at most 24 bytes.
 
-    Rounded outward: `min` is cut, `max` is the smallest 24 bytes above the largest key. None: unbounded.
+    Rounded outward: `min` is cut, `max` is the smallest 24 bytes above the largest key. None:
+    unbounded.
     """
 
     min: bytes
@@ -60,8 +61,8 @@ class FileReference(msgspec.Struct, frozen=True, array_like=True):
     """The rows of `file` whose keys fall inside `partition`.
 
     A file that crosses a split point has one reference per partition it reaches; its rows are read
-    through exactly one of them, so no row is counted twice. rows: inside this partition, an estimate
-    when `exact` is false: after a split rows are shared out by the split's figures.
+    through exactly one of them, so no row is counted twice. rows: inside this partition, an
+    estimate when `exact` is false: after a split rows are shared out by the split's figures.
     """
 
     file: StoredFile

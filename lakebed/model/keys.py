@@ -4,10 +4,11 @@ int32, date32               4 bytes, big endian, sign flipped
 int64, timestamp            8 bytes, big endian, sign flipped
 string (UTF-8), binary      each 0x00 as 0x00 0xFF, then the terminator 0x00 0x00
 
-Fields stand one after another. Each field's encoding is free of prefixes, so the encoding of the first
-field alone, as in a split point, compares with whole keys as its value compares with theirs.
+Fields stand one after another. Each field's encoding is free of prefixes, so the encoding of the
+first field alone, as in a split point, compares with whole keys as its value compares with theirs.
 
-A key value in Python is an int (dates: days, timestamps: microseconds, both since 1970), a str or bytes.
+A key value in Python is an int (dates: days, timestamps: microseconds, both since 1970), a str or
+bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from lakebed.model.schema import Field
 from lakebed.model.types import Primitive
 
 KEY_BYTES_MAX = 1024
-"""Of one encoded key. A key above 4 KiB makes pyarrow drop a column chunk's statistics and index."""
+"""Of one encoded key. A key above 4 KiB makes pyarrow drop a column chunk's statistics and
+index."""
 
 TERMINATOR = b"\x00\x00"
 _ESCAPED = b"\x00\xff"
@@ -174,6 +176,7 @@ def successor(type_: object, value: KeyValue) -> KeyValue | None:
 
 
 def above_prefix(prefix: bytes) -> bytes | None:
-    """Return the smallest bytes above everything that begins with `prefix`; None: there are none."""
+    """Return the smallest bytes above everything that begins with `prefix`; None: there are
+    none."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

@@ -1,12 +1,13 @@
 """The tree of partitions: who holds which keys. Leaves tile the key space by construction.
 
-A node is a leaf, or is split on one key field (`dimension`) at a point: keys whose field is below the
-point lie left, the others right. Regions are never stored, they follow from the way down.
+A node is a leaf, or is split on one key field (`dimension`) at a point: keys whose field is below
+the point lie left, the others right. Regions are never stored, they follow from the way down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -42,6 +43,9 @@ class PartitionTree:
     def __init__(self, nodes: Iterable[Partition], dimensions: int) -> None:
         self.nodes: Mapping[PartitionId, Partition] = {node.id: node for node in nodes}
         self.dimensions = dimensions
+        roots = [node.id for node in self.nodes.values() if node.parent is None]
+        assert len(roots) == 1, f"a tree has one root, got {len(roots)}"
+        self.root = roots[0]
         self._regions: dict[PartitionId, Box] = {}
         self._check()
 
@@ -57,9 +61,10 @@ class PartitionTree:
                 )
         return self._regions[id_]
 
-    def leaves(self, id_: PartitionId = ROOT) -> Iterator[PartitionId]:
-        """Yield the leaves at or under a partition, in key order where splits are on one field."""
-        stack = [id_]
+    def leaves(self, id_: PartitionId | None = None) -> Iterator[PartitionId]:
+        """Yield the leaves under a partition, by default the root, in key order of the first
+        field."""
+        stack = [self.root if id_ is None else id_]
         while stack:
             node = self.nodes[stack.pop()]
             if node.left is None or node.right is None:
@@ -69,7 +74,7 @@ class PartitionTree:
 
     def leaf_of(self, fields: Sequence[bytes]) -> PartitionId:
         """Return the leaf that holds a key, given the encoding of each row key field."""
-        node = self.nodes[ROOT]
+        node = self.nodes[self.root]
         while node.left is not None and node.right is not None:
             node = self.nodes[node.left if fields[node.dimension] < node.point else node.right]
         return node.id
@@ -90,9 +95,8 @@ class PartitionTree:
 
     def _check(self) -> None:
         """Assert the geometry: one root, children know their parent, points lie inside."""
-        assert ROOT in self.nodes, "a tree has a root"
         reached = 0
-        stack: list[tuple[PartitionId, Box]] = [(ROOT, (EVERYTHING,) * self.dimensions)]
+        stack: list[tuple[PartitionId, Box]] = [(self.root, (EVERYTHING,) * self.dimensions)]
         while stack:
             id_, region = stack.pop()
             reached += 1
@@ -125,7 +129,8 @@ def child_region(region: Box, parent: Partition, child: PartitionId) -> Box:
 def grown(
     leaf: Partition, points: Sequence[bytes], *, dimension: int, next_id: int
 ) -> list[Partition]:
-    """Return the nodes that replace a leaf when it is split at sorted points, several levels at once.
+    """Return the nodes that replace a leaf when it is split at sorted points, several levels at
+    once.
 
     A balanced tree: the middle point first. New ids count up from `next_id`, in the order they are
     made; for a released format this order never changes.
@@ -158,7 +163,7 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
     points = tuple(encode_field(field.type, key_value(field, value)) for value in values)
     if len(points) > SPLIT_POINTS_MAX:
         raise InvalidError("too many split points", got=len(points), max=SPLIT_POINTS_MAX)
-    for place, (before, after) in enumerate(zip(points, points[1:], strict=False), start=1):
+    for place, (before, after) in enumerate(pairwise(points), start=1):
         if before >= after:
             what = "doubled" if before == after else "unsorted"
             hint = "give each split point once, in ascending order"

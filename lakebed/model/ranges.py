@@ -1,4 +1,5 @@
-"""Ranges of keys: as people give them, and in the one canonical form, half open over encoded keys."""
+"""Ranges of keys: as people give them, and in the one canonical form, half open over encoded
+keys."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def canonical(field: Field, given: Range) -> KeyRange:
         InvalidError: an end of the wrong type, or ends that are reversed.
     """
     least, most = (None if e is None else key_value(field, e) for e in (given.min, given.max))
-    if least is not None and most is not None and least > most:  # type: ignore[operator]  # one type
+    if least is not None and most is not None and _encoded(field, least) > _encoded(field, most):
         raise InvalidError(
             "the ends of the range are reversed",
             field=field.name,
@@ -73,7 +74,10 @@ def canonical(field: Field, given: Range) -> KeyRange:
         least = after
     if most is not None and given.max_inclusive:
         most = successor(field.type, most)
-    return KeyRange(_encoded(field, least) or b"", _encoded(field, most))
+    return KeyRange(
+        b"" if least is None else _encoded(field, least),
+        None if most is None else _encoded(field, most),
+    )
 
 
 def box_of(schema: Schema, ranges: Mapping[str, object]) -> Box:
@@ -132,5 +136,5 @@ def union(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:
     return tuple(merged)
 
 
-def _encoded(field: Field, value: KeyValue | None) -> bytes | None:
-    return None if value is None else encode_field(field.type, value)
+def _encoded(field: Field, value: KeyValue) -> bytes:
+    return encode_field(field.type, value)

@@ -1,7 +1,8 @@
 """Equi-depth samples of keys: kept in each file's footer, merged they give split points.
 
-The sampler keeps every stride-th key of a sorted stream; when more than twice KEYS_MIN are held it drops
-every other one and doubles the stride, so a rank is off by at most one stride, a 128th of the rows.
+The sampler keeps every stride-th key of a sorted stream; when more than twice KEYS_MIN are held it
+drops every other one and doubles the stride, so a rank is off by at most one stride, a 128th of the
+rows.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a table, in order: row keys, sort keys, values.
 
-    Rows are sorted by row keys, then by sort keys. Only row keys decide in which partition a row lies.
+    Rows are sorted by row keys, then by sort keys. Only row keys decide in which partition a row
+    lies.
     """
 
     row_keys: tuple[Field, ...]
@@ -37,7 +38,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what can never work. Raises: InvalidError."""
         if not self.row_keys:
-            raise InvalidError("a schema needs a row key", hint="name at least one field as row key")
+            raise InvalidError(
+                "a schema needs a row key", hint="name at least one field as row key"
+            )
         seen: dict[str, str] = {}
         numbers: set[int] = set()
         for field in self.fields:
@@ -179,7 +182,9 @@ def _check_name(name: str, seen: dict[str, str]) -> None:
         raise InvalidError("not a field name", name=repr(name), hint=hint)
     if name.lower() in seen:
         hint = "names are unique without regard to case, as Spark reads them"
-        raise InvalidError("two fields have one name", name=name, hint=hint, other=seen[name.lower()])
+        raise InvalidError(
+            "two fields have one name", name=name, hint=hint, other=seen[name.lower()]
+        )
     seen[name.lower()] = name
 
 

@@ -1,7 +1,7 @@
 """The closed list of types (see docs/design/model.md for why it is closed), and their text form.
 
-Text form, as in a schema file: `int64`, `decimal128(12,2)`, `timestamp[us, UTC]`, and for nested types
-the JSON objects `{"list": TYPE}`, `{"map": [KEY TYPE, TYPE]}`, `{"struct": [FIELD, ...]}`.
+Text form, as in a schema file: `int64`, `decimal128(12,2)`, `timestamp[us, UTC]`, and for nested
+types the JSON objects `{"list": TYPE}`, `{"map": [KEY TYPE, TYPE]}`, `{"struct": [FIELD, ...]}`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The door to queues. Messages are hints: they may be lost, doubled or late; truth is in the state."""
+"""The door to queues. Messages are hints: they may be lost, doubled or late; truth is in the
+state."""
 
 from __future__ import annotations
 

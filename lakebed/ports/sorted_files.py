@@ -1,7 +1,7 @@
 """The door between rows and files. Services pass batches on and never look inside them.
 
-`lakebed.sorted_files` keeps them as Arrow record batches in Parquet files; the simulation keeps them as
-lists of tuples. Both pass `tests/contracts/test_sorted_files.py`.
+`lakebed.sorted_files` keeps them as Arrow record batches in Parquet files; the simulation keeps
+them as lists of tuples. Both pass `tests/contracts/test_sorted_files.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class RowsWritten(msgspec.Struct, frozen=True):
 
 
 class FileWritten(msgspec.Struct, frozen=True):
-    """A file that was put. regions: for each region asked for, its rows; None: it has none there."""
+    """A file that was put. regions: for each region asked for, its rows; None: it has none
+    there."""
 
     file: StoredFile
     regions: tuple[RowsWritten | None, ...]
@@ -42,7 +43,8 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class RowSorter(Protocol[BatchT]):
-    """Sorts any number of rows in bounded memory, spilling to local disk. Closes itself in `with`."""
+    """Sorts any number of rows in bounded memory, spilling to local disk. Closes itself in
+    `with`."""
 
     def add(self, batch: BatchT) -> None:
         """Take rows in any order, already of the table's schema.
@@ -99,8 +101,8 @@ class SortedFiles(Protocol[BatchT]):
         """Yield rows of all parts in the order of their keys, each part only inside its region.
 
         Raises:
-            ObjectMissingError: a file is not there: read the state again to learn whether it should.
-            CorruptError: its bytes contradict its reference, a checksum or the schema.
+            ObjectMissingError: a file is not there: read the state again to learn whether it
+            should. CorruptError: its bytes contradict its reference, a checksum or the schema.
         """
         ...
 

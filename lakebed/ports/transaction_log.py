@@ -15,7 +15,8 @@ class TransactionLog(Protocol):
     """
 
     def append(self, number: TransactionNumber, body: bytes) -> None:
-        """Write `body` as entry `number`, only if that number is free. The caller has read `number - 1`.
+        """Write `body` as entry `number`, only if that number is free. The caller has read `number
+        - 1`.
 
         Raises:
             LogConflictError: the number is taken, perhaps by an earlier try of this very call, or

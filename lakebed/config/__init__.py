@@ -1,0 +1,1 @@
+"""Settings: names, bounds, defaults, and what moves when they are turned up."""

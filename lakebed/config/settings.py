@@ -1,0 +1,102 @@
+"""Settings of one table. The page `docs/reference/settings.md` is made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from lakebed.errors import InvalidError, did_you_mean
+
+
+class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of one table. Names put the noun first, then the unit, then min or max."""
+
+    compaction_strategy: Annotated[
+        Literal["basic", "size_ratio"],
+        Meta(
+            description="How files of a leaf are grouped: oldest first, or of like sizes together."
+        ),
+    ] = "size_ratio"
+    job_files_max: Annotated[
+        int,
+        Meta(ge=2, le=500, description="Files one compaction job merges. More: fewer rewrites."),
+    ] = 12
+    size_ratio: Annotated[
+        int,
+        Meta(ge=1, le=100, description="The others hold this times the rows of the largest file."),
+    ] = 3
+    leaf_jobs_max: Annotated[
+        int, Meta(ge=1, le=1000, description="Compaction jobs at one time in one leaf.")
+    ] = 2
+    table_jobs_max: Annotated[
+        int, Meta(ge=1, le=100_000, description="Compaction jobs at one time in the table.")
+    ] = 10_000
+    leaf_rows_max: Annotated[
+        int, Meta(ge=2, description="A leaf with more rows is split. More: fewer, larger files.")
+    ] = 20_000_000
+    leaf_files_max: Annotated[
+        int,
+        Meta(ge=4, le=10_000, description="Above it ingest is told to wait for compaction."),
+    ] = 400
+    scrap_rows_max: Annotated[
+        int,
+        Meta(ge=0, description="Leaves that get fewer rows of an ingest job share one file."),
+    ] = 5_000
+    garbage_seconds_min: Annotated[
+        int,
+        Meta(ge=0, description="Time an unreferenced file is kept, so that readers can finish."),
+    ] = 3_600
+    pending_seconds_max: Annotated[
+        int,
+        Meta(ge=0, description="Time from a job's first file to its commit, before it is fenced."),
+    ] = 48 * 3_600
+    job_id_seconds_min: Annotated[
+        int,
+        Meta(ge=0, description="Time a job's id is remembered, so that sending it again is safe."),
+    ] = 30 * 86_400
+    redispatch_seconds: Annotated[
+        int, Meta(ge=0, description="A job that nobody started for so long is sent again.")
+    ] = 900
+    job_tries_max: Annotated[
+        int, Meta(ge=1, le=100, description="Receives of a job's message before it is given up.")
+    ] = 3
+
+
+def table_settings(
+    changes: Mapping[str, object], base: TableSettings | None = None
+) -> TableSettings:
+    """Return settings with some changed.
+
+    Raises:
+        InvalidError: an unknown name (with the nearest known one), or a value out of bounds.
+    """
+    known = TableSettings.__struct_fields__
+    for name in changes:
+        if name not in known:
+            hint = did_you_mean(name, known, what="setting")
+            raise InvalidError("no such setting", setting=name, hint=hint)
+    values = msgspec.to_builtins(base or TableSettings()) | dict(changes)
+    try:
+        return msgspec.convert(values, TableSettings)
+    except msgspec.ValidationError as error:
+        hint = "see docs/reference/settings.md for its bounds"
+        raise InvalidError(f"not a value for the setting: {error}", hint=hint) from None
+
+
+def describe(settings: type[TableSettings]) -> list[tuple[str, str, str, str]]:
+    """Return name, allowed values, default and description of each setting."""
+    rows = []
+    hints = get_type_hints(settings, include_extras=True)
+    for field in msgspec.structs.fields(settings):
+        inner, meta = get_args(hints[field.name])
+        rows.append((field.name, _allowed(inner, meta), str(field.default), str(meta.description)))
+    return rows
+
+
+def _allowed(inner: Any, meta: Meta) -> str:  # noqa: ANN401 - a typing form has no type of its own
+    if get_origin(inner) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(inner))
+    return f"{meta.ge} to {meta.le}" if meta.le is not None else f"at least {meta.ge}"

@@ -1,0 +1,1 @@
+"""State: transactions, what they lead to, the head that commits them, and snapshots."""

@@ -1,0 +1,157 @@
+"""What can happen to a table's files: they are added, claimed, replaced, given up, removed.
+
+`check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
+what it does never changes (H14).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lakebed.errors import ClaimLostError, ConflictError, InvalidError
+from lakebed.model.files import FileReference
+from lakebed.model.names import FileName, JobId, PartitionId, TransactionNumber
+from lakebed.statestore.placing import place
+from lakebed.statestore.state import Moment, TableState
+
+
+class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):
+    """New rows. A reference to a partition that has been split enters its leaves (H17)."""
+
+    files: tuple[FileReference, ...]
+
+    def check(self, state: TableState) -> None:
+        for name in {r.file.name for r in self.files}:
+            if state.knows_file(name):
+                raise InvalidError("a file is added once", file=name.hex())
+        for partition in {r.partition for r in self.files}:
+            if state.partition(partition) is None:
+                raise InvalidError("no such partition", partition=partition)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        place(state, self.files)
+
+
+class ClaimFiles(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
+    """A compaction job takes files of a leaf; nobody else takes them until the claim ends."""
+
+    job: JobId
+    partition: PartitionId
+    inputs: tuple[FileName, ...]
+
+    def check(self, state: TableState) -> None:
+        if state.job(self.job) is not None:
+            raise InvalidError("a job claims once", job=self.job)
+        held = {r.file.name: job for r, job in state.references(self.partition)}
+        for name in self.inputs:
+            if name not in held or held[name] is not None:
+                raise ConflictError("a file is not there to be claimed", file=name.hex())
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        key = state.write(
+            "INSERT INTO jobs(id, partition, number, at) VALUES (?, ?, ?, ?)",
+            (self.job, self.partition, moment.number, moment.at),
+        ).lastrowid
+        for name in self.inputs:
+            state.write(
+                "UPDATE file_references SET job = ? WHERE partition = ? AND file = ?",
+                (key, self.partition, name),
+            )
+
+
+class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
+    """A compaction job finished: its inputs leave, its output enters.
+
+    The claim may lie on leaves of `partition` by now: inputs leave each of them, and the output
+    enters those that its keys reach. output: None when every row was filtered away.
+    """
+
+    job: JobId
+    partition: PartitionId
+    inputs: tuple[FileName, ...]
+    output: FileReference | None
+
+    def check(self, state: TableState) -> None:
+        # ended by giving up, dead letters, clear or another run: refused, not passed over
+        if state.job(self.job) is None:
+            raise ClaimLostError("the job holds no claim", job=self.job)
+        held = {r.file.name for r in state.claimed(self.job)}
+        if held != set(self.inputs):
+            raise ClaimLostError("the job does not hold its inputs", job=self.job)
+        if self.output is not None and state.knows_file(self.output.file.name):
+            raise InvalidError("a file is added once", file=self.output.file.name.hex())
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        inputs = state.claimed(self.job)
+        state.write(
+            "DELETE FROM file_references WHERE job = (SELECT key FROM jobs WHERE id = ?)",
+            (self.job,),
+        )
+        for file in {r.file.name: r.file for r in inputs}.values():
+            _collect_if_unreferenced(state, file.name, file.size, moment)
+        if self.output is not None:
+            place(state, (self.output,))
+        state.write("DELETE FROM jobs WHERE id = ?", (self.job,))
+
+
+class GiveUp(msgspec.Struct, frozen=True, array_like=True, tag="give_up"):
+    """A claim ends without a commit: the task, the dead letters or an operator gave the job up."""
+
+    job: JobId
+
+    def check(self, state: TableState) -> None:
+        if state.job(self.job) is None:
+            raise ClaimLostError("the job holds no claim", job=self.job)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write(
+            "UPDATE file_references SET job = NULL WHERE job = (SELECT key FROM jobs WHERE id = ?)",
+            (self.job,),
+        )
+        state.write("DELETE FROM jobs WHERE id = ?", (self.job,))
+
+
+class RemoveGarbage(msgspec.Struct, frozen=True, array_like=True, tag="remove"):
+    """The objects of these files are deleted (objects first, then this entry: H23)."""
+
+    files: tuple[FileName, ...]
+
+    def check(self, state: TableState) -> None:
+        for name in self.files:
+            if state.references_of(name):
+                raise InvalidError("a referenced file is no garbage", file=name.hex())
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        for name in self.files:
+            state.write("DELETE FROM garbage WHERE file = ?", (name,))
+
+
+class RaiseFloor(msgspec.Struct, frozen=True, array_like=True, tag="floor"):
+    """Nothing with a base below `floor` may be committed any more (H11).
+
+    Ids of commits below it are forgotten, of users' jobs those in entries below `users_below` (H6).
+    """
+
+    floor: TransactionNumber
+    users_below: TransactionNumber = TransactionNumber(0)
+
+    def check(self, state: TableState) -> None:
+        if self.floor > state.head().number:
+            raise InvalidError("the floor lies above the log", floor=self.floor)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write("UPDATE head SET floor = max(floor, ?)", (self.floor,))
+        floor = state.head().floor
+        below = min(self.users_below, floor)
+        state.write("DELETE FROM commits WHERE NOT user AND base < ?", (floor,))
+        state.write("DELETE FROM commits WHERE user AND base < ? AND number < ?", (floor, below))
+        state.write("DELETE FROM entry_times WHERE number < ?", (below,))
+        state.write("DELETE FROM pins WHERE until < ?", (moment.at,))
+
+
+def _collect_if_unreferenced(state: TableState, file: FileName, size: int, moment: Moment) -> None:
+    state.write(
+        "INSERT INTO garbage SELECT ?1, ?2, ?3, ?4"
+        " WHERE NOT EXISTS (SELECT 1 FROM file_references WHERE file = ?1)",
+        (file, moment.number, moment.at, size),
+    )

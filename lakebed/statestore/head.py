@@ -1,0 +1,319 @@
+"""The head: the newest state one process knows, and the only way to commit.
+
+A commit: read the log to its end, ask the state for the commit's id, check against the state,
+append at the next number. A try without an answer may land later, but only at the number it was
+sent for, and only while that number is free; so the log is read after every try, and the id, not
+the bytes, says what landed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import msgspec
+
+from lakebed.errors import (
+    ClockAheadError,
+    ConflictError,
+    CorruptError,
+    LakebedError,
+    LogConflictError,
+    LogTruncatedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
+from lakebed.ports.clock import Clock
+from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.codec import Entry, decode_entry, encode_entry
+from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.transactions import Transaction, finish_entry, new_files_begin_at
+
+CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
+FOLLOWED_AT_ONCE_MAX = 1_000
+"""Entries applied in one SQLite transaction: bounds what a crash repeats and how long others
+wait."""
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a commit tries, and how it waits. Bounded by time, not by tries (H8)."""
+
+    seconds_max: float = 60.0
+    jitter_seconds: float = 0.005
+    throttled_seconds: float = 0.2
+
+    def wait_seconds(self, failure: LakebedError, chance: random.Random) -> float:
+        """After a conflict somebody progressed: try again at once. Back off only when throttled."""
+        most = self.jitter_seconds
+        if isinstance(failure, UnavailableError):
+            most = self.throttled_seconds
+        return chance.random() * most
+
+
+class SnapshotSource(Protocol):
+    """Where a head finds a state when the log no longer reaches back to its own."""
+
+    def load_newest(self, state: TableState) -> bool:
+        """Replace `state` by the newest good snapshot that is newer; False when there is none."""
+        ...
+
+
+class _Member:
+    """A transaction that waits for its answer. unresolved: a try sent for this number may yet
+    land."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.unresolved: TransactionNumber | None = None
+        self.answer: TransactionNumber | LakebedError | None = None
+
+
+class TableHead:
+    """The newest state of one table that this process knows. Safe to share among threads."""
+
+    def __init__(
+        self,
+        log: TransactionLog,
+        state: TableState,
+        *,
+        clock: Clock,
+        chance: random.Random,
+        snapshots: SnapshotSource | None = None,
+        retry: Retry | None = None,
+    ) -> None:
+        self.state = state
+        self._log = log
+        self._clock = clock
+        self._chance = chance
+        self._snapshots = snapshots
+        self._retry = retry or Retry()
+        self._lock = threading.RLock()
+
+    def follow(self) -> None:
+        """Read the log to its end. Strongly consistent.
+
+        Raises:
+            UnavailableError: the log or the snapshots cannot be read; what was read is kept.
+            NewerFormatError: a newer Lakebed wrote to the table; nothing was changed.
+        """
+        with self._lock:
+            self._follow()
+
+    @contextmanager
+    def reading(self) -> Iterator[TableState]:
+        """Follow, then give one version of the state. Close it soon (H27)."""
+        with self._lock:
+            self.follow()
+            with self.state.reading():
+                yield self.state
+
+    def log_time(self) -> Micros:
+        """Return the log time that an entry would get now (H15).
+
+        Raises:
+            ClockAheadError: this machine's clock is more than ten minutes ahead of the store's.
+        """
+        with self._lock:
+            return self._next_time(self.state.head().at)
+
+    def commit(self, transaction: Transaction) -> TransactionNumber:
+        """Put `transaction` into the log once, however often this is called with its id.
+
+        Raises:
+            InvalidError: it contradicts the state; no try of this call is in the log or will be.
+            ConflictError: others won until the deadline, or what it was planned on is gone; the
+            same. FencedError: its base lies below the write floor; the same holds.
+            UnavailableError: reading or writing was refused until the deadline; the same holds.
+            UnknownOutcomeError: a try may still land; call again with the same id.
+        """
+        (answer,) = self.commit_group((transaction,))
+        if isinstance(answer, LakebedError):
+            raise answer
+        return answer
+
+    def commit_group(
+        self, transactions: Sequence[Transaction]
+    ) -> list[TransactionNumber | LakebedError]:
+        """Commit many in as few entries as can be; answer each as `commit` would, in order.
+
+        A refused member does no harm to its neighbours (H7). Nobody is answered before the entry
+        that the answer rests on is in the log.
+        """
+        members = [_Member(t) for t in transactions]
+        assert all(map(new_files_begin_at, transactions)), (
+            "new files carry the base of their commit"
+        )
+        with self._lock:
+            self._commit_members(members)
+        return [m.answer for m in members if m.answer is not None]
+
+    def _commit_members(self, members: Sequence[_Member]) -> None:
+        """Try until everybody is answered or time is up.
+
+        The first try does not read: if the state is behind, its number is taken. Every later try,
+        and every refusal, rests on a log that was read to its end.
+        """
+        deadline = self._clock.monotonic() + self._retry.seconds_max
+        failure: LakebedError | None = None
+        reading = self.state.head().number == 0
+        while True:
+            time_is_up = failure is not None and self._clock.monotonic() >= deadline
+            try:
+                if reading:
+                    self._follow()
+                failure = self._attempt(members, current=reading, last=time_is_up) or failure
+            except UnavailableError as error:  # not sent; what was unresolved stays so
+                failure = error
+            waiting = [m for m in members if m.answer is None]
+            if not waiting:
+                return
+            if time_is_up:
+                for member in waiting:
+                    member.answer = _last_answer(member, failure)
+                return
+            if reading and failure is not None:
+                self._clock.sleep(self._retry.wait_seconds(failure, self._chance))
+            reading = True
+
+    def _attempt(
+        self, members: Sequence[_Member], *, current: bool, last: bool
+    ) -> LakebedError | None:
+        """Answer who can be answered, and append the others once. Returns what went wrong.
+
+        current: the state was read from the log just now. last: do not append any more.
+        """
+        with self.state.writing():
+            head = self.state.head()
+            lost = self._settle(members, head.number)
+            waiting = [m for m in members if m.answer is None]
+            if last or not waiting:
+                return lost
+            moment = Moment(TransactionNumber(head.number + 1), self._next_time(head.at))
+            try:
+                with self.state.tentative("entry"):
+                    self._check_and_append(waiting, moment, current=current)
+            except (LogConflictError, UnknownOutcomeError) as error:  # "taken" may be our own try
+                return error
+        return lost
+
+    def _settle(self, members: Sequence[_Member], number: int) -> LakebedError | None:
+        """Answer members that the state knows; notice numbers that others have taken."""
+        lost: LakebedError | None = None
+        for member in members:
+            if member.answer is not None:
+                continue
+            transaction = member.transaction
+            try:
+                member.answer = self.state.number_of(transaction.id, transaction.digest)
+            except LakebedError as error:
+                member.answer = error
+            if member.unresolved is not None and number >= member.unresolved:
+                lost, member.unresolved = LogConflictError(member.unresolved), None
+        return lost
+
+    def _check_and_append(
+        self, waiting: Sequence[_Member], moment: Moment, *, current: bool
+    ) -> None:
+        """Check members in order, append those that fit, then answer. Raises what `append`
+        raises."""
+        accepted: list[Transaction] = []
+        riders: list[_Member] = []  # whose outcome is that of the append
+        refused: list[tuple[_Member, LakebedError]] = []
+        for member in waiting:
+            try:
+                if self._check(member.transaction, moment):
+                    accepted.append(member.transaction)
+                riders.append(member)
+            except LakebedError as error:
+                if current and member.unresolved is None:
+                    refused.append((member, error))
+                    if not accepted:  # it rests on the log alone
+                        member.answer = error
+        if accepted:
+            finish_entry(self.state, moment)
+            self._append(moment, accepted, riders)
+        for member, refusal in refused:
+            member.answer = refusal
+
+    def _append(
+        self, moment: Moment, accepted: Sequence[Transaction], riders: Sequence[_Member]
+    ) -> None:
+        body = encode_entry(Entry(moment.at, tuple(accepted)))
+        before = [member.unresolved for member in riders]
+        for member in riders:
+            member.unresolved = moment.number
+        try:
+            self._log.append(moment.number, body)
+        except UnavailableError:  # this try was not sent; an earlier one may still land
+            for member, unresolved in zip(riders, before, strict=True):
+                member.unresolved = unresolved
+            raise
+        for member in riders:
+            member.answer, member.unresolved = moment.number, None
+
+    def _check(self, transaction: Transaction, moment: Moment) -> bool:
+        """Apply a member tentatively. False: a neighbour in the group is the same commit."""
+        if self.state.number_of(transaction.id, transaction.digest) is not None:
+            return False
+        with self.state.tentative("member"):
+            transaction.check_and_apply(self.state, moment)
+        return True
+
+    def _next_time(self, previous: Micros) -> Micros:
+        now = self._clock.now()
+        if now > self._log.store_time() + CLOCK_AHEAD_MAX:
+            raise ClockAheadError("this machine's clock is ahead", hint="set the clock")
+        return max(previous, now)
+
+    def _follow(self) -> None:
+        """Apply what the log holds beyond the state, a bounded number of entries at a time."""
+        if self.state.head().number == 0 and self._snapshots is not None:
+            self._snapshots.load_newest(self.state)
+        while True:
+            number = self.state.head().number
+            try:
+                entries = iter(self._log.read_after(number))
+                first = next(entries, None)
+            except LogTruncatedError as error:
+                self._start_from_snapshot(error.oldest)
+                continue
+            if first is None:
+                return
+            with self.state.writing():
+                if self.state.head().number == number:  # else another process was faster
+                    self._apply(itertools.chain((first,), entries), number)
+
+    def _apply(
+        self, entries: Iterator[tuple[TransactionNumber, bytes]], number: TransactionNumber
+    ) -> None:
+        for at, body in itertools.islice(entries, FOLLOWED_AT_ONCE_MAX):
+            number = TransactionNumber(number + 1)
+            assert at == number, f"the log yields consecutive numbers, wanted {number}, got {at}"
+            entry = decode_entry(body, number)
+            moment = Moment(number, entry.at)
+            for transaction in entry.transactions:
+                transaction.apply(self.state, moment)
+            finish_entry(self.state, moment)
+
+    def _start_from_snapshot(self, oldest: int) -> None:
+        """Take a snapshot that the log reaches back to; each call makes the state newer, or
+        raises."""
+        if self._snapshots is None or not self._snapshots.load_newest(self.state):
+            hint = "run `lakebed fsck`"
+            raise CorruptError(
+                "no good snapshot, and the log starts later", oldest=oldest, hint=hint
+            )
+
+
+def _last_answer(member: _Member, failure: LakebedError | None) -> LakebedError:
+    """Return the truth at the deadline: the weakest outcome of all tries."""
+    if member.unresolved is not None:
+        return UnknownOutcomeError("a try may still land", number=member.unresolved)
+    if isinstance(failure, ConflictError | UnavailableError):
+        return failure
+    return ConflictError("others won until the deadline")  # the unknown outcome is a neighbour's

@@ -1,0 +1,125 @@
+"""On which leaves a file's rows lie: references enter leaves, and move down when a leaf is
+split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from lakebed.model.files import FileReference
+from lakebed.model.names import FileName, PartitionId
+from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.statestore.state import TableState
+
+
+def own_region(state: TableState, partition: PartitionId, dimension: int = 0) -> KeyRange:
+    """Return the range of one key field inside a partition, from the splits above it."""
+    region = EVERYTHING
+    query = (
+        "SELECT p.id, p.dimension, p.point, p.left FROM partitions c"
+        " JOIN partitions p ON p.id = c.parent WHERE c.id = ?"
+    )
+    child = partition
+    while row := state.connection.execute(query, (child,)).fetchone():
+        parent, split_on, point, left = row
+        if split_on == dimension:
+            half = KeyRange(b"", point) if child == left else KeyRange(point, None)
+            region = region.meets(half)
+        child = parent
+    return region
+
+
+def reached_leaves(
+    state: TableState, partition: PartitionId, keys: Sequence[KeyRange]
+) -> list[tuple[PartitionId, KeyRange]]:
+    """Return the leaves at or under a partition that may hold keys in the ranges, in order.
+
+    Each comes with its range of the first key field. keys: of the first key field.
+    """
+    query = "SELECT dimension, point, left, right FROM partitions WHERE id = ?"
+    found = []
+    stack = [(partition, own_region(state, partition))]
+    while stack:
+        id_, region = stack.pop()
+        if not any(region.overlaps(r) for r in keys):
+            continue
+        dimension, point, left, right = state.connection.execute(query, (id_,)).fetchone()
+        if left is None:
+            found.append((id_, region))
+        elif dimension == 0:
+            stack.append((right, KeyRange(point, region.max)))
+            stack.append((left, KeyRange(region.min, point)))
+        else:
+            stack += [(right, region), (left, region)]
+    return found
+
+
+def place(state: TableState, references: Iterable[FileReference]) -> None:
+    """Write references to the leaves that their keys reach: the partition named may have been
+    split."""
+    leaves: dict[PartitionId, bool] = {}
+    direct = []
+    for reference in references:
+        id_ = reference.partition
+        if id_ not in leaves:
+            node = state.partition(id_)
+            assert node is not None, f"partition {id_} was checked"
+            leaves[id_] = node.is_leaf
+        if leaves[id_]:
+            direct.append(reference)
+        else:
+            reached = reached_leaves(state, id_, (reference.bounds.as_range(),))
+            state.put_references(_shared(reference, reached, None))
+    state.put_references(direct)
+
+
+def split_references(
+    state: TableState, partition: PartitionId, shares: Mapping[FileName, Sequence[int]]
+) -> None:
+    """Move the references of a partition that has just been split down to its leaves, claims
+    too."""
+    rows = state.connection.execute(
+        "SELECT file, job FROM file_references WHERE partition = ? AND job IS NOT NULL",
+        (partition,),
+    )
+    claims = dict(rows.fetchall())
+    moved = [reference for reference, _ in state.references(partition)]
+    state.write("DELETE FROM file_references WHERE partition = ?", (partition,))
+    leaves = reached_leaves(state, partition, (EVERYTHING,))
+    places = {leaf: place for place, (leaf, _) in enumerate(leaves)}
+    for reference in moved:
+        keys = reference.bounds.as_range()
+        reached = [(leaf, region) for leaf, region in leaves if region.overlaps(keys)]
+        weights = shares.get(reference.file.name)
+        if weights is not None:
+            weights = [weights[places[leaf]] for leaf, _ in reached]
+        state.put_references(_shared(reference, reached, weights), claims.get(reference.file.name))
+
+
+def _shared(
+    reference: FileReference,
+    reached: Sequence[tuple[PartitionId, KeyRange]],
+    weights: Sequence[int] | None,
+) -> list[FileReference]:
+    """Return a reference per leaf, the rows shared out by weight, or evenly; none is lost by
+    rounding."""
+    assert reached, f"the keys of file {reference.file.name.hex()} reach a leaf"
+    if weights is None or not sum(weights):
+        weights = [1] * len(reached)
+    total, given, passed = sum(weights), 0, 0
+    parts = []
+    for (leaf, region), weight in zip(reached, weights, strict=True):
+        passed += weight
+        upto = reference.rows * passed // total
+        parts.append(
+            msgspec.structs.replace(
+                reference,
+                partition=leaf,
+                rows=upto - given,
+                bounds=reference.bounds.inside(region),
+                exact=reference.exact and len(reached) == 1,
+            )
+        )
+        given = upto
+    return parts

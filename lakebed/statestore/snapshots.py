@@ -1,0 +1,180 @@
+"""Snapshots: the state at a number, written down, so that the log may lose its old bodies.
+
+A snapshot is the SQLite database, compressed, under a name that holds its number and the logical
+digest of what it says. It is proven when it was read back, opened and its digest computed again;
+the log is truncated only below the second newest proven one (protocol H12). zstd's own checksum
+notices damage when opening.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import zstandard
+
+from lakebed.errors import CorruptError, NewerFormatError, ObjectExistsError, ObjectMissingError
+from lakebed.model.names import TableId, TransactionNumber
+from lakebed.model.paths import snapshot_of, snapshot_path, snapshots_prefix
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.layout import STATE_FORMAT
+from lakebed.statestore.state import TableState
+
+LOG_BYTES_MIN = 1 << 20
+LOG_ENTRIES_MAX = 2_000
+PIECE_BYTES = 4 << 20
+SNAPSHOTS_KEPT = 2
+
+
+class Snapshots:
+    """The snapshots of one table. scratch: a local directory for temporary databases."""
+
+    def __init__(self, table: TableId, objects: ObjectStore, *, scratch: Path) -> None:
+        self._table = table
+        self._objects = objects
+        self._scratch = scratch
+
+    def newest_first(self) -> list[tuple[TransactionNumber, str]]:
+        """Return number and path of each snapshot that the listing shows."""
+        found = []
+        for path in self._objects.list(snapshots_prefix(self._table)):
+            parsed = snapshot_of(path)
+            if parsed is not None:
+                found.append((parsed[0], path))
+        return sorted(found, reverse=True)
+
+    def load_newest(self, state: TableState) -> bool:
+        """Replace `state` by the newest good snapshot that is newer; False when there is none.
+
+        A damaged snapshot is passed over.
+
+        Raises:
+            NewerFormatError: a newer Lakebed wrote it; nothing was changed.
+        """
+        own = state.head().number
+        for number, path in self.newest_first():
+            if number <= own:
+                return False
+            try:
+                with self._opened(path) as source:
+                    source.backup(state.connection)
+            except (CorruptError, ObjectMissingError):
+                continue
+            return True
+        return False
+
+    def is_due(self, log: TransactionLog) -> bool:
+        """Whether the log since the newest snapshot exceeds its bounds (H13). Idle tables:
+        never."""
+        newest = self.newest_first()[:1]
+        number = newest[0][0] if newest else TransactionNumber(0)
+        size = self._objects.look(newest[0][1]) if newest else None
+        bytes_max = max(LOG_BYTES_MIN, size.size // 2 if size else 0)
+        entries = total = 0
+        for _, body in log.read_after(number):
+            entries, total = entries + 1, total + len(body)
+            if entries > LOG_ENTRIES_MAX or total > bytes_max:
+                return True
+        return False
+
+    def write(self, state: TableState) -> TransactionNumber:
+        """Put a snapshot of `state`. Again with the same state does nothing."""
+        with TemporaryDirectory(dir=self._scratch) as folder:
+            copy = Path(folder) / "state.sqlite"
+            with closing(sqlite3.connect(copy, isolation_level=None)) as target:
+                state.connection.backup(target)
+                target.execute("PRAGMA journal_mode=DELETE")
+                target.execute("VACUUM")
+                digest, number = TableState(target).digest(), TableState(target).head().number
+            path = snapshot_path(self._table, number, digest)
+            if self._objects.look(path) is None:
+                self._put(path, copy)
+        return number
+
+    def prove(self, path: str) -> bool:
+        """Read a snapshot back, open it and compare its digest with its name."""
+        parsed = snapshot_of(path)
+        try:
+            with self._opened(path) as source:
+                return parsed == (TableState(source).head().number, TableState(source).digest())
+        except (CorruptError, ObjectMissingError):
+            return False
+
+    def truncate(self, log: TransactionLog) -> TransactionNumber:
+        """Empty the log below the second newest proven snapshot, drop snapshots older than that.
+
+        Returns the number below which the log was emptied; 0 when fewer than two are proven.
+        """
+        proven = [found for found in self.newest_first() if self.prove(found[1])]
+        if len(proven) < SNAPSHOTS_KEPT:
+            return TransactionNumber(0)
+        below = proven[SNAPSHOTS_KEPT - 1][0]
+        log.truncate(below)
+        self._objects.delete([path for number, path in self.newest_first() if number < below])
+        return below
+
+    def _put(self, path: str, source: Path) -> None:
+        writer = self._objects.create(path)
+        try:
+            compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
+            with source.open("rb") as file:
+                for piece in compressor.read_to_iter(file, read_size=PIECE_BYTES):
+                    writer.write(piece)
+            writer.finish()
+        except ObjectExistsError:
+            pass  # an earlier try, or another process: the name holds the digest
+        finally:
+            writer.abort()
+
+    def _opened(self, path: str) -> _Opened:
+        return _Opened(self._objects, path, self._scratch)
+
+
+class _Opened:
+    """A snapshot as an SQLite connection, for the length of a `with`."""
+
+    def __init__(self, objects: ObjectStore, path: str, scratch: Path) -> None:
+        self._objects = objects
+        self._path = path
+        self._folder = TemporaryDirectory(dir=scratch)
+        self._connection: sqlite3.Connection | None = None
+
+    def __enter__(self) -> sqlite3.Connection:
+        file = Path(self._folder.name) / "state.sqlite"
+        try:
+            with file.open("wb") as target:
+                decompressor = zstandard.ZstdDecompressor().decompressobj()
+                for piece in self._pieces():
+                    target.write(decompressor.decompress(piece))
+            if not decompressor.eof:
+                raise CorruptError("a snapshot ends too early", path=self._path)
+            self._connection = sqlite3.connect(file, isolation_level=None)
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        except (zstandard.ZstdError, sqlite3.DatabaseError) as error:
+            self.__exit__()
+            raise CorruptError("a damaged snapshot", path=self._path, reason=error) from None
+        except BaseException:
+            self.__exit__()
+            raise
+        if version > STATE_FORMAT:
+            self.__exit__()
+            hint = "upgrade this installation of lakebed"
+            raise NewerFormatError("a newer snapshot", path=self._path, format=version, hint=hint)
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._folder.cleanup()
+
+    def _pieces(self) -> Iterator[bytes]:
+        facts = self._objects.look(self._path)
+        if facts is None:
+            raise ObjectMissingError(self._path)
+        for start in range(0, facts.size, PIECE_BYTES):
+            end = min(start + PIECE_BYTES, facts.size)
+            yield from self._objects.read(self._path, [(start, end)])

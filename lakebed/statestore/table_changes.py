@@ -1,0 +1,191 @@
+"""What can happen to a table as a whole: its creation and end, its partitions, settings and
+readers.
+
+`check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
+what it does never changes (H14).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from lakebed.config.settings import table_settings
+from lakebed.errors import ConflictError, InvalidError, TableExistsError
+from lakebed.model.names import FileName, Micros, PartitionId
+from lakebed.model.partitions import ROOT, Partition, grown, splits
+from lakebed.model.schema import Schema, schema_json
+from lakebed.statestore.placing import own_region, split_references
+from lakebed.statestore.state import Moment, TableState
+
+
+class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
+    """The first entry. points: encodings of the first row key at which the root is split."""
+
+    schema: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    points: tuple[bytes, ...] = ()
+
+    def check(self, state: TableState) -> None:
+        if state.head().number:
+            raise TableExistsError("the table exists already")
+        table_settings(self.settings)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write(
+            "UPDATE head SET schema = ?, settings = ?, root = ?, generation = 1",
+            (json.dumps(self.schema), json.dumps(self.settings), ROOT),
+        )
+        _plant(state, ROOT, self.points)
+
+
+class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
+    """A leaf becomes several. It refuses nobody: references and claims move down (H17, H18).
+
+    points: sorted, of the key field `dimension`. shares: for a file, the weight of each new leaf
+    from its sample; files that are not named share their rows evenly.
+    """
+
+    partition: PartitionId
+    points: tuple[bytes, ...]
+    shares: tuple[tuple[FileName, tuple[int, ...]], ...] = ()
+    dimension: int = 0
+
+    def check(self, state: TableState) -> None:
+        leaf = state.partition(self.partition)
+        if leaf is None or not leaf.is_leaf:
+            raise ConflictError("the partition is not a leaf any more", partition=self.partition)
+        if not self.points or any(a >= b for a, b in pairwise(self.points)):
+            raise InvalidError("split points are sorted, and there is one at least")
+        region = own_region(state, self.partition, self.dimension)
+        if not (splits(region, self.points[0]) and splits(region, self.points[-1])):
+            raise InvalidError("a split point lies outside the leaf", partition=self.partition)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        leaf = state.partition(self.partition)
+        assert leaf is not None, "checked"
+        _grow(state, leaf, self.points, self.dimension)
+        split_references(state, self.partition, dict(self.shares))
+
+
+class MarkUnsplittable(msgspec.Struct, frozen=True, array_like=True, tag="unsplittable"):
+    """A leaf of `rows` rows has no split point; it is asked again when it has doubled (H22)."""
+
+    partition: PartitionId
+    rows: int
+
+    def check(self, state: TableState) -> None:
+        leaf = state.partition(self.partition)
+        if leaf is None or not leaf.is_leaf:
+            raise ConflictError("the partition is not a leaf any more", partition=self.partition)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write(
+            "UPDATE partitions SET rows_unsplittable = ? WHERE id = ?", (self.rows, self.partition)
+        )
+
+
+class Clear(msgspec.Struct, frozen=True, array_like=True, tag="clear"):
+    """All rows go, a new generation begins (H16). points: a new tree; None keeps the partitions."""
+
+    points: tuple[bytes, ...] | None = None
+
+    def check(self, state: TableState) -> None:
+        """Nothing can refuse it."""
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write(
+            "INSERT INTO garbage SELECT file, ?, ?, max(size) FROM file_references GROUP BY file",
+            (moment.number, moment.at),
+        )
+        state.write("DELETE FROM file_references")
+        state.write("DELETE FROM jobs")
+        state.write("UPDATE head SET generation = generation + 1")
+        state.write("UPDATE partitions SET rows_unsplittable = 0")
+        if self.points is not None:
+            root = PartitionId(state.head().partition_next)
+            state.write("DELETE FROM partitions")
+            state.write("UPDATE head SET root = ?", (root,))
+            _plant(state, root, self.points)
+
+
+class ChangeSettings(msgspec.Struct, frozen=True, array_like=True, tag="settings"):
+    """Some settings have new values."""
+
+    changes: Mapping[str, Any]
+
+    def check(self, state: TableState) -> None:
+        table_settings(self.changes, state.settings())
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        row = state.write("SELECT settings FROM head").fetchone()
+        merged = json.loads(row[0]) | dict(self.changes)
+        state.write("UPDATE head SET settings = ?", (json.dumps(merged),))
+
+
+class PutPin(msgspec.Struct, frozen=True, array_like=True, tag="pin"):
+    """A long reader of the version that this entry makes: its files stay until `until` (H24)."""
+
+    id: str
+    until: Micros
+
+    def check(self, state: TableState) -> None:
+        """Nothing can refuse it."""
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write(
+            "INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", (self.id, moment.number, self.until)
+        )
+
+
+class DropPin(msgspec.Struct, frozen=True, array_like=True, tag="unpin"):
+    """A long reader has finished."""
+
+    id: str
+
+    def check(self, state: TableState) -> None:
+        """Nothing can refuse it."""
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write("DELETE FROM pins WHERE id = ?", (self.id,))
+
+
+class DropTable(msgspec.Struct, frozen=True, array_like=True, tag="drop"):
+    """The last entry, a tombstone: nothing is committed after it (H10)."""
+
+    def check(self, state: TableState) -> None:
+        """Nothing can refuse it."""
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write("UPDATE head SET dropped = 1")
+        for table in ("file_references", "jobs", "garbage", "pins", "positions", "partitions"):
+            state.write(f"DELETE FROM {table}")  # noqa: S608 - names from the tuple above
+
+
+def create_table(
+    schema: Schema, settings: Mapping[str, Any], points: tuple[bytes, ...]
+) -> CreateTable:
+    """Return the first change of a table's life. Raises: InvalidError for bad settings."""
+    table_settings(settings)
+    return CreateTable(schema_json(schema), dict(settings), points)
+
+
+def _plant(state: TableState, root: PartitionId, points: tuple[bytes, ...]) -> None:
+    state.write("UPDATE head SET partition_next = ?", (root + 1,))
+    _grow(state, Partition(root), points, 0)
+
+
+def _grow(state: TableState, leaf: Partition, points: tuple[bytes, ...], dimension: int) -> None:
+    """Write the nodes that replace a leaf; ids count up and are never used twice."""
+    nodes = grown(leaf, points, dimension=dimension, next_id=state.head().partition_next)
+    for n in nodes:
+        state.write(
+            "INSERT OR REPLACE INTO partitions(id, parent, dimension, point, left, right)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (n.id, n.parent, n.dimension, n.point, n.left, n.right),
+        )
+    state.write("UPDATE head SET partition_next = partition_next + ?", (len(nodes) - 1,))

@@ -1,0 +1,151 @@
+"""A transaction: one commit, all or none. The log holds transactions of these changes and nothing
+else.
+
+Every reader of the log arrives at the same state: whatever is in the log was checked before it got
+there. Changes know only the state and the transaction; time is a field of the entry (protocol H4,
+H15).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lakebed.errors import ConflictError, FencedError, GenerationError, TableMissingError
+from lakebed.model.names import (
+    CommitId,
+    Generation,
+    RequestDigest,
+    TransactionNumber,
+    base_of,
+)
+from lakebed.statestore.file_changes import (
+    AddFiles,
+    ClaimFiles,
+    GiveUp,
+    RaiseFloor,
+    RemoveGarbage,
+    ReplaceFiles,
+)
+from lakebed.statestore.state import ENTRY_TIME_SPACING, Moment, TableState
+from lakebed.statestore.table_changes import (
+    ChangeSettings,
+    Clear,
+    CreateTable,
+    DropPin,
+    DropTable,
+    MarkUnsplittable,
+    PutPin,
+    Split,
+)
+
+Change = (
+    CreateTable
+    | AddFiles
+    | ClaimFiles
+    | ReplaceFiles
+    | GiveUp
+    | Split
+    | MarkUnsplittable
+    | RemoveGarbage
+    | RaiseFloor
+    | Clear
+    | ChangeSettings
+    | PutPin
+    | DropPin
+    | DropTable
+)
+
+
+class PositionChange(msgspec.Struct, frozen=True, array_like=True):
+    """How far a source has been taken, committed with its rows. expected: None for a new source.
+
+    owner: number of the source's owner; one lower than the state's is fenced.
+    """
+
+    name: str
+    expected: bytes | None
+    value: bytes
+    owner: int = 0
+
+    def check(self, state: TableState) -> None:
+        found, owner = state.position(self.name) or (None, 0)
+        if self.owner < owner:
+            raise FencedError("the source has a newer owner", position=self.name, owner=owner)
+        if found != self.expected:
+            raise ConflictError("the source's position is another", position=self.name)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        state.write(
+            "INSERT OR REPLACE INTO positions VALUES (?, ?, ?)", (self.name, self.value, self.owner)
+        )
+
+
+class Transaction(msgspec.Struct, frozen=True, array_like=True):
+    """One commit: what its sender asked for, and the changes that do it, all or none.
+
+    base: the log number its worker had read before its first effect. user: the id is a user's.
+    """
+
+    id: CommitId
+    digest: RequestDigest
+    base: TransactionNumber
+    generation: Generation
+    changes: tuple[Change, ...]
+    positions: tuple[PositionChange, ...] = ()
+    user: bool = False
+
+    def check_and_apply(self, state: TableState, moment: Moment) -> None:
+        """Check each change after those before it; the caller undoes all when one is refused.
+
+        Raises:
+            InvalidError, ConflictError, FencedError: it does not fit the state.
+        """
+        head = state.head()
+        if head.dropped:
+            raise TableMissingError("the table was dropped")
+        if self.base < head.floor:
+            hint = "it took longer than pending_seconds_max: run the job again"
+            raise FencedError("its base lies below the write floor", base=self.base, hint=hint)
+        if self.generation != head.generation:
+            raise GenerationError("the table was cleared", hint="plan again")
+        for part in (*self.changes, *self.positions):
+            part.check(state)
+            part.apply(state, moment)
+        self.remember(state, moment)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        """Do what the log says was done."""
+        for part in (*self.changes, *self.positions):
+            part.apply(state, moment)
+        self.remember(state, moment)
+
+    def remember(self, state: TableState, moment: Moment) -> None:
+        """Keep the id, so that the same commit is done once (H5)."""
+        state.write(
+            "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
+            (self.id, self.digest, moment.number, self.base, self.user),
+        )
+
+
+def new_files_begin_at(transaction: Transaction) -> bool:
+    """Whether each new file's name holds the base of the transaction, as the floor relies on."""
+    names = [
+        r.file.name
+        for change in transaction.changes
+        for r in (
+            change.files
+            if isinstance(change, AddFiles)
+            else (change.output,)
+            if isinstance(change, ReplaceFiles) and change.output
+            else ()
+        )
+    ]
+    return all(base_of(name) == transaction.base for name in names)
+
+
+def finish_entry(state: TableState, moment: Moment) -> None:
+    """Write down that the entry has been applied: its number and time."""
+    state.write("UPDATE head SET number = ?, at = ?", (moment.number, moment.at))
+    last = state.write("SELECT at FROM entry_times ORDER BY number DESC LIMIT 1").fetchone()
+    if last is None or moment.at >= last[0] + ENTRY_TIME_SPACING:
+        state.write("INSERT INTO entry_times VALUES (?, ?)", (moment.number, moment.at))
