@@ -1,0 +1,70 @@
+"""Folders and files that survive power loss, and what the operating system's errors mean here."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakebed.errors import LakebedError, StorageFullError, UnavailableError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def sync_file(descriptor: int) -> None:
+    """Return when the file's bytes will survive power loss."""
+    if sys.platform == "darwin":
+        # There fsync leaves the bytes in the disk's own memory.
+        import fcntl  # noqa: PLC0415  not on every platform
+
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
+def sync_folder(path: str) -> None:
+    """Return when names that were put into or removed from a folder will survive power loss."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folders(root: str, path: str, known: set[str]) -> None:
+    """Make the folder `path` under `root`, and every folder on the way, durably.
+
+    known: folders that this process has seen to; another process may have made a folder and not yet
+    synced it, so those that exist are synced too, once.
+    """
+    if path in known:
+        return
+    assert path == root or path.startswith(root + os.sep), "the folder lies under the root"
+    if path != root:
+        parent = os.path.dirname(path)
+        make_folders(root, parent, known)
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", path) from None
+        sync_folder(parent)
+    known.add(path)
+
+
+def meaning_of(error: OSError, doing: str) -> LakebedError:
+    """Return the error of this system that says what to do next. doing: what was tried."""
+    if error.errno in _FULL:
+        return StorageFullError("the disk is full", doing=doing, hint="free space, then try again")
+    return UnavailableError("the file system refused", doing=doing, why=error.strerror or error)
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn the operating system's errors into this system's."""
+    try:
+        yield
+    except OSError as error:
+        raise meaning_of(error, doing) from error

@@ -1,0 +1,157 @@
+"""A directory that is a lake: made, recognised, and refused where it could not keep its promises.
+
+lakebed.json     the format of the directory
+objects/         sorted files and snapshots          unfinished/   objects on their way
+logs/            a SQLite file per table             queues/       jobs, in SQLite
+cache/           state of tables; may be deleted     spill/        rows being sorted; may be deleted
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+
+from lakebed.backends.local.durable_folder import meaning_of, sync_file, sync_folder
+from lakebed.backends.local.mounts import Mount, mount_of, mounts_of_this_machine
+from lakebed.errors import CorruptError, InvalidError, NewerFormatError
+
+FORMAT = 1
+MARK = "lakebed.json"
+FOLDERS = ("objects", "unfinished", "logs", "queues", "cache", "spill")
+
+
+class LakeDirectory(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the parts of a lake lie. Every path is absolute."""
+
+    path: str
+    logs: str
+    queues: str
+    cache: str
+    spill: str
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    format: int
+
+
+def open_lake_directory(
+    path: str | os.PathLike[str],
+    *,
+    create: bool = True,
+    mounts: Sequence[Mount] | None = None,
+) -> LakeDirectory:
+    """Return the lake at `path`, made if `create` and there is none yet. Safe to race and repeat.
+
+    mounts: the mount table; None: this machine's.
+
+    Raises:
+        InvalidError: a file, another directory, one that cannot be written, or on a network.
+        NewerFormatError: a newer Lakebed made it.
+        CorruptError: its mark cannot be read.
+        StorageFullError, UnavailableError: the file system refused.
+    """
+    root = os.path.realpath(path)
+    _refuse_network(root, mounts_of_this_machine() if mounts is None else mounts)
+    try:
+        found = _mark_in(root)
+        if found is None:
+            _refuse_others(root, create=create)
+            os.makedirs(root, exist_ok=True)
+            _write_mark(root)
+        for folder in FOLDERS:
+            os.makedirs(os.path.join(root, folder), exist_ok=True)
+        _probe(root)
+        sync_folder(root)
+        if found is None:
+            sync_folder(os.path.dirname(root))
+    except OSError as error:
+        raise _refusal(error, root) from error
+    parts = {part: os.path.join(root, part) for part in ("logs", "queues", "cache", "spill")}
+    return LakeDirectory(path=root, **parts)
+
+
+def _mark_in(root: str) -> int | None:
+    """Return the format of the lake in a directory; None: it holds no lake."""
+    try:
+        with open(os.path.join(root, MARK), "rb") as file:
+            text = file.read(4096)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        format_ = msgspec.json.decode(text, type=_Mark).format
+    except msgspec.DecodeError as error:
+        hint = f'write {{"format": {FORMAT}}} into it if this is a lake'
+        raise CorruptError("cannot read the lake's mark", path=root, hint=hint) from error
+    if format_ > FORMAT:
+        hint = "upgrade this installation"
+        raise NewerFormatError("a newer Lakebed made it", path=root, format=format_, hint=hint)
+    return format_
+
+
+def _refuse_others(root: str, *, create: bool) -> None:
+    if os.path.lexists(root) and not os.path.isdir(root):
+        raise InvalidError("a lake is a directory, this is a file", path=root, hint="name another")
+    if not create:
+        raise InvalidError("there is no lake", path=root, hint="is the path right?")
+    if os.path.isdir(root):
+        # What a crash, or another process that makes it right now, may have left is no stranger.
+        strangers = [n for n in os.listdir(root) if n not in FOLDERS and not n.startswith(MARK)]
+        if strangers:
+            hint = "name an empty or a new directory"
+            raise InvalidError("the directory holds other things", path=root, hint=hint)
+
+
+def _write_mark(root: str) -> None:
+    """Write the mark whole or not at all; one that another process wrote meanwhile stays."""
+    new = os.path.join(root, f"{MARK}.{os.getpid()}.new")
+    try:
+        with open(new, "wb") as file:
+            file.write(msgspec.json.encode(_Mark(FORMAT)) + b"\n")
+            file.flush()
+            sync_file(file.fileno())
+        with suppress(FileExistsError):
+            os.link(new, os.path.join(root, MARK))
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+
+
+def _probe(root: str) -> None:
+    """Do once what every object needs: make a file, link it, remove it."""
+    new = os.path.join(root, "unfinished", f"probe-{os.getpid()}")
+    linked = f"{new}-linked"
+    try:
+        with open(new, "wb"):
+            os.link(new, linked)
+    finally:
+        for name in (new, linked):
+            with suppress(FileNotFoundError):
+                os.unlink(name)
+
+
+def _refuse_network(root: str, mounts: Sequence[Mount]) -> None:
+    mount = mount_of(root, mounts)
+    if mount is not None and mount.is_network:
+        raise InvalidError(
+            "a network file system loses writes and locks",
+            path=root,
+            mount=mount.path,
+            kind=mount.kind,
+            hint="choose a directory on a local disk",
+        )
+
+
+def _refusal(error: OSError, root: str) -> Exception:
+    if error.errno in (errno.EACCES, errno.EROFS):
+        hint = "choose a directory that you may write"
+        return InvalidError("the directory cannot be written", path=root, hint=hint)
+    if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+        hint = "choose a directory on a file system with hard links"
+        return InvalidError("the file system has no hard links", path=root, hint=hint)
+    if error.errno in (errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
+        return InvalidError("not a directory", path=root, why=error.strerror, hint="name another")
+    return meaning_of(error, "opening a lake")

@@ -1,0 +1,254 @@
+"""Objects as files. An object appears by a hard link: whole, durable, and never over another.
+
+objects/<path>       an object
+unfinished/<name>    what a writer has written so far; the writer holds a lock on it while it lives
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+import anycrc
+
+from lakebed.backends.local.durable_folder import (
+    make_folders,
+    meaning_of,
+    sync_file,
+    sync_folder,
+    translated,
+)
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    ObjectExistsError,
+    ObjectMissingError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.model.names import MICROS_PER_SECOND
+from lakebed.model.paths import check_path
+from lakebed.ports.clock import Clock
+from lakebed.ports.object_store import ObjectFacts
+
+BUFFER_BYTES = 1 << 20
+_CRC64 = anycrc.Model("CRC64-NVME")
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+_serial = itertools.count()
+
+
+class LocalObjectWriter:
+    """An object on its way, in a file of its own that is locked until the writer ends or dies."""
+
+    def __init__(self, store: LocalObjectStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._size = 0
+        self._checksum = 0
+        self._file, self._name = store._unfinished_file()  # noqa: SLF001  one class in two halves
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Add bytes. After an error what was written is removed."""
+        assert not self._file.closed, "the object is finished or given up"
+        data = memoryview(data).cast("B")
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.abort()
+            raise meaning_of(error, "writing an object") from error
+        self._checksum = _CRC64.calc(data, self._checksum)
+        self._size += len(data)
+        return len(data)
+
+    def finish(self) -> ObjectFacts:
+        """Make the object visible."""
+        assert not self._file.closed, "the object is finished or given up"
+        try:
+            self._file.flush()
+            sync_file(self._file.fileno())
+            self._store._link(self._name, self._path)  # noqa: SLF001  one class in two halves
+        except OSError as error:
+            raise meaning_of(error, "finishing an object") from error
+        finally:
+            self.abort()
+        return ObjectFacts(self._path, self._size, self._checksum)
+
+    def abort(self) -> None:
+        """Forget what was written."""
+        if self._file.closed:
+            return
+        with suppress(OSError):
+            os.unlink(self._name)
+        with suppress(OSError):  # its last bytes may not fit on a full disk: they are not wanted
+            self._file.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.abort()
+
+
+class LocalObjectStore:
+    """Objects of a lake's folder. clock: this machine's; tells how old unfinished objects are."""
+
+    def __init__(self, root: str | os.PathLike[str], clock: Clock) -> None:
+        self._root = os.path.abspath(root)
+        self._objects = os.path.join(self._root, "objects")
+        self._unfinished = os.path.join(self._root, "unfinished")
+        self._clock = clock
+        self._known: set[str] = set()
+        with translated("making an object store"):
+            for folder in (self._objects, self._unfinished):
+                make_folders(self._root, folder, self._known)
+
+    def create(self, path: str) -> LocalObjectWriter:
+        """Begin an object. Raises: InvalidError, StorageFullError, UnavailableError."""
+        with translated("beginning an object"):
+            return LocalObjectWriter(self, check_path(path))
+
+    def look(self, path: str) -> ObjectFacts | None:
+        """Return what is at `path`, or None. Its bytes are read for their checksum."""
+        try:
+            with open(self._file_of(path), "rb", buffering=0) as file:
+                size = checksum = 0
+                while piece := file.read(BUFFER_BYTES):
+                    checksum = _CRC64.calc(piece, checksum)
+                    size += len(piece)
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise meaning_of(error, "looking at an object") from error
+        return ObjectFacts(path, size, checksum)
+
+    def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of each range."""
+        try:
+            descriptor = os.open(self._file_of(path), os.O_RDONLY)
+            try:
+                return [_bytes_of(descriptor, start, end, path) for start, end in ranges]
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if error.errno in _MISSING:
+                raise ObjectMissingError(path) from None
+            raise meaning_of(error, "reading an object") from error
+
+    def list(self, prefix: str, *, below: str | None = None) -> Iterator[str]:
+        """Yield paths with the prefix, ascending. Holds the names of one folder at a time."""
+        folder = prefix.rpartition("/")[0]
+        if folder:
+            try:
+                check_path(folder)
+            except InvalidError:
+                return  # nothing can lie there
+        with translated("listing objects"):
+            yield from _walk(self._objects, f"{folder}/" if folder else "", prefix, below)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, durably."""
+        changed: set[str] = set()
+        try:
+            for path in paths:
+                file = self._file_of(path)
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    os.unlink(file)
+                    changed.add(os.path.dirname(file))
+            for folder in changed:
+                sync_folder(folder)
+        except OSError as error:
+            if error.errno in (errno.EISDIR, errno.EPERM) and os.path.isdir(file):
+                return  # a folder is no object, and what is missing is no error
+            raise meaning_of(error, "deleting objects") from error
+
+    def abort_unfinished(self, *, older_than_seconds: float) -> int:
+        """Remove what dead writers left behind that was last written that long ago."""
+        end = self._clock.now() / MICROS_PER_SECOND - older_than_seconds
+        removed = 0
+        with translated("removing unfinished objects"):
+            for entry in list(os.scandir(self._unfinished)):
+                with suppress(FileNotFoundError):
+                    if entry.stat().st_mtime <= end and _writer_is_dead(entry.path):
+                        os.unlink(entry.path)
+                        removed += 1
+        return removed
+
+    def _file_of(self, path: str) -> str:
+        return os.path.join(self._objects, check_path(path))
+
+    def _unfinished_file(self) -> tuple[BinaryIO, str]:
+        """Return a new, locked file and its name. A dead process of the same id may have left one."""
+        while True:
+            name = os.path.join(self._unfinished, f"{os.getpid()}-{next(_serial)}")
+            try:
+                file = open(name, "xb", buffering=BUFFER_BYTES)  # noqa: SIM115  the writer closes it
+            except FileExistsError:
+                continue
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+            return file, name
+
+    def _link(self, name: str, path: str) -> None:
+        """Give a finished, synced file its path. What is linked and not synced may yet vanish."""
+        file = self._file_of(path)
+        folder = os.path.dirname(file)
+        try:
+            make_folders(self._root, folder, self._known)
+        except NotADirectoryError:
+            hint = "an object's path cannot go on below another object"
+            raise InvalidError("an object is in the way", path=path, hint=hint) from None
+        try:
+            os.link(name, file)
+        except FileExistsError:
+            raise ObjectExistsError(path) from None
+        except FileNotFoundError:
+            self._known.discard(folder)
+            raise UnavailableError("the unfinished object was removed", path=path) from None
+        try:
+            sync_folder(folder)
+        except OSError as error:
+            raise UnknownOutcomeError("cannot sync a folder", path=path, why=error) from error
+
+
+def _bytes_of(descriptor: int, start: int, end: int, path: str) -> bytes:
+    assert 0 <= start <= end, f"a range runs forwards, got {start} to {end}"
+    data = os.pread(descriptor, end - start, start)
+    while len(data) < end - start:  # one call gives at most 2 GiB
+        more = os.pread(descriptor, end - start - len(data), start + len(data))
+        if not more:
+            raise CorruptError("object is shorter", path=path, size=start + len(data), end=end)
+        data += more
+    return data
+
+
+def _walk(root: str, folder: str, prefix: str, below: str | None) -> Iterator[str]:
+    """Yield the paths inside a folder, which is "" or ends in a slash, by code points."""
+    try:
+        with os.scandir(os.path.join(root, folder)) as entries:
+            # A folder's slash takes part in the order: "a-b" comes before "a/b", and "a0" after it.
+            names = [f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name for e in entries]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in sorted(names):
+        path = folder + name
+        if below is not None and path >= below:
+            return
+        if name.endswith("/"):
+            if path.startswith(prefix) or prefix.startswith(path):
+                yield from _walk(root, path, prefix, below)
+        elif path.startswith(prefix):
+            yield path
+
+
+def _writer_is_dead(name: str) -> bool:
+    """Whether nobody holds the file's lock: the kernel frees it when a process dies, however."""
+    descriptor = os.open(name, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,169 @@
+"""One SQLite file, one connection to it in this process, shared by its threads."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import quote
+
+from lakebed.backends.local.durable_folder import sync_file, sync_folder, translated
+from lakebed.errors import (
+    CorruptError,
+    LakebedError,
+    NewerFormatError,
+    StorageFullError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+
+BUSY_SECONDS = 10.0
+"""How long a statement waits for other processes before it is refused."""
+
+
+class SqliteDatabase:
+    """A database file that is made, whole or not at all, when it is first written.
+
+    schema: statements that make its tables. format: its number; a file with a higher one is refused.
+    durable: whether a commit survives power loss; otherwise it survives a crash of the process.
+    """
+
+    def __init__(self, path: str, schema: str, *, format: int = 1, durable: bool = True) -> None:
+        self.path = path
+        self._schema = schema
+        self._format = format
+        self._durable = durable
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    def exists(self) -> bool:
+        """Whether the file was made."""
+        return self._connection is not None or os.path.exists(self.path)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection to a statement that changes nothing."""
+        with self._lock:
+            try:
+                yield self._open()
+            except sqlite3.Error as error:
+                raise meaning_of(error, self.path, wrote=False) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection to one statement, which is a transaction of its own."""
+        with self._lock:
+            try:
+                yield self._open()
+            except sqlite3.Error as error:
+                raise meaning_of(error, self.path, wrote=True) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection to statements that happen all or not at all."""
+        with self.writing() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    with suppress(sqlite3.Error):  # the first error is the one to tell
+                        connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        # A connection that a child inherits breaks locks of its parent and corrupts the file.
+        assert self._process == os.getpid(), "opened before a fork: spawn, never fork"
+        if self._connection is None:
+            if not os.path.exists(self.path):
+                with translated("making a database"):
+                    self._make()
+            self._connection = self._connected()
+        return self._connection
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = _connect(self.path)
+        try:
+            connection.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
+            connection.execute("PRAGMA fullfsync=ON")
+            (found,) = connection.execute("PRAGMA user_version").fetchone()
+        except sqlite3.Error:
+            connection.close()
+            raise
+        if found > self._format:
+            connection.close()
+            hint = "upgrade this installation"
+            raise NewerFormatError("unknown format", path=self.path, format=found, hint=hint)
+        return connection
+
+    def _make(self) -> None:
+        """Make the file under another name and link it, so that nobody sees half of it."""
+        folder, name = os.path.split(self.path)
+        new = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}.new")
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+        try:
+            connection = _connect(new, mode="rwc")
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.executescript(
+                    f"BEGIN; {self._schema}; PRAGMA user_version={self._format}; COMMIT"
+                )
+            finally:
+                connection.close()
+            descriptor = os.open(new, os.O_RDWR)
+            try:
+                sync_file(descriptor)
+            finally:
+                os.close(descriptor)
+            with suppress(FileExistsError):  # another process was first: its file is as good
+                os.link(new, self.path)
+            sync_folder(folder)
+        finally:
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    os.unlink(new + suffix)
+
+
+def meaning_of(error: sqlite3.Error, path: str, *, wrote: bool) -> LakebedError:
+    """Return the error of this system that says what to do next. wrote: the statement was a write."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        raise AssertionError(f"SQLite is used wrongly: {error}") from error
+    facts = {"path": path, "why": str(error)}
+    match code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return UnavailableError("the database is busy", **facts)
+        case sqlite3.SQLITE_FULL:
+            hint = "free space, then try again"
+            return StorageFullError("the disk is full", hint=hint, **facts)
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_FORMAT:
+            hint = "restore it from a backup"
+            return CorruptError("the database is damaged", hint=hint, **facts)
+        case sqlite3.SQLITE_IOERR if wrote:
+            # After a sync that failed the pages may or may not be on the disk.
+            return UnknownOutcomeError("the disk failed during a write", **facts)
+        case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE:
+            raise AssertionError(f"SQLite is used wrongly: {error}") from error
+        case _:
+            return UnavailableError("the database cannot be used", **facts)
+
+
+def _connect(path: str, mode: str = "rw") -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(path)}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,  # the lock sees to it that one thread uses it at a time
+    )

@@ -1,0 +1,143 @@
+"""Logs in SQLite, one file per table. A commit is one INSERT: one sync of the write-ahead file."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import closing
+
+from lakebed.backends.local.durable_folder import translated
+from lakebed.backends.local.sqlite_database import SqliteDatabase
+from lakebed.errors import InvalidError, LogConflictError, LogTruncatedError
+from lakebed.model.names import Micros, TableId, TransactionNumber
+from lakebed.ports.clock import Clock
+
+PAGE_BYTES = 4 << 20
+PAGE_ENTRIES = 1_000
+"""A page of entries ends after so many bytes or entries, whatever comes first."""
+
+OPEN_LOGS_MAX = 128
+"""Each open log holds up to three file descriptors; the longest unused one is closed."""
+
+SUFFIX = ".sqlite"
+_TABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_SCHEMA = """
+CREATE TABLE entry (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE truncated (below INTEGER NOT NULL) STRICT;
+INSERT INTO truncated VALUES (1)"""
+_APPEND = "INSERT INTO entry SELECT ?1, ?2 WHERE ?1 >= (SELECT below FROM truncated)"
+_READ = "SELECT number, body FROM entry WHERE number > ? ORDER BY number LIMIT ?"
+
+
+class SqliteTransactionLog:
+    """One table's log. Numbers below `truncated.below` have no row and stay taken."""
+
+    def __init__(self, path: str, clock: Clock) -> None:
+        self._database = SqliteDatabase(path, _SCHEMA)
+        self._clock = clock
+
+    def append(self, number: TransactionNumber, body: bytes) -> None:
+        """Write entry `number` if it is free, durably."""
+        assert number >= 1, f"entries are numbered from 1, got {number}"
+        with self._database.writing() as connection:
+            try:
+                written = connection.execute(_APPEND, (number, body)).rowcount
+            except sqlite3.IntegrityError:
+                raise LogConflictError(number) from None
+        if written == 0:
+            raise LogConflictError(number)
+
+    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield entries from `number + 1` on, up to the first gap. No lock is held meanwhile."""
+        while page := self._page(number):
+            for entry in page:
+                yield entry
+                number = entry[0]
+
+    def truncate(self, below: TransactionNumber) -> None:
+        """Delete bodies below; the newest stays, and no number becomes free."""
+        if not self._database.exists():
+            return
+        with self._database.transaction() as connection:
+            (newest,) = connection.execute("SELECT coalesce(max(number), 1) FROM entry").fetchone()
+            oldest = min(below, newest)
+            connection.execute("UPDATE truncated SET below = ?1 WHERE below < ?1", (oldest,))
+            connection.execute("DELETE FROM entry WHERE number < ?", (oldest,))
+
+    def store_time(self) -> Micros:
+        """Return this machine's clock: it is the store's."""
+        return self._clock.now()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._database.close()
+
+    def _page(self, after: TransactionNumber) -> list[tuple[TransactionNumber, bytes]]:
+        """Return consecutive entries. Raises: LogTruncatedError."""
+        if not self._database.exists():
+            return []
+        page: list[tuple[TransactionNumber, bytes]] = []
+        size = 0
+        with self._database.reading() as connection:
+            with closing(connection.execute(_READ, (after, PAGE_ENTRIES))) as rows:
+                for number, body in rows:
+                    if number != after + len(page) + 1:
+                        break
+                    page.append((number, body))
+                    size += len(body)
+                    if size >= PAGE_BYTES:
+                        break
+            if not page:
+                # Entries that are not there were never written, or truncated: the mark only rises.
+                (below,) = connection.execute("SELECT below FROM truncated").fetchone()
+                if after + 1 < below:
+                    raise LogTruncatedError(below)
+        return page
+
+
+class SqliteTransactionLogs:
+    """The logs of all tables, in one folder. clock: this machine's."""
+
+    def __init__(self, root: str | os.PathLike[str], clock: Clock) -> None:
+        self._root = os.path.abspath(root)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._logs: OrderedDict[TableId, SqliteTransactionLog] = OrderedDict()
+
+    def open(self, table: TableId) -> SqliteTransactionLog:
+        """Return a table's log. Raises: InvalidError for what no table is called."""
+        if not _TABLE_ID.fullmatch(table):
+            raise InvalidError(
+                "not a table id", table=repr(table), hint="use 1 to 128 of A-Z a-z 0-9 _ -"
+            )
+        with self._lock:
+            log = self._logs.get(table)
+            if log is None:
+                log = SqliteTransactionLog(os.path.join(self._root, table + SUFFIX), self._clock)
+                self._logs[table] = log
+            self._logs.move_to_end(table)
+            evicted = self._logs.popitem(last=False)[1] if len(self._logs) > OPEN_LOGS_MAX else None
+        if evicted is not None:
+            evicted.close()
+        return log
+
+    def tables(self) -> list[TableId]:
+        """Return every table that has a log, in order."""
+        with translated("listing logs"):
+            names = os.listdir(self._root)
+        return sorted(
+            TableId(name.removesuffix(SUFFIX))
+            for name in names
+            if name.endswith(SUFFIX) and not name.startswith(".")
+        )
+
+    def close(self) -> None:
+        """Close all files."""
+        with self._lock:
+            for log in self._logs.values():
+                log.close()
+            self._logs.clear()
