@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from lakebed.errors import LakebedError, StorageFullError, UnavailableError
 
@@ -24,7 +25,7 @@ def sync_file(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
-def sync_folder(path: str) -> None:
+def sync_folder(path: Path) -> None:
     """Return when names that were put into or removed from a folder will survive power loss."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
@@ -33,7 +34,7 @@ def sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
-def make_folders(root: str, path: str, known: set[str]) -> None:
+def make_folders(root: Path, path: Path, known: set[Path]) -> None:
     """Make the folder `path` under `root`, and every folder on the way, durably.
 
     known: folders that this process has seen to; another process may have made a folder and not yet
@@ -41,15 +42,15 @@ def make_folders(root: str, path: str, known: set[str]) -> None:
     """
     if path in known:
         return
-    assert path == root or path.startswith(root + os.sep), "the folder lies under the root"
+    assert path.is_relative_to(root), "the folder lies under the root"
     if path != root:
-        parent = os.path.dirname(path)
+        parent = path.parent
         make_folders(root, parent, known)
         try:
-            os.mkdir(path)
+            path.mkdir()
         except FileExistsError:
-            if not os.path.isdir(path):
-                raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", path) from None
+            if not path.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", str(path)) from None
         sync_folder(parent)
     known.add(path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.model.names import MICROS_PER_SECOND
@@ -31,7 +32,15 @@ WHERE number IN (
     ORDER BY number LIMIT ?)
 RETURNING number, receives, body"""
 _ANY_VISIBLE = "SELECT 1 FROM message WHERE queue = ? AND dead = 0 AND visible_at <= ? LIMIT 1"
-_IN_HAND = "number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"
+_DELETE = """
+DELETE FROM message
+WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
+_EXTEND = """
+UPDATE message SET visible_at = ?
+WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
+_DELETE_DEAD = "DELETE FROM message WHERE number = ? AND queue = ? AND dead = 1"
+_DEAD = """
+SELECT number, receives, body FROM message WHERE queue = ? AND dead = 1 ORDER BY number LIMIT ?"""
 
 
 class SqliteJobQueue:
@@ -73,30 +82,23 @@ class SqliteJobQueue:
         """Remove a message or a dead letter for good."""
         number, _, receives = receipt.partition("/")
         if receives == "dead":
-            statement = "DELETE FROM message WHERE number = ? AND queue = ? AND dead = 1"
             with self._database.writing() as connection:
-                connection.execute(statement, (int(number), self._name))
+                connection.execute(_DELETE_DEAD, (int(number), self._name))
             return
         with self._database.writing() as connection:
-            connection.execute(f"DELETE FROM message WHERE {_IN_HAND}", self._held(receipt))
+            connection.execute(_DELETE, self._held(receipt))
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight for so long from now."""
         held = self._held(receipt)
         until = self._clock.now() + round(hidden_seconds * MICROS_PER_SECOND)
         with self._database.writing() as connection:
-            connection.execute(
-                f"UPDATE message SET visible_at = ? WHERE {_IN_HAND}", (until, *held)
-            )
+            connection.execute(_EXTEND, (until, *held))
 
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return messages that were given up."""
-        statement = (
-            "SELECT number, receives, body FROM message WHERE queue = ? AND dead = 1"
-            " ORDER BY number LIMIT ?"
-        )
         with self._database.reading() as connection:
-            rows = connection.execute(statement, (self._name, messages_max)).fetchall()
+            rows = connection.execute(_DEAD, (self._name, messages_max)).fetchall()
         return [Received(body, f"{number}/dead", receives) for number, receives, body in rows]
 
     def depth(self) -> tuple[int, int]:
@@ -112,12 +114,12 @@ class SqliteJobQueue:
 
 
 class SqliteJobQueues:
-    """Queues by name, in the file `queues.sqlite` of a folder. clock: the same for all processes."""
+    """Queues by name, in the file `queues.sqlite` of a folder. clock: the store's own."""
 
     def __init__(
         self, root: str | os.PathLike[str], clock: Clock, *, receives_max: int = RECEIVES_MAX
     ) -> None:
-        self._database = SqliteDatabase(os.path.join(root, "queues.sqlite"), _SCHEMA)
+        self._database = SqliteDatabase(Path(root) / "queues.sqlite", _SCHEMA)
         self._clock = clock
         self._receives_max = receives_max
 

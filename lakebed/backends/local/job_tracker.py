@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import msgspec
 
@@ -34,7 +35,7 @@ class SqliteJobTracker:
     """Each job's newest report, in the file `jobs.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._database = SqliteDatabase(os.path.join(root, "jobs.sqlite"), _SCHEMA, durable=False)
+        self._database = SqliteDatabase(Path(root) / "jobs.sqlite", _SCHEMA, durable=False)
 
     def report(self, report: JobReport) -> None:
         """Remember it, unless a newer one of the job is known."""

@@ -12,6 +12,7 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -27,11 +28,11 @@ FOLDERS = ("objects", "unfinished", "logs", "queues", "cache", "spill")
 class LakeDirectory(msgspec.Struct, frozen=True, kw_only=True):
     """Where the parts of a lake lie. Every path is absolute."""
 
-    path: str
-    logs: str
-    queues: str
-    cache: str
-    spill: str
+    path: Path
+    logs: Path
+    queues: Path
+    cache: Path
+    spill: Path
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -54,30 +55,30 @@ def open_lake_directory(
         CorruptError: its mark cannot be read.
         StorageFullError, UnavailableError: the file system refused.
     """
-    root = os.path.realpath(path)
+    root = Path(path).resolve()
     _refuse_network(root, mounts_of_this_machine() if mounts is None else mounts)
     try:
         found = _mark_in(root)
         if found is None:
             _refuse_others(root, create=create)
-            os.makedirs(root, exist_ok=True)
+            root.mkdir(parents=True, exist_ok=True)
             _write_mark(root)
         for folder in FOLDERS:
-            os.makedirs(os.path.join(root, folder), exist_ok=True)
+            (root / folder).mkdir(exist_ok=True)
         _probe(root)
         sync_folder(root)
         if found is None:
-            sync_folder(os.path.dirname(root))
+            sync_folder(root.parent)
     except OSError as error:
         raise _refusal(error, root) from error
-    parts = {part: os.path.join(root, part) for part in ("logs", "queues", "cache", "spill")}
+    parts = {part: root / part for part in ("logs", "queues", "cache", "spill")}
     return LakeDirectory(path=root, **parts)
 
 
-def _mark_in(root: str) -> int | None:
+def _mark_in(root: Path) -> int | None:
     """Return the format of the lake in a directory; None: it holds no lake."""
     try:
-        with open(os.path.join(root, MARK), "rb") as file:
+        with (root / MARK).open("rb") as file:
             text = file.read(4096)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -92,49 +93,48 @@ def _mark_in(root: str) -> int | None:
     return format_
 
 
-def _refuse_others(root: str, *, create: bool) -> None:
-    if os.path.lexists(root) and not os.path.isdir(root):
+def _refuse_others(root: Path, *, create: bool) -> None:
+    if root.exists() and not root.is_dir():
         raise InvalidError("a lake is a directory, this is a file", path=root, hint="name another")
     if not create:
         raise InvalidError("there is no lake", path=root, hint="is the path right?")
-    if os.path.isdir(root):
+    if root.is_dir():
         # What a crash, or another process that makes it right now, may have left is no stranger.
-        strangers = [n for n in os.listdir(root) if n not in FOLDERS and not n.startswith(MARK)]
+        names = [entry.name for entry in root.iterdir()]
+        strangers = [n for n in names if n not in FOLDERS and not n.startswith(MARK)]
         if strangers:
             hint = "name an empty or a new directory"
             raise InvalidError("the directory holds other things", path=root, hint=hint)
 
 
-def _write_mark(root: str) -> None:
+def _write_mark(root: Path) -> None:
     """Write the mark whole or not at all; one that another process wrote meanwhile stays."""
-    new = os.path.join(root, f"{MARK}.{os.getpid()}.new")
+    new = root / f"{MARK}.{os.getpid()}.new"
     try:
-        with open(new, "wb") as file:
+        with new.open("wb") as file:
             file.write(msgspec.json.encode(_Mark(FORMAT)) + b"\n")
             file.flush()
             sync_file(file.fileno())
         with suppress(FileExistsError):
-            os.link(new, os.path.join(root, MARK))
+            os.link(new, root / MARK)
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(new)
+        new.unlink(missing_ok=True)
 
 
-def _probe(root: str) -> None:
+def _probe(root: Path) -> None:
     """Do once what every object needs: make a file, link it, remove it."""
-    new = os.path.join(root, "unfinished", f"probe-{os.getpid()}")
-    linked = f"{new}-linked"
+    new = root / "unfinished" / f"probe-{os.getpid()}"
+    linked = new.with_name(f"{new.name}-linked")
     try:
-        with open(new, "wb"):
+        with new.open("wb"):
             os.link(new, linked)
     finally:
         for name in (new, linked):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
+            name.unlink(missing_ok=True)
 
 
-def _refuse_network(root: str, mounts: Sequence[Mount]) -> None:
-    mount = mount_of(root, mounts)
+def _refuse_network(root: Path, mounts: Sequence[Mount]) -> None:
+    mount = mount_of(str(root), mounts)
     if mount is not None and mount.is_network:
         raise InvalidError(
             "a network file system loses writes and locks",
@@ -145,7 +145,7 @@ def _refuse_network(root: str, mounts: Sequence[Mount]) -> None:
         )
 
 
-def _refusal(error: OSError, root: str) -> Exception:
+def _refusal(error: OSError, root: Path) -> Exception:
     if error.errno in (errno.EACCES, errno.EROFS):
         hint = "choose a directory that you may write"
         return InvalidError("the directory cannot be written", path=root, hint=hint)

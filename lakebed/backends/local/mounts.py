@@ -6,12 +6,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
-NETWORK_KINDS = frozenset(
-    ["9p", "afpfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse.ceph-fuse", "fuse.davfs2", "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys", "fuse.rclone", "fuse.s3fs", "fuse.s3fs-fuse", "fuse.sshfs", "fuse.mount-s3", "fuse.blobfuse", "fuse.blobfuse2", "fuse.juicefs", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "smb2", "smb3", "smbfs", "webdav"]
-)
+_NETWORK = """
+    9p afpfs afs beegfs ceph cifs coda davfs fuse.ceph-fuse fuse.davfs2 fuse.gcsfuse
+    fuse.glusterfs fuse.goofys fuse.rclone fuse.s3fs fuse.s3fs-fuse fuse.sshfs fuse.mount-s3
+    fuse.blobfuse fuse.blobfuse2 fuse.juicefs glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2
+    orangefs smb2 smb3 smbfs webdav
+"""
+NETWORK_KINDS = frozenset(_NETWORK.split())
 _MACOS_LINE = re.compile(r".* on (?P<path>/.*) \((?P<kind>\w+)[,)].*")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
@@ -39,17 +44,18 @@ def mounts_of_this_machine() -> list[Mount]:
     """Return the mount table; empty where there is no way to know it."""
     try:
         if sys.platform == "darwin":
-            command = ["/sbin/mount"]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+            done = subprocess.run(
+                ["/sbin/mount"], capture_output=True, text=True, check=True, timeout=10
+            )
             return mounts_from_macos(done.stdout)
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            return mounts_from_linux(file.read())
+        table = Path("/proc/self/mountinfo")
+        return mounts_from_linux(table.read_text("utf-8", "surrogateescape"))
     except (OSError, subprocess.SubprocessError):
         return []
 
 
 def mounts_from_linux(text: str) -> list[Mount]:
-    """Return what `/proc/self/mountinfo` says: id parent device root PATH ... - KIND source options."""
+    """Return what `/proc/self/mountinfo` says: id parent device root PATH ... - KIND ..."""
     mounts = []
     for line in text.splitlines():
         before, dash, after = line.partition(" - ")

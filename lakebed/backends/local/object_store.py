@@ -12,6 +12,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import BinaryIO
 
 import anycrc
@@ -83,7 +84,7 @@ class LocalObjectWriter:
         if self._file.closed:
             return
         with suppress(OSError):
-            os.unlink(self._name)
+            self._name.unlink()
         with suppress(OSError):  # its last bytes may not fit on a full disk: they are not wanted
             self._file.close()
 
@@ -96,11 +97,11 @@ class LocalObjectStore:
     """Objects of a lake's folder. clock: this machine's; tells how old unfinished objects are."""
 
     def __init__(self, root: str | os.PathLike[str], clock: Clock) -> None:
-        self._root = os.path.abspath(root)
-        self._objects = os.path.join(self._root, "objects")
-        self._unfinished = os.path.join(self._root, "unfinished")
+        self._root = Path(root).absolute()
+        self._objects = self._root / "objects"
+        self._unfinished = self._root / "unfinished"
         self._clock = clock
-        self._known: set[str] = set()
+        self._known: set[Path] = set()
         with translated("making an object store"):
             for folder in (self._objects, self._unfinished):
                 make_folders(self._root, folder, self._known)
@@ -113,7 +114,7 @@ class LocalObjectStore:
     def look(self, path: str) -> ObjectFacts | None:
         """Return what is at `path`, or None. Its bytes are read for their checksum."""
         try:
-            with open(self._file_of(path), "rb", buffering=0) as file:
+            with self._file_of(path).open("rb", buffering=0) as file:
                 size = checksum = 0
                 while piece := file.read(BUFFER_BYTES):
                     checksum = _CRC64.calc(piece, checksum)
@@ -150,17 +151,17 @@ class LocalObjectStore:
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete objects, durably."""
-        changed: set[str] = set()
+        changed: set[Path] = set()
         try:
             for path in paths:
                 file = self._file_of(path)
                 with suppress(FileNotFoundError, NotADirectoryError):
-                    os.unlink(file)
-                    changed.add(os.path.dirname(file))
+                    file.unlink()
+                    changed.add(file.parent)
             for folder in changed:
                 sync_folder(folder)
         except OSError as error:
-            if error.errno in (errno.EISDIR, errno.EPERM) and os.path.isdir(file):
+            if error.errno in (errno.EISDIR, errno.EPERM) and file.is_dir():
                 return  # a folder is no object, and what is missing is no error
             raise meaning_of(error, "deleting objects") from error
 
@@ -169,31 +170,31 @@ class LocalObjectStore:
         end = self._clock.now() / MICROS_PER_SECOND - older_than_seconds
         removed = 0
         with translated("removing unfinished objects"):
-            for entry in list(os.scandir(self._unfinished)):
+            for file in list(self._unfinished.iterdir()):
                 with suppress(FileNotFoundError):
-                    if entry.stat().st_mtime <= end and _writer_is_dead(entry.path):
-                        os.unlink(entry.path)
+                    if file.stat().st_mtime <= end and _writer_is_dead(file):
+                        file.unlink()
                         removed += 1
         return removed
 
-    def _file_of(self, path: str) -> str:
-        return os.path.join(self._objects, check_path(path))
+    def _file_of(self, path: str) -> Path:
+        return self._objects / check_path(path)
 
-    def _unfinished_file(self) -> tuple[BinaryIO, str]:
-        """Return a new, locked file and its name. A dead process of the same id may have left one."""
+    def _unfinished_file(self) -> tuple[BinaryIO, Path]:
+        """Return a new, locked file. A dead process of the same id may have left one."""
         while True:
-            name = os.path.join(self._unfinished, f"{os.getpid()}-{next(_serial)}")
+            name = self._unfinished / f"{os.getpid()}-{next(_serial)}"
             try:
-                file = open(name, "xb", buffering=BUFFER_BYTES)  # noqa: SIM115  the writer closes it
+                file = name.open("xb", buffering=BUFFER_BYTES)
             except FileExistsError:
                 continue
             fcntl.flock(file.fileno(), fcntl.LOCK_EX)
             return file, name
 
-    def _link(self, name: str, path: str) -> None:
+    def _link(self, name: Path, path: str) -> None:
         """Give a finished, synced file its path. What is linked and not synced may yet vanish."""
         file = self._file_of(path)
-        folder = os.path.dirname(file)
+        folder = file.parent
         try:
             make_folders(self._root, folder, self._known)
         except NotADirectoryError:
@@ -223,10 +224,10 @@ def _bytes_of(descriptor: int, start: int, end: int, path: str) -> bytes:
     return data
 
 
-def _walk(root: str, folder: str, prefix: str, below: str | None) -> Iterator[str]:
+def _walk(root: Path, folder: str, prefix: str, below: str | None) -> Iterator[str]:
     """Yield the paths inside a folder, which is "" or ends in a slash, by code points."""
     try:
-        with os.scandir(os.path.join(root, folder)) as entries:
+        with os.scandir(root / folder) as entries:
             # A folder's slash takes part in the order: "a-b" comes before "a/b", and "a0" after it.
             names = [f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name for e in entries]
     except (FileNotFoundError, NotADirectoryError):
@@ -242,7 +243,7 @@ def _walk(root: str, folder: str, prefix: str, below: str | None) -> Iterator[st
             yield path
 
 
-def _writer_is_dead(name: str) -> bool:
+def _writer_is_dead(name: Path) -> bool:
     """Whether nobody holds the file's lock: the kernel frees it when a process dies, however."""
     descriptor = os.open(name, os.O_RDONLY)
     try:

@@ -7,6 +7,8 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from lakebed.backends.local.durable_folder import sync_file, sync_folder, translated
@@ -24,13 +26,13 @@ BUSY_SECONDS = 10.0
 
 
 class SqliteDatabase:
-    """A database file that is made, whole or not at all, when it is first written.
+    """A database file that is made, whole or not at all, when it is first used.
 
-    schema: statements that make its tables. format: its number; a file with a higher one is refused.
+    schema: statements that make its tables. format: its number; higher ones are refused.
     durable: whether a commit survives power loss; otherwise it survives a crash of the process.
     """
 
-    def __init__(self, path: str, schema: str, *, format: int = 1, durable: bool = True) -> None:
+    def __init__(self, path: Path, schema: str, *, format: int = 1, durable: bool = True) -> None:
         self.path = path
         self._schema = schema
         self._format = format
@@ -41,7 +43,7 @@ class SqliteDatabase:
 
     def exists(self) -> bool:
         """Whether the file was made."""
-        return self._connection is not None or os.path.exists(self.path)
+        return self._connection is not None or self.path.exists()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -85,7 +87,7 @@ class SqliteDatabase:
         # A connection that a child inherits breaks locks of its parent and corrupts the file.
         assert self._process == os.getpid(), "opened before a fork: spawn, never fork"
         if self._connection is None:
-            if not os.path.exists(self.path):
+            if not self.path.exists():
                 with translated("making a database"):
                     self._make()
             self._connection = self._connected()
@@ -108,10 +110,9 @@ class SqliteDatabase:
 
     def _make(self) -> None:
         """Make the file under another name and link it, so that nobody sees half of it."""
-        folder, name = os.path.split(self.path)
-        new = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}.new")
-        with suppress(FileNotFoundError):
-            os.unlink(new)
+        folder, name = self.path.parent, self.path.name
+        new = folder / f".{name}.{os.getpid()}.{threading.get_ident()}.new"
+        new.unlink(missing_ok=True)
         try:
             connection = _connect(new, mode="rwc")
             try:
@@ -132,15 +133,15 @@ class SqliteDatabase:
         finally:
             for suffix in ("", "-wal", "-shm"):
                 with suppress(OSError):
-                    os.unlink(new + suffix)
+                    new.with_name(new.name + suffix).unlink(missing_ok=True)
 
 
-def meaning_of(error: sqlite3.Error, path: str, *, wrote: bool) -> LakebedError:
-    """Return the error of this system that says what to do next. wrote: the statement was a write."""
+def meaning_of(error: sqlite3.Error, path: Path, *, wrote: bool) -> LakebedError:
+    """Return the error of this system that says what to do next. wrote: it was a write."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         raise AssertionError(f"SQLite is used wrongly: {error}") from error
-    facts = {"path": path, "why": str(error)}
+    facts: dict[str, Any] = {"path": path, "why": str(error)}
     match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return UnavailableError("the database is busy", **facts)
@@ -159,9 +160,9 @@ def meaning_of(error: sqlite3.Error, path: str, *, wrote: bool) -> LakebedError:
             return UnavailableError("the database cannot be used", **facts)
 
 
-def _connect(path: str, mode: str = "rw") -> sqlite3.Connection:
+def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     return sqlite3.connect(
-        f"file:{quote(path)}?mode={mode}",
+        f"file:{quote(str(path))}?mode={mode}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,

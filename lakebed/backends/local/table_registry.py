@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.errors import TableExistsError
@@ -25,7 +26,7 @@ class SqliteTableRegistry:
     """Names of tables, in the file `tables.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._database = SqliteDatabase(os.path.join(root, "tables.sqlite"), _SCHEMA)
+        self._database = SqliteDatabase(Path(root) / "tables.sqlite", _SCHEMA)
 
     def claim(self, name: TableName, table: TableId) -> None:
         """Give a free name to a table."""

@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 from lakebed.backends.local.durable_folder import translated
 from lakebed.backends.local.sqlite_database import SqliteDatabase
@@ -36,7 +37,7 @@ _READ = "SELECT number, body FROM entry WHERE number > ? ORDER BY number LIMIT ?
 class SqliteTransactionLog:
     """One table's log. Numbers below `truncated.below` have no row and stay taken."""
 
-    def __init__(self, path: str, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock) -> None:
         self._database = SqliteDatabase(path, _SCHEMA)
         self._clock = clock
 
@@ -103,7 +104,7 @@ class SqliteTransactionLogs:
     """The logs of all tables, in one folder. clock: this machine's."""
 
     def __init__(self, root: str | os.PathLike[str], clock: Clock) -> None:
-        self._root = os.path.abspath(root)
+        self._root = Path(root).absolute()
         self._clock = clock
         self._lock = threading.Lock()
         self._logs: OrderedDict[TableId, SqliteTransactionLog] = OrderedDict()
@@ -117,7 +118,7 @@ class SqliteTransactionLogs:
         with self._lock:
             log = self._logs.get(table)
             if log is None:
-                log = SqliteTransactionLog(os.path.join(self._root, table + SUFFIX), self._clock)
+                log = SqliteTransactionLog(self._root / (table + SUFFIX), self._clock)
                 self._logs[table] = log
             self._logs.move_to_end(table)
             evicted = self._logs.popitem(last=False)[1] if len(self._logs) > OPEN_LOGS_MAX else None
@@ -128,7 +129,7 @@ class SqliteTransactionLogs:
     def tables(self) -> list[TableId]:
         """Return every table that has a log, in order."""
         with translated("listing logs"):
-            names = os.listdir(self._root)
+            names = [file.name for file in self._root.iterdir()]
         return sorted(
             TableId(name.removesuffix(SUFFIX))
             for name in names
