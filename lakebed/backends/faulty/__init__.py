@@ -1,0 +1,22 @@
+"""Wrappers around any backend that do what networks and machines do: lose, delay, double, crash."""
+
+from lakebed.backends.faulty.crash_plan import Crash, CrashPlan
+from lakebed.backends.faulty.faults import CALM, HARSH, MILD, Fault, Faults
+from lakebed.backends.faulty.job_queues import FaultyJobQueue, FaultyJobQueues
+from lakebed.backends.faulty.object_store import FaultyObjectStore
+from lakebed.backends.faulty.transaction_logs import FaultyTransactionLog, FaultyTransactionLogs
+
+__all__ = [
+    "CALM",
+    "HARSH",
+    "MILD",
+    "Crash",
+    "CrashPlan",
+    "Fault",
+    "Faults",
+    "FaultyJobQueue",
+    "FaultyJobQueues",
+    "FaultyObjectStore",
+    "FaultyTransactionLog",
+    "FaultyTransactionLogs",
+]

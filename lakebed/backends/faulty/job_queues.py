@@ -1,0 +1,88 @@
+"""Queues whose messages are lost, doubled or late: they are hints, and this holds one to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakebed.backends.faulty.crash_plan import CrashPlan
+from lakebed.backends.faulty.faults import Fault, Faults
+from lakebed.errors import UnavailableError, UnknownOutcomeError
+from lakebed.ports.job_queue import JobQueue, JobQueues, Received
+
+
+class FaultyJobQueue:
+    """A queue as one worker meets it. crashes: that worker's."""
+
+    def __init__(self, queue: JobQueue, faults: Faults, crashes: CrashPlan | None = None) -> None:
+        self._queue = queue
+        self._faults = faults
+        self._crashes = crashes or CrashPlan()
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        """Put messages in, perhaps."""
+        self._crashes.check_alive()
+        self._faults.pass_door()
+        with self._crashes.effect("queue send"):
+            fault = self._faults.choose(Fault.SEND_THROTTLED, Fault.SEND_UNANSWERED)
+            if fault is Fault.SEND_THROTTLED:
+                raise UnavailableError("send throttled")
+            for body in bodies:
+                self._send(body)
+            if fault is Fault.SEND_UNANSWERED:
+                raise UnknownOutcomeError("no answer")
+
+    def receive(self, *, messages_max: int, hidden_seconds: float) -> list[Received]:
+        """Take messages; sometimes none are found."""
+        self._crashes.check_alive()
+        self._faults.pass_door()
+        if self._faults.choose(Fault.RECEIVE_EMPTY):
+            return []
+        return self._queue.receive(messages_max=messages_max, hidden_seconds=hidden_seconds)
+
+    def delete(self, receipt: str) -> None:
+        """Remove a message, perhaps."""
+        self._crashes.check_alive()
+        self._faults.pass_door()
+        with self._crashes.effect("queue delete"):
+            if not self._faults.choose(Fault.MESSAGE_DELETE_LOST):
+                self._queue.delete(receipt)
+
+    def extend(self, receipt: str, *, hidden_seconds: float) -> None:
+        """Keep a message out of sight, perhaps."""
+        self._crashes.check_alive()
+        if not self._faults.choose(Fault.EXTEND_LOST):
+            self._queue.extend(receipt, hidden_seconds=hidden_seconds)
+
+    def dead_letters(self, *, messages_max: int) -> list[Received]:
+        """Return messages that were given up."""
+        self._crashes.check_alive()
+        return self._queue.dead_letters(messages_max=messages_max)
+
+    def depth(self) -> tuple[int, int]:
+        """Return how many messages are waiting or in hand, and how many dead."""
+        self._crashes.check_alive()
+        return self._queue.depth()
+
+    def _send(self, body: bytes) -> None:
+        match self._faults.choose(Fault.MESSAGE_LOST, Fault.MESSAGE_DOUBLED, Fault.MESSAGE_LATE):
+            case Fault.MESSAGE_LOST:
+                return
+            case Fault.MESSAGE_LATE:
+                self._faults.later(lambda: self._queue.send([body]))
+            case Fault.MESSAGE_DOUBLED:
+                self._queue.send([body, body])
+            case _:
+                self._queue.send([body])
+
+
+class FaultyJobQueues:
+    """Queues by name as one worker meets them."""
+
+    def __init__(self, queues: JobQueues, faults: Faults, crashes: CrashPlan | None = None) -> None:
+        self._queues = queues
+        self._faults = faults
+        self._crashes = crashes or CrashPlan()
+
+    def open(self, name: str) -> FaultyJobQueue:
+        """Return the queue called `name`."""
+        return FaultyJobQueue(self._queues.open(name), self._faults, self._crashes)
