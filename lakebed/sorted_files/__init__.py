@@ -1,0 +1,1 @@
+"""The file format: sort rows, write them as Parquet, read a range, merge files, sample keys."""

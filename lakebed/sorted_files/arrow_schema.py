@@ -1,0 +1,161 @@
+"""Schemas and types as Arrow's, and back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lakebed.errors import InvalidError, did_you_mean
+from lakebed.model.schema import Field, Schema, schema_from_json
+from lakebed.model.types import Decimal, ListOf, MapOf, Member, Primitive, StructOf, Type
+
+FIELD_ID = b"PARQUET:field_id"
+
+PRIMITIVES: dict[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date32": pa.date32(),
+    "time64[us]": pa.time64("us"),
+    "timestamp[us]": pa.timestamp("us"),
+    "timestamp[us, UTC]": pa.timestamp("us", tz="UTC"),
+}
+_NAMES = {arrow: name for name, arrow in PRIMITIVES.items()}
+_NO_TYPE = {
+    "uint64": "cast it to int64 or decimal128(20,0)",
+    "halffloat": "cast it to float32",
+    "duration": "cast it to int64 and put the unit into the field's name",
+    "month_interval": "cast it to int64 and put the unit into the field's name",
+    "month_day_nano_interval": "cast it to int64 and put the unit into the field's name",
+    "null": "cast it to the type its values will have",
+    "extension": "cast it to its storage type",
+}
+
+
+def arrow_type(type_: Type) -> pa.DataType:
+    """Return the Arrow type that holds values of a type."""
+    match type_:
+        case Primitive(name):
+            return PRIMITIVES[name]
+        case Decimal(precision, scale):
+            return pa.decimal128(precision, scale)
+        case ListOf(element):
+            return pa.list_(pa.field("element", arrow_type(element)))
+        case MapOf(key, value):
+            return pa.map_(arrow_type(key), pa.field("value", arrow_type(value)))
+        case StructOf(members):
+            return pa.struct([arrow_field(member) for member in members])
+
+
+def arrow_field(field: Field | Member) -> pa.Field:
+    """Return a column, or a member of a struct, with its number as Parquet's field_id."""
+    nullable = field.nullable if isinstance(field, Field) else True
+    number = {FIELD_ID: str(field.number).encode()}
+    return pa.field(field.name, arrow_type(field.type), nullable, metadata=number)
+
+
+@functools.lru_cache(maxsize=256)
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Return the columns of a table, in order, with field ids and nullability."""
+    return pa.schema([arrow_field(field) for field in schema.fields])
+
+
+def schema_from_arrow(
+    columns: pa.Schema, *, row_keys: Sequence[str], sort_keys: Sequence[str] = ()
+) -> Schema:
+    """Return the schema of a table that holds rows of these columns; numbers are given anew.
+
+    Types that `casting` casts without loss are taken as what they are cast to. Keys become
+    required, whatever the columns say: most writers make every column optional.
+
+    Raises:
+        InvalidError: a key that is no column, or a type that cannot be held.
+    """
+    keys = [*row_keys, *sort_keys]
+    for name in keys:
+        if name not in columns.names:
+            hint = did_you_mean(name, columns.names, what="column")
+            raise InvalidError("a key is not among the columns", field=name, hint=hint)
+    by_name = {column.name: column for column in columns}
+
+    def part(names: Sequence[str], *, key: bool) -> list[dict[str, object]]:
+        return [
+            {"name": name, "type": _text_form(by_name[name].type, name)}
+            | ({"nullable": True} if by_name[name].nullable and not key else {})
+            for name in names
+        ]
+
+    return schema_from_json(
+        {
+            "row_keys": part(row_keys, key=True),
+            "sort_keys": part(sort_keys, key=True),
+            "values": part([name for name in columns.names if name not in keys], key=False),
+        }
+    )
+
+
+def _text_form(arrow: pa.DataType, field: str) -> object:
+    """Return the text form that `model.types.type_of` reads."""
+    kinds = pa.types
+    if arrow in _NAMES:
+        return _NAMES[arrow]
+    if kinds.is_dictionary(arrow):
+        return _text_form(arrow.value_type, field)
+    if kinds.is_large_string(arrow) or kinds.is_string_view(arrow):
+        return "string"
+    if kinds.is_large_binary(arrow) or kinds.is_binary_view(arrow):
+        return "binary"
+    if kinds.is_fixed_size_binary(arrow):
+        return "binary"
+    if kinds.is_timestamp(arrow):
+        return "timestamp[us, UTC]" if arrow.tz else "timestamp[us]"
+    if kinds.is_date64(arrow):
+        return "date32"
+    if kinds.is_time(arrow):
+        return "time64[us]"
+    if kinds.is_decimal(arrow) and arrow.precision <= 38 and arrow.scale >= 0:
+        return f"decimal128({arrow.precision},{arrow.scale})"
+    return _nested_text_form(arrow, field)
+
+
+def _nested_text_form(arrow: pa.DataType, field: str) -> object:
+    kinds = pa.types
+    if is_list(arrow):
+        return {"list": _text_form(arrow.value_type, field)}
+    if kinds.is_map(arrow):
+        return {"map": [_text_form(arrow.key_type, field), _text_form(arrow.item_type, field)]}
+    if kinds.is_struct(arrow) and arrow.num_fields:
+        return {"struct": [{"name": m.name, "type": _text_form(m.type, field)} for m in arrow]}
+    raise InvalidError("no type holds this", field=field, type=arrow, hint=hint_for(arrow))
+
+
+def is_list(arrow: pa.DataType) -> bool:
+    """Whether it is a list of any layout."""
+    kinds = pa.types
+    return bool(
+        kinds.is_list(arrow)
+        or kinds.is_large_list(arrow)
+        or kinds.is_fixed_size_list(arrow)
+        or kinds.is_list_view(arrow)
+        or kinds.is_large_list_view(arrow)
+    )
+
+
+def hint_for(arrow: pa.DataType) -> str:
+    """Return what to do with a type that is not held."""
+    name = str(arrow).split("[", 1)[0].split("<", 1)[0].split("(", 1)[0]
+    name = "extension" if isinstance(arrow, pa.BaseExtensionType) else name
+    if pa.types.is_decimal(arrow):
+        return "cast it to decimal128 with a precision up to 38 and a scale of 0 or more"
+    return _NO_TYPE.get(name, "cast it to a type of docs/design/model.md before")

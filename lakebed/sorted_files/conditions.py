@@ -1,0 +1,81 @@
+"""Which rows of a file are wanted: ranges of whole keys, and filters on further key fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.model.keys import above_prefix, decode_field, encode_field, successor
+from lakebed.model.ranges import Box, KeyRange, union
+from lakebed.model.schema import Field
+from lakebed.sorted_files.key_encoding import slice_region, values_between
+
+
+class RowFilter:
+    """Rows in a region and in any of some boxes. fields: the row keys; boxes: None for all rows."""
+
+    def __init__(
+        self, fields: Sequence[Field], region: KeyRange, boxes: Sequence[Box] | None
+    ) -> None:
+        self._fields = fields
+        self.ranges: tuple[KeyRange, ...] = (region,)
+        self._boxes: tuple[tuple[KeyRange, Box], ...] = ()
+        if boxes is not None:
+            spans = [_span(fields, box) for box in boxes]
+            self.ranges = union([region.meets(span) for span, _ in spans])
+            if not all(exact for _, exact in spans):
+                self._boxes = tuple(
+                    (span, box) for (span, _), box in zip(spans, boxes, strict=True)
+                )
+
+    def wants_all(self, first: bytes, last: bytes) -> bool:
+        """Whether every row with a key from first to last is wanted."""
+        return not self._boxes and any(r.contains(first) and r.contains(last) for r in self.ranges)
+
+    def may_want(self, first: bytes, last: bytes) -> bool:
+        """Whether some row with a key from first to last may be wanted."""
+        return any((r.max is None or first < r.max) and last >= r.min for r in self.ranges)
+
+    def apply(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Return the rows of a sorted batch that are wanted, in order."""
+        slices = [slice_region(batch, self._fields, r) for r in self.ranges]
+        return [kept for s in slices if len(s) for kept in self._in_boxes(s) if len(kept)]
+
+    def _in_boxes(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        if not self._boxes:
+            return [batch]
+        wanted = np.zeros(len(batch), bool)
+        for _, box in self._boxes:
+            inside = None
+            for field, r in zip(self._fields, box, strict=True):
+                if r.min or r.max is not None:
+                    mask = values_between(field, batch.column(field.name), r)
+                    inside = mask if inside is None else pc.and_(inside, mask)
+            if inside is None:
+                return [batch]
+            wanted |= inside.to_numpy(zero_copy_only=False)
+        return [batch] if wanted.all() else [batch.filter(pa.array(wanted))]
+
+
+def _span(fields: Sequence[Field], box: Box) -> tuple[KeyRange, bool]:
+    """Return the range of whole keys that holds a box, and whether it holds nothing else."""
+    prefix = b""
+    for place, (field, r) in enumerate(zip(fields, box, strict=True)):
+        if _is_one_value(field, r):
+            prefix += r.min
+            continue
+        least = prefix + r.min
+        most = above_prefix(prefix) if r.max is None else prefix + r.max
+        rest = box[place + 1 :]
+        return KeyRange(least, most), not any(s.min or s.max is not None for s in rest)
+    return KeyRange(prefix, above_prefix(prefix)), True
+
+
+def _is_one_value(field: Field, r: KeyRange) -> bool:
+    if not r.min or r.is_empty:
+        return False
+    after = successor(field.type, decode_field(field.type, r.min))
+    return r.max == (None if after is None else encode_field(field.type, after))

@@ -1,0 +1,101 @@
+"""What our files say about themselves in the footer's key-value metadata, beside Parquet's own.
+
+lakebed.format   a number; other numbers are refused
+lakebed.sample   equi-depth sample of the row keys
+lakebed.groups   of each row group the first row key and how wide rows are; the last key
+lakebed.blocks   CRC-32 of each 64 KiB of the bytes before the tail
+
+Values are text, base64 where they are bytes: some readers insist on UTF-8. Block checksums exist
+because Parquet's page checksums leave out page headers, and a flipped bit there makes wrong rows.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+from collections.abc import Mapping
+
+import msgspec
+
+from lakebed.errors import CorruptError, NewerFormatError
+from lakebed.model.samples import Sample
+
+FILE_FORMAT = 1
+BLOCK_BYTES = 64 * 1024
+
+
+class Group(msgspec.Struct, frozen=True, array_like=True):
+    """A row group. first: encoded row key of its first row.
+
+    row_bytes: of a row in memory, on average over the widest stretch of rows.
+    """
+
+    first: bytes
+    row_bytes: int
+
+
+class Notes(msgspec.Struct, frozen=True):
+    """last: encoded row key of the file's last row."""
+
+    sample: Sample
+    groups: tuple[Group, ...]
+    last: bytes
+    blocks: tuple[int, ...]
+
+
+class _Groups(msgspec.Struct, frozen=True, array_like=True):
+    groups: tuple[Group, ...]
+    last: bytes
+
+
+class _Sample(msgspec.Struct, frozen=True, array_like=True):
+    stride: int
+    rows: int
+    keys: tuple[bytes, ...]
+
+
+def encode_notes(notes: Notes) -> dict[str, str]:
+    """Return what goes into the footer."""
+    s = notes.sample
+    return {
+        "lakebed.format": str(FILE_FORMAT),
+        "lakebed.sample": _text(msgspec.msgpack.encode(_Sample(s.stride, s.rows, s.keys))),
+        "lakebed.groups": _text(msgspec.msgpack.encode(_Groups(notes.groups, notes.last))),
+        "lakebed.blocks": _text(struct.pack(f">{len(notes.blocks)}I", *notes.blocks)),
+    }
+
+
+def decode_notes(metadata: Mapping[bytes, bytes] | None, path: str) -> Notes:
+    """Return what the footer says.
+
+    Raises:
+        NewerFormatError: written by a newer Lakebed.
+        CorruptError: it says nothing, or nonsense: not one of our files.
+    """
+    found = metadata or {}
+    number = found.get(b"lakebed.format", b"")
+    if number.isdigit() and int(number) > FILE_FORMAT:
+        raise NewerFormatError("unknown file format", path=path, format=int(number))
+    try:
+        s = msgspec.msgpack.decode(_bytes(found[b"lakebed.sample"]), type=_Sample)
+        groups = msgspec.msgpack.decode(_bytes(found[b"lakebed.groups"]), type=_Groups)
+        raw = _bytes(found[b"lakebed.blocks"])
+        blocks = struct.unpack(f">{len(raw) // 4}I", raw)
+    except (KeyError, binascii.Error, msgspec.DecodeError, struct.error) as error:
+        raise CorruptError("not a file of Lakebed's", path=path, problem=repr(error)) from error
+    return Notes(Sample(s.keys, s.stride, s.rows), groups.groups, groups.last, blocks)
+
+
+def block_checksum(data: bytes | memoryview) -> int:
+    """Return the CRC-32 of a block."""
+    return zlib.crc32(data)
+
+
+def _text(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def _bytes(text: bytes) -> bytes:
+    return base64.b64decode(text, validate=True)

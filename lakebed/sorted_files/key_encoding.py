@@ -1,0 +1,201 @@
+"""Encoded keys of Arrow rows: the bytes of `lakebed.model.keys`, for whole columns at once."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.errors import InvalidError
+from lakebed.model.keys import (
+    KEY_BYTES_MAX,
+    TERMINATOR,
+    KeyValue,
+    decode_field,
+    encode_field,
+    field_end,
+)
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Field
+from lakebed.sorted_files.arrow_schema import arrow_type
+
+_WIDTHS = {"int32": 4, "date32": 4, "int64": 8, "timestamp[us, UTC]": 8}
+
+
+def integers(column: pa.Array) -> npt.NDArray[np.signedinteger]:
+    """Return the numbers of an int, date or timestamp column without nulls, without a copy."""
+    width = column.type.bit_width // 8
+    kind = np.dtype(np.int32 if width == 4 else np.int64)
+    if not len(column):
+        return np.empty(0, kind)
+    data = column.buffers()[1]
+    return np.frombuffer(data, kind, len(column), column.offset * width)
+
+
+def encode_keys(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.BinaryArray:
+    """Return the encoded key of every row, made of these fields. Columns hold no nulls."""
+    parts: list[object] = []
+    for field in fields:
+        column = batch.column(field.name)
+        if str(field.type) in _WIDTHS:
+            parts.append(_encode_integers(column))
+        else:
+            parts += [_escaped(column), pa.scalar(TERMINATOR, pa.binary())]
+    if len(parts) == 1:
+        return parts[0]
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
+
+
+def encode_row(batch: pa.RecordBatch, fields: Sequence[Field], row: int) -> bytes:
+    """Return the encoded key of one row. row: may be negative, as in a sequence."""
+    place = row % len(batch)
+    return b"".join(encode_field(f.type, value_at(batch.column(f.name), place)) for f in fields)
+
+
+def value_at(column: pa.Array, row: int) -> KeyValue:
+    """Return one key value of a column."""
+    cell = column[row]
+    if pa.types.is_temporal(column.type):
+        number: int = cell.value
+        return number
+    value: KeyValue = cell.as_py()  # bounded: one value
+    return value
+
+
+def check_keys(batch: pa.RecordBatch, fields: Sequence[Field]) -> None:
+    """Refuse keys that no file may hold.
+
+    Raises:
+        InvalidError: a key is null, or longer than 1,024 encoded bytes.
+    """
+    length = 0
+    strings = []
+    for field in fields:
+        column = batch.column(field.name)
+        if column.null_count:
+            raise InvalidError(
+                "a key is null",
+                field=field.name,
+                rows=column.null_count,
+                hint="leave these rows out, or make the field a value",
+            )
+        width = _WIDTHS.get(str(field.type))
+        if width is None:
+            strings.append(pc.binary_length(_escaped(column)))
+            length += len(TERMINATOR)
+        else:
+            length += width
+    if not strings or not len(batch):
+        return
+    lengths = strings[0]
+    for more in strings[1:]:
+        lengths = pc.add(lengths, more)
+    longest = length + pc.max(lengths).as_py()  # bounded: one value
+    if longest > KEY_BYTES_MAX:
+        raise InvalidError(
+            "a key is too long",
+            fields=", ".join(f.name for f in fields),
+            bytes=longest,
+            max=KEY_BYTES_MAX,
+            hint="use a shorter key, such as a digest, and keep the long text as a value",
+        )
+
+
+def search(
+    batch: pa.RecordBatch, fields: Sequence[Field], point: bytes, *, after: bool = False
+) -> int:
+    """Return how many rows of a sorted batch have an encoded key below `point`; `after`: or at it.
+
+    point: any bytes, also cut ones; compared with the key that these fields make.
+    """
+    columns = [(f.type, batch.column(f.name)) for f in fields]
+
+    class _Keys:
+        def __getitem__(self, row: int) -> bytes:
+            return b"".join(encode_field(t, value_at(c, row)) for t, c in columns)
+
+        def __len__(self) -> int:
+            return len(batch)
+
+    find = bisect.bisect_right if after else bisect.bisect_left
+    return find(_Keys(), point)
+
+
+def search_many(
+    batch: pa.RecordBatch, fields: Sequence[Field], points: Sequence[bytes]
+) -> list[int]:
+    """Return for each of the ascending points how many rows of a sorted batch lie below it."""
+    first = fields[0]
+    values = _values_of(first, points) if len(points) > 1 else None
+    if values is None:
+        return [search(batch, fields, point) for point in points]
+    found = pc.search_sorted(batch.column(first.name), values, side="left")
+    places: list[int] = found.to_pylist()  # bounded: one number per point
+    return places
+
+
+def slice_region(
+    batch: pa.RecordBatch, fields: Sequence[Field], region: KeyRange
+) -> pa.RecordBatch:
+    """Return the rows of a sorted batch whose keys lie in a region."""
+    if not len(batch):
+        return batch
+    start, end = 0, len(batch)
+    if region.min and encode_row(batch, fields, 0) < region.min:
+        start = search(batch, fields, region.min)
+    if region.max is not None and encode_row(batch, fields, -1) >= region.max:
+        end = search(batch, fields, region.max)
+    return batch if end - start == len(batch) else batch.slice(start, max(0, end - start))
+
+
+def values_between(field: Field, column: pa.Array, r: KeyRange) -> pa.Array:
+    """Return which values have an encoding in the range. Its ends are encodings of the field."""
+    kind = arrow_type(field.type)
+    mask = None
+    if r.min:
+        least = pa.scalar(decode_field(field.type, r.min), kind)
+        mask = pc.greater_equal(column, least)
+    if r.max is not None:
+        below = pc.less(column, pa.scalar(decode_field(field.type, r.max), kind))
+        mask = below if mask is None else pc.and_(mask, below)
+    return pa.array(np.ones(len(column), bool)) if mask is None else mask
+
+
+def _values_of(field: Field, points: Sequence[bytes]) -> pa.Array | None:
+    """Return points as values of the field; None if one is not exactly the encoding of a value."""
+    try:
+        if any(field_end(field.type, point, 0) != len(point) for point in points):
+            return None
+        return pa.array([decode_field(field.type, p) for p in points], arrow_type(field.type))
+    except ValueError:  # cut inside a string's terminator, or inside a character
+        return None
+
+
+def _encode_integers(column: pa.Array) -> pa.Array:
+    numbers = integers(column)
+    width = numbers.dtype.itemsize
+    unsigned = numbers.view(f"u{width}") ^ (1 << (8 * width - 1))
+    data = unsigned.astype(f">u{width}")
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(width), len(column), [None, pa.py_buffer(data)]
+    )
+    return fixed.cast(pa.binary())
+
+
+def _escaped(column: pa.Array) -> pa.Array:
+    raw = column.cast(pa.binary())
+    if not _holds_zero(raw):
+        return raw
+    return pc.replace_substring(raw, pattern=b"\x00", replacement=b"\x00\xff")
+
+
+def _holds_zero(column: pa.Array) -> bool:
+    if not len(column) or column.buffers()[2] is None:
+        return False
+    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
+    data = np.frombuffer(column.buffers()[2], np.uint8)
+    return bool((data[offsets[0] : offsets[-1]] == 0).any())

@@ -1,0 +1,148 @@
+"""A streaming k-way merge of sorted record batches, one window at a time.
+
+The watermark is the smallest last key among the inputs that go on. No row still to come is below
+it, so the rows up to it, from all inputs, are a window that can be sorted and passed on. An input
+whose lowest key lies above the window is not opened yet.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from lakebed.model.schema import Field
+from lakebed.sorted_files.key_encoding import encode_row, search
+from lakebed.sorted_files.ordering import sorted_order
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Sorted rows that can be opened when their turn comes.
+
+    lowest: no row's encoded key lies below it. look: a better `lowest` at the price of a look into
+    the source; None: there are no rows.
+    """
+
+    lowest: bytes
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    look: Callable[[], bytes | None] | None = None
+
+
+def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all sources in the order of these key fields.
+
+    Holds at most one and a half batches of each source whose keys meet the window, and three times
+    the window: how many bytes that is, the sources decide by the size of their batches.
+    """
+    waiting = [(source.lowest, place, source) for place, source in enumerate(sources)]
+    heapq.heapify(waiting)
+    inputs: list[_Input] = []
+    while inputs or waiting:
+        if not inputs:
+            _open_next(waiting, inputs, fields)
+        inputs = [i for i in inputs if i.fill()]
+        if not inputs:
+            continue
+        going_on = [i.last for i in inputs if not i.ended]
+        top = min(going_on) if going_on else max(i.last for i in inputs)
+        if waiting and waiting[0][0] <= top:
+            _open_next(waiting, inputs, fields)
+            continue
+        slices = [i.take_up_to(top) for i in inputs] if going_on else [i.take() for i in inputs]
+        yield from _in_order([s for s in slices if s], fields)
+        slices.clear()
+
+
+class _Input:
+    """Batches of a source that are read but not passed on."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], fields: Sequence[Field]) -> None:
+        self._batches = batches
+        self._fields = fields
+        self._held: deque[pa.RecordBatch] = deque()
+        self._rows = 0
+        self._rows_low = 0
+        self.last = b""
+        self.ended = False
+
+    def fill(self) -> bool:
+        """Read while fewer rows are held than half a batch. Returns whether any are held."""
+        while not self.ended and self._rows <= self._rows_low:
+            batch = next(self._batches, None)
+            if batch is None:
+                self.ended = True
+            elif len(batch):
+                self._held.append(batch)
+                self._rows += len(batch)
+                self._rows_low = len(batch) // 2
+                self.last = encode_row(batch, self._fields, -1)
+        return bool(self._held)
+
+    def take_up_to(self, top: bytes) -> list[pa.RecordBatch]:
+        """Remove and return the rows whose key is not above `top`."""
+        if self.last <= top:
+            return self.take()
+        taken = []
+        while True:
+            batch = self._held[0]
+            rows = search(batch, self._fields, top, after=True)
+            if rows:
+                taken.append(batch.slice(0, rows))
+                self._rows -= rows
+            if rows < len(batch):
+                self._held[0] = batch.slice(rows)
+                return taken
+            self._held.popleft()
+
+    def take(self) -> list[pa.RecordBatch]:
+        """Remove and return all rows that are held."""
+        taken = list(self._held)
+        self._held.clear()
+        self._rows = 0
+        return taken
+
+
+def _open_next(
+    waiting: list[tuple[bytes, int, Source]], inputs: list[_Input], fields: Sequence[Field]
+) -> None:
+    """Open the waiting source with the lowest key, or learn that its key is not that low."""
+    lowest, place, source = heapq.heappop(waiting)
+    if source.look is not None:
+        better = source.look()
+        if better is not None:
+            seen = Source(max(lowest, better), source.open)
+            heapq.heappush(waiting, (seen.lowest, place, seen))
+        return
+    inputs.append(_Input(source.open(), fields))
+
+
+def _in_order(
+    slices: list[list[pa.RecordBatch]], fields: Sequence[Field]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some sorted lists of batches in order. Empties the list."""
+    firsts = [encode_row(batches[0], fields, 0) for batches in slices]
+    by_first = sorted(range(len(slices)), key=firsts.__getitem__)
+    lasts = [encode_row(slices[i][-1], fields, -1) for i in by_first]
+    if all(last <= firsts[i] for last, i in zip(lasts, by_first[1:], strict=False)):
+        for i in by_first:
+            yield from slices[i]
+        return
+    table = pa.Table.from_batches([batch for batches in slices for batch in batches])
+    slices.clear()
+    yield from sort_table(table, fields)
+
+
+def sort_table(table: pa.Table, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table in the order of these key fields. Copies the table once or twice."""
+    table = table.combine_chunks()
+    columns = [table.column(field.name).chunk(0) for field in fields]
+    order = sorted_order(columns)
+    yield from table.take(pa.array(order, _index_type(len(order)))).to_batches()
+
+
+def _index_type(rows: int) -> pa.DataType:
+    return pa.int32() if rows <= np.iinfo(np.int32).max else pa.int64()

@@ -1,0 +1,190 @@
+"""The order of rows by their keys, as numpy finds it: eight bytes of the key at a time.
+
+A digit is eight bytes of a key field as an unsigned number. Rows are sorted by the first digit in
+which they differ; only rows that tie are sorted by the next one. On strings this is faster than
+`pyarrow.compute.sort_indices` (docs/design/sorted_files.md has the figures).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.sorted_files.key_encoding import integers
+
+Rows = npt.NDArray[np.intp]
+Digits = npt.NDArray[np.uint64]
+_DIGIT = 8
+_SIGN = np.uint64(1 << 63)
+
+
+def sorted_order(columns: Sequence[pa.Array]) -> Rows:
+    """Return the places of rows in ascending order of these key columns, without nulls.
+
+    The order of rows with equal keys is not promised.
+    """
+    rows = len(columns[0])
+    ties = _Ties(rows)
+    for column in columns:
+        if not ties.left:
+            break
+        ties.refine(_IntegerDigits(column) if _is_fixed(column) else _StringDigits(column))
+    return np.arange(rows) if ties.order is None else ties.order
+
+
+def is_sorted(columns: Sequence[pa.Array]) -> bool:
+    """Whether rows ascend by these key columns; equal neighbours are fine."""
+    rows = len(columns[0])
+    pairs: pa.Array | None = None  # of neighbours not told apart yet, by the place of the first
+    if rows < 2:
+        return True
+    for column in columns:
+        before, after = column.slice(0, rows - 1), column.slice(1)
+        if pairs is not None:
+            before, after = before.take(pairs), after.take(pairs)
+        rest = np.flatnonzero(~_booleans(pc.less(before, after)))
+        if not len(rest):
+            return True
+        rest_array = pa.array(rest)
+        equal = pc.equal(before.take(rest_array), after.take(rest_array))
+        if not _booleans(equal).all():
+            return False
+        pairs = rest_array if pairs is None else pairs.take(rest_array)
+    return True
+
+
+class _IntegerDigits:
+    def __init__(self, column: pa.Array) -> None:
+        self._numbers = integers(column)
+
+    def read(self, rows: Rows | None, skip: int) -> tuple[Digits | None, int]:
+        if skip:
+            return None, skip
+        numbers = self._numbers if rows is None else self._numbers[rows]
+        return numbers.astype(np.int64).view(np.uint64) ^ _SIGN, 1
+
+
+class _StringDigits:
+    """Bytes of strings, after what they share, padded with zeros; then the length, which tells a
+    string from the same one with more zeros."""
+
+    def __init__(self, column: pa.Array) -> None:
+        _, offsets, data = column.buffers()
+        self._starts = np.frombuffer(offsets, np.int32, len(column) + 1, column.offset * 4)
+        raw = np.frombuffer(data if data is not None else b"", np.uint8)
+        if len(raw) < _DIGIT:
+            raw = np.concatenate([raw, np.zeros(_DIGIT, np.uint8)])
+        self._words = np.ndarray((len(raw) - _DIGIT + 1,), ">u8", raw, strides=(1,))
+        self._done = False
+
+    def read(self, rows: Rows | None, skip: int) -> tuple[Digits | None, int]:
+        """Return the next digit in which these rows differ, if any, and where to go on."""
+        if self._done:
+            return None, skip
+        if rows is None:
+            starts, ends = self._starts[:-1].astype(np.int64), self._starts[1:].astype(np.int64)
+        else:
+            starts = self._starts[rows].astype(np.int64)
+            ends = self._starts[rows + 1].astype(np.int64)
+        lengths = ends - starts
+        longest = int(lengths.max())
+        while skip < longest:
+            digits = self._at(starts, lengths, skip)
+            differ = int(np.bitwise_or.reduce(digits ^ digits[0]))
+            shared = (64 - differ.bit_length()) // 8
+            if shared == 0:
+                return digits, skip + _DIGIT
+            skip += shared
+        self._done = True
+        return lengths.view(np.uint64), skip
+
+    def _at(self, starts: Rows, lengths: Rows, skip: int) -> Digits:
+        at = starts + skip
+        place = np.minimum(at, len(self._words) - 1)
+        left = lengths - skip
+        digits = self._words[place].astype(np.uint64)
+        late = at - place  # a digit near the end of the buffer is read from earlier, and moved up
+        if late.any():
+            digits <<= (8 * np.minimum(late, _DIGIT - 1)).astype(np.uint64)
+        if int(left.min()) < _DIGIT:
+            cut = (8 * np.clip(_DIGIT - left, 0, _DIGIT - 1)).astype(np.uint64)
+            digits = np.where(left > 0, digits >> cut << cut, np.uint64(0))
+        return digits
+
+
+class _Ties:
+    """An order of rows, and which neighbours in it are not told apart yet."""
+
+    def __init__(self, rows: int) -> None:
+        self.order: Rows | None = None
+        self._rows = rows
+        self._places: Rows = np.empty(0, np.intp)
+        self._groups: Digits = np.empty(0, np.uint64)
+
+    @property
+    def left(self) -> bool:
+        """Whether any rows tie."""
+        return self._rows > 1 if self.order is None else bool(len(self._places))
+
+    def refine(self, column: _IntegerDigits | _StringDigits) -> None:
+        """Sort rows that tie by one more field."""
+        skip = 0
+        while self.left:
+            rows = None if self.order is None else self.order[self._places]
+            digits, skip = column.read(rows, skip)
+            if digits is None:
+                return
+            if rows is None or self.order is None:
+                self._begin(digits)
+            else:
+                self._go_on(self.order, rows, digits)
+
+    def _begin(self, digits: Digits) -> None:
+        self.order = np.argsort(digits)
+        self._keep_ties(np.arange(self._rows), digits[self.order])
+
+    def _go_on(self, order: Rows, rows: Rows, digits: Digits) -> None:
+        digits = digits - digits.min()
+        groups = self._groups
+        bits = int(digits.max()).bit_length()
+        if bits + int(groups[-1]).bit_length() > 64:
+            digits = _ranks(digits)
+            bits = int(digits.max()).bit_length()
+        both = (groups << np.uint64(bits)) | digits if len(groups) else digits
+        within = np.argsort(both)
+        order[self._places] = rows[within]
+        self._keep_ties(self._places, both[within])
+
+    def _keep_ties(self, places: Rows, ascending: Digits) -> None:
+        same = ascending[1:] == ascending[:-1]
+        tied = np.zeros(len(ascending), bool)
+        tied[1:] = same
+        tied[:-1] |= same
+        self._places = places[tied]
+        begins = np.ones(len(ascending), np.uint64)
+        begins[1:] = ~same
+        self._groups = np.cumsum(begins[tied], dtype=np.uint64) if tied.any() else self._groups[:0]
+
+
+def _ranks(digits: Digits) -> Digits:
+    """Return numbers below their count that are in the same order, equal where digits are."""
+    order = np.argsort(digits)
+    ascending = digits[order]
+    rises = np.zeros(len(digits), np.uint64)
+    rises[1:] = ascending[1:] != ascending[:-1]
+    ranks = np.empty(len(digits), np.uint64)
+    ranks[order] = np.cumsum(rises, dtype=np.uint64)
+    return ranks
+
+
+def _is_fixed(column: pa.Array) -> bool:
+    return not (pa.types.is_string(column.type) or pa.types.is_binary(column.type))
+
+
+def _booleans(mask: pa.Array) -> npt.NDArray[np.bool_]:
+    bits: npt.NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
+    return bits

@@ -1,0 +1,136 @@
+"""The port `SortedFiles` for Arrow record batches and Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakebed.model.files import FilePart
+from lakebed.model.names import FileName
+from lakebed.model.ranges import KeyRange
+from lakebed.model.samples import Sample
+from lakebed.model.schema import Schema
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.sorted_files import Condition, FileWritten
+from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.merging import Source, merge
+from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
+from lakebed.sorted_files.sorting import ExternalSorter
+from lakebed.sorted_files.tails import Tails
+from lakebed.sorted_files.writing import write_file
+
+MEMORY_BYTES = 512 * 1024 * 1024
+WINDOW_ROWS = 250_000
+"""Rows of all inputs that a merge holds: its windows have about half, which suits the caches."""
+
+
+class ParquetFiles:
+    """Sorted files as Parquet objects. spill_directory: on local disk, made when needed.
+
+    memory_bytes: of one sorter, and of one merge; a fourth of it holds tails.
+    """
+
+    def __init__(
+        self, objects: ObjectStore, *, spill_directory: Path, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
+        self._objects = objects
+        self._spill_directory = spill_directory
+        self._memory_bytes = memory_bytes
+        self._tails = Tails(objects, bytes_max=memory_bytes // 4)
+
+    def sorter(self, schema: Schema) -> ExternalSorter:
+        """Return a new, empty sorter."""
+        return ExternalSorter(
+            schema, directory=self._spill_directory, memory_bytes=self._memory_bytes
+        )
+
+    def write(
+        self,
+        schema: Schema,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        name: FileName,
+        path: str,
+        regions: Sequence[KeyRange],
+    ) -> FileWritten | None:
+        """Put one file of sorted rows at `path`; None, and no object, when there are no rows."""
+        return write_file(self._objects, schema, batches, name=name, path=path, regions=regions)
+
+    def merge(
+        self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows of all parts in the order of their keys, each part only inside its region."""
+        wanted = condition if condition is not None else Condition(boxes=())
+        given = None if wanted.columns is None else [schema.field(n).name for n in wanted.columns]
+        boxes = None if condition is None else condition.boxes
+        read = _columns_to_read(schema, given)
+        share = self._share(overlap([part.region for part in parts]))
+        sources = [
+            self._source(part, RowFilter(schema.row_keys, part.region, boxes), read, share)
+            for part in parts
+            if boxes != ()
+        ]
+        merged = merge(sources, schema.key_fields)
+        if given is None:
+            return merged
+        return (batch.select(given) for batch in merged)
+
+    def sample(self, schema: Schema, part: FilePart) -> Sample:
+        """Return the sample of a file, inside the part's region."""
+        return self._tails.of(part).notes.sample.inside(part.region)
+
+    def rows(self, batch: pa.RecordBatch) -> int:
+        """Return how many rows a batch has."""
+        return len(batch)
+
+    def head(self, batch: pa.RecordBatch, rows: int) -> pa.RecordBatch:
+        """Return the first rows of a batch."""
+        return batch.slice(0, rows)
+
+    def _share(self, inputs: int) -> Share:
+        """Return what each of so many inputs may hold.
+
+        A fourth of the memory is batches that wait (one and a half per input), a fourth their files'
+        bytes; the window's copies take the rest.
+        """
+        each = self._memory_bytes // (4 * max(1, inputs))
+        rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
+        return Share(batch_bytes=max(1, each * 2 // 3), batch_rows=rows, file_bytes=each)
+
+    def _source(
+        self, part: FilePart, wanted: RowFilter, columns: pa.Schema, share: Share
+    ) -> Source:
+        def look() -> bytes | None:
+            notes = self._tails.of(part).notes
+            first = notes.groups[0].first
+            return first if wanted.may_want(first, notes.last) else None
+
+        def open_() -> Iterator[pa.RecordBatch]:
+            tail = self._tails.of(part)
+            return read_part(self._objects, part, tail, columns=columns, wanted=wanted, share=share)
+
+        lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
+        return Source(lowest, open_, look)
+
+
+def overlap(regions: Sequence[KeyRange]) -> int:
+    """Return how many regions at most hold one key."""
+    ends = sorted(
+        [(r.min, 1) for r in regions] + [(r.max, -1) for r in regions if r.max is not None]
+    )
+    most = depth = 0
+    for _, step in ends:
+        depth += step
+        most = max(most, depth)
+    return most
+
+
+def _columns_to_read(schema: Schema, given: Sequence[str] | None) -> pa.Schema:
+    columns = arrow_schema(schema)
+    if given is None:
+        return columns
+    keys = {field.name for field in schema.key_fields}
+    return pa.schema([c for c in columns if c.name in keys or c.name in given])

@@ -1,0 +1,124 @@
+"""A stored file as a file object: ranged reads, every byte verified before Arrow sees it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from lakebed.errors import CorruptError
+from lakebed.model.files import FilePart
+from lakebed.ports.object_store import ObjectStore
+from lakebed.sorted_files.file_notes import BLOCK_BYTES, block_checksum
+from lakebed.sorted_files.tails import Tail
+
+GAP_BYTES_MAX = 256 * 1024
+"""Ranges nearer to each other than this are read as one: a request costs more than these bytes."""
+
+
+class RangeFile:
+    """What Arrow reads. What the store raises is kept in `problem`, past Arrow's own wrapping.
+
+    memory_bytes: of blocks held when reading piece by piece. `load` makes the next reads come from
+    memory, with one request.
+    """
+
+    closed = False
+
+    def __init__(
+        self, objects: ObjectStore, part: FilePart, tail: Tail, *, memory_bytes: int
+    ) -> None:
+        self._objects = objects
+        self._part = part
+        self._tail = tail
+        self._data_end = part.file.tail_offset
+        self._loaded: list[tuple[int, int, memoryview]] = []
+        self._blocks: OrderedDict[int, memoryview] = OrderedDict()
+        self._blocks_max = max(8, memory_bytes // BLOCK_BYTES)
+        self._at = 0
+        self.problem: Exception | None = None
+
+    def load(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Read these ranges, ascending, with one call to the store, in place of what was loaded."""
+        self._loaded = []
+        joined: list[tuple[int, int]] = []
+        for start, end in ranges:
+            span = self._aligned(start, end)
+            if joined and span[0] - joined[-1][1] <= GAP_BYTES_MAX:
+                joined[-1] = (joined[-1][0], max(span[1], joined[-1][1]))
+            else:
+                joined.append(span)
+        self._loaded = [
+            (start, end, data)
+            for (start, end), data in zip(joined, self._read(joined), strict=True)
+        ]
+
+    def read(self, size: int = -1) -> bytes | memoryview:
+        end = self._part.file.size if size < 0 else min(self._at + size, self._part.file.size)
+        start, self._at = self._at, end
+        try:
+            return self._bytes(start, end)
+        except Exception as problem:
+            self.problem = problem
+            raise
+
+    def _bytes(self, start: int, end: int) -> bytes | memoryview:
+        if start >= end:
+            return b""
+        if start >= self._data_end:
+            return memoryview(self._tail.raw)[start - self._data_end : end - self._data_end]
+        if end > self._data_end:
+            raise CorruptError("a column chunk reaches into the tail", path=self._part.path)
+        for begin, stop, data in self._loaded:
+            if begin <= start and end <= stop:
+                return data[start - begin : end - begin]
+        first, last = start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES
+        blocks = b"".join(self._block(block) for block in range(first, last + 1))
+        return blocks[start - first * BLOCK_BYTES : end - first * BLOCK_BYTES]
+
+    def _block(self, block: int) -> memoryview:
+        if block not in self._blocks:
+            ahead = max(1, self._blocks_max // 4)
+            span = self._aligned(block * BLOCK_BYTES, (block + ahead) * BLOCK_BYTES)
+            (data,) = self._read([span])
+            for at in range(0, len(data), BLOCK_BYTES):
+                self._blocks[block + at // BLOCK_BYTES] = data[at : at + BLOCK_BYTES]
+            while len(self._blocks) > max(self._blocks_max, ahead):
+                self._blocks.popitem(last=False)
+        self._blocks.move_to_end(block)
+        return self._blocks[block]
+
+    def _aligned(self, start: int, end: int) -> tuple[int, int]:
+        start = start // BLOCK_BYTES * BLOCK_BYTES
+        return start, min(-(-end // BLOCK_BYTES) * BLOCK_BYTES, self._data_end)
+
+    def _read(self, ranges: list[tuple[int, int]]) -> list[memoryview]:
+        """Read ranges that begin at blocks, and compare each block with its checksum."""
+        found = []
+        for (start, end), data in zip(
+            ranges, self._objects.read(self._part.path, ranges), strict=True
+        ):
+            view = memoryview(data)
+            wanted = self._tail.notes.blocks[start // BLOCK_BYTES : -(-end // BLOCK_BYTES)]
+            blocks = [view[at : at + BLOCK_BYTES] for at in range(0, len(view), BLOCK_BYTES)]
+            if len(view) != end - start or tuple(map(block_checksum, blocks)) != wanted:
+                raise CorruptError(
+                    "stored bytes contradict their checksum",
+                    path=self._part.path,
+                    start=start,
+                    end=end,
+                )
+            found.append(view)
+        return found
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._part.file.size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        return self._part.file.size
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,160 @@
+"""Reading the wanted rows of one file, batch by batch, in key order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebed.errors import CorruptError
+from lakebed.model.files import FilePart
+from lakebed.ports.object_store import ObjectStore
+from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.range_file import RangeFile
+from lakebed.sorted_files.tails import Tail
+
+BATCH_ROWS_MAX = 65_536
+T = TypeVar("T")
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one reader may hold. batch_bytes: in memory; file_bytes: as they are stored."""
+
+    batch_bytes: int
+    batch_rows: int
+    file_bytes: int
+
+
+def read_part(
+    objects: ObjectStore,
+    part: FilePart,
+    tail: Tail,
+    *,
+    columns: pa.Schema,
+    wanted: RowFilter,
+    share: Share,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted rows of a file. columns: those to read, a part of the file's.
+
+    A row group is read with one request where the share allows it, else piece by piece.
+
+    Raises:
+        ObjectMissingError: the file is not there.
+        CorruptError: its bytes contradict a checksum or the columns.
+    """
+    _check_columns(columns, tail, part)
+    groups = _groups_wanted(tail, wanted)
+    if not groups:
+        return
+    leaves = _leaf_columns(tail.columns, columns.names)
+    chunks = {group: _chunk_ranges(tail.metadata, group, leaves) for group in groups}
+    at_once = all(_size(ranges) <= share.file_bytes for ranges in chunks.values())
+    file = RangeFile(objects, part, tail, memory_bytes=share.file_bytes)
+    guard = _Guard(part, file)
+    parquet = guard.call(
+        lambda: pq.ParquetFile(
+            pa.PythonFile(file, mode="r"),
+            metadata=tail.metadata,
+            pre_buffer=False,
+            buffer_size=0 if at_once else BLOCK_BYTES,
+            page_checksum_verification=True,
+        )
+    )
+    for group, is_whole in groups.items():
+        if at_once:
+            file.load(chunks[group])
+        rows = share.batch_bytes // max(1, tail.notes.groups[group].row_bytes)
+        rows = max(1, min(rows, share.batch_rows))
+        batches = guard.call(
+            lambda g=group, r=rows: parquet.iter_batches(  # type: ignore[misc]
+                r, row_groups=[g], columns=columns.names, use_threads=False
+            )
+        )
+        while (batch := guard.call(lambda b=batches: next(b, None))) is not None:  # type: ignore[misc]
+            batch = batch.select(columns.names)  # a name with a dot in it finds others, too
+            yield from [batch] if is_whole else wanted.apply(batch)
+
+
+class _Guard:
+    """Calls Arrow and lets out only our own errors."""
+
+    def __init__(self, part: FilePart, file: RangeFile) -> None:
+        self._part = part
+        self._file = file
+
+    def call(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            if self._file.problem is not None:
+                raise self._file.problem from error
+            raise CorruptError(
+                "a file cannot be read", path=self._part.path, problem=str(error)
+            ) from error
+
+
+def _groups_wanted(tail: Tail, wanted: RowFilter) -> dict[int, bool]:
+    """Return the row groups to read, and whether all rows of each are wanted."""
+    notes = tail.notes
+    firsts = [group.first for group in notes.groups]
+    spans = zip(firsts, [*firsts[1:], notes.last], strict=True)
+    return {
+        group: wanted.wants_all(first, last)
+        for group, (first, last) in enumerate(spans)
+        if wanted.may_want(first, last)
+    }
+
+
+def _check_columns(columns: pa.Schema, tail: Tail, part: FilePart) -> None:
+    for column in columns:
+        place = tail.columns.get_field_index(column.name)
+        found = tail.columns.field(place) if place >= 0 else None
+        if found is None or found.type != column.type or found.nullable != column.nullable:
+            raise CorruptError(
+                "a file's columns contradict the table's schema",
+                path=part.path,
+                field=column.name,
+                wanted=column.type,
+                got=None if found is None else found.type,
+            )
+
+
+def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
+    """Return the places of Parquet's columns that belong to these fields."""
+    wanted = set(names)
+    leaves: list[int] = []
+    place = 0
+    for column in columns:
+        count = _leaves(column.type)
+        if column.name in wanted:
+            leaves += range(place, place + count)
+        place += count
+    return leaves
+
+
+def _leaves(type_: pa.DataType) -> int:
+    if type_.num_fields == 0:
+        return 1
+    return sum(_leaves(type_.field(place).type) for place in range(type_.num_fields))
+
+
+def _chunk_ranges(
+    metadata: pq.FileMetaData, group: int, leaves: Sequence[int]
+) -> list[tuple[int, int]]:
+    row_group = metadata.row_group(group)
+    ranges = []
+    for leaf in leaves:
+        chunk = row_group.column(leaf)
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page:
+            start = min(start, chunk.dictionary_page_offset)
+        ranges.append((start, start + chunk.total_compressed_size))
+    return sorted(ranges)
+
+
+def _size(ranges: Sequence[tuple[int, int]]) -> int:
+    return sum(end - start for start, end in ranges)

@@ -1,0 +1,55 @@
+"""Cutting a stream of rows into row groups, and wide rows into batches, by rows and by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+GROUP_ROWS_MAX = 100_000
+GROUP_BYTES_MAX = 32 * 1024 * 1024
+"""Of a row group in memory, unless one row alone is larger."""
+
+STRETCH_ROWS = 1024
+
+
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield tables that become row groups: full ones, then the rest."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        for part in cut(batch, GROUP_ROWS_MAX // 8, GROUP_BYTES_MAX // 8):
+            rest = part
+            while rows + len(rest) > GROUP_ROWS_MAX or (
+                held and size + rest.nbytes > GROUP_BYTES_MAX
+            ):
+                room = 0 if size + rest.nbytes > GROUP_BYTES_MAX else GROUP_ROWS_MAX - rows
+                yield pa.Table.from_batches([*held, *([rest.slice(0, room)] if room else [])])
+                held, rows, size = [], 0, 0
+                rest = rest.slice(room)
+            if len(rest):
+                held.append(rest)
+                rows += len(rest)
+                size += rest.nbytes
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def cut(batch: pa.RecordBatch, rows_max: int, bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """Yield slices of a batch, in order, of at most so many rows and bytes, at least one row."""
+    todo = [batch] if len(batch) else []
+    while todo:
+        part = todo.pop()
+        pieces = max(-(-len(part) // rows_max), -(-part.nbytes // bytes_max))
+        if pieces <= 1 or len(part) == 1:
+            yield part
+            continue
+        rows = max(1, len(part) // min(pieces, len(part)))
+        todo += [part.slice(at, rows) for at in range(0, len(part), rows)][::-1]
+
+
+def densest(table: pa.Table) -> int:
+    """Return the bytes in memory of a row, on average over the widest stretch of 1,024 rows."""
+    starts = range(0, len(table), STRETCH_ROWS)
+    parts = (table.slice(start, STRETCH_ROWS) for start in starts)
+    return max((-(-part.nbytes // len(part)) for part in parts), default=1)
