@@ -91,12 +91,7 @@ def box_of(schema: Schema, ranges: Mapping[str, object]) -> Box:
     box = [EVERYTHING] * len(schema.row_keys)
     for name, given in ranges.items():
         place = schema.dimension_of(name)
-        if not isinstance(given, Range):
-            if not isinstance(given, (tuple, list)) or len(given) != 2:
-                hint = "give Range(min, max) or a pair (min, max)"
-                raise InvalidError("not a range", field=name, hint=hint)
-            given = Range(*given)
-        box[place] = canonical(schema.row_keys[place], given)
+        box[place] = canonical(schema.row_keys[place], _as_range(name, given))
     return tuple(box)
 
 
@@ -138,3 +133,12 @@ def union(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:
 
 def _encoded(field: Field, value: KeyValue) -> bytes:
     return encode_field(field.type, value)
+
+
+def _as_range(name: str, given: object) -> Range:
+    if isinstance(given, Range):
+        return given
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        hint = "give Range(min, max) or a pair (min, max)"
+        raise InvalidError("not a range", field=name, hint=hint)
+    return Range(*given)

@@ -1,0 +1,1 @@
+"""Fewer files: choose them, claim them, merge them, replace them."""

@@ -1,0 +1,115 @@
+"""Create compaction jobs: plan, claim in the log, then send. A job lives in the state (H20)."""
+
+from __future__ import annotations
+
+from lakebed.compaction.plan import plan_compactions
+from lakebed.config.settings import TableSettings
+from lakebed.errors import ConflictError, LakebedError
+from lakebed.model.jobs import CompactionMessage, encode_message
+from lakebed.model.names import MICROS_PER_SECOND, FileName, JobId, Micros, PartitionId
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import JobQueue
+from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
+from lakebed.statestore.file_changes import ClaimFiles
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.state import Job, TableState
+from lakebed.statestore.transactions import Transaction
+
+CLAIMS_PER_COMMIT = 100
+SENT_AT_ONCE = 10
+
+
+class CreateCompactionJobs:
+    """Gives a table the compaction jobs it needs. Safe to kill anywhere, and to run twice at
+    once."""
+
+    def __init__(self, *, queue: JobQueue, tracker: JobTracker, clock: Clock) -> None:
+        self._queue = queue
+        self._tracker = tracker
+        self._clock = clock
+
+    def run(self, table: OpenTable, *, everything: bool = False) -> int:
+        """Claim files for new jobs, send them, and send again what nobody started.
+
+        everything: merge whatever can be merged. Returns how many jobs are new.
+        """
+        with table.head.reading() as state:
+            start = start_of(state)
+            settings = state.settings()
+            plans = _plans(state, settings, everything=everything)
+            waiting = state.jobs()
+        now = table.head.log_time()
+        self._send_again(table, waiting, settings, now)
+        created = 0
+        for at in range(0, len(plans), CLAIMS_PER_COMMIT):
+            claims = [
+                ClaimFiles(JobId(table.fresh_id()), leaf, inputs)
+                for leaf, inputs in plans[at : at + CLAIMS_PER_COMMIT]
+            ]
+            claimed = self._claim(table, [(c, table.own(start, c)) for c in claims])
+            self._send(table, [c.job for c in claimed], "created")
+            created += len(claimed)
+        if created:
+            events.tell(events.COMPACTION_JOBS_CREATED, table=table.name, jobs_count=created)
+        return created
+
+    def _claim(
+        self, table: OpenTable, claims: list[tuple[ClaimFiles, Transaction]]
+    ) -> list[ClaimFiles]:
+        """Commit claims; one that lost a race is left out: the next tick plans anew."""
+        answers = table.head.commit_group([transaction for _, transaction in claims])
+        claimed = []
+        for (claim, _), answer in zip(claims, answers, strict=True):
+            if not isinstance(answer, LakebedError):
+                claimed.append(claim)
+            elif not isinstance(answer, ConflictError):
+                raise answer
+        return claimed
+
+    def _send_again(
+        self, table: OpenTable, jobs: list[Job], settings: TableSettings, now: Micros
+    ) -> None:
+        late = []
+        for job in jobs:
+            last = self._tracker.last(table.id, job.id)
+            heard = max(job.at, last.at if last else job.at)
+            if now - heard >= settings.redispatch_seconds * MICROS_PER_SECOND:
+                late.append(job.id)
+        self._send(table, late, "sent")
+
+    def _send(self, table: OpenTable, jobs: list[JobId], event: JobEvent) -> None:
+        for at in range(0, len(jobs), SENT_AT_ONCE):
+            some = jobs[at : at + SENT_AT_ONCE]
+            self._queue.send([encode_message(CompactionMessage(table.id, j)) for j in some])
+            for job in some:
+                self._tracker.report(
+                    JobReport(
+                        table=table.id,
+                        job=job,
+                        kind="compaction",
+                        event=event,
+                        at=self._clock.now(),
+                    )
+                )
+
+
+def _plans(
+    state: TableState, settings: TableSettings, *, everything: bool
+) -> list[tuple[PartitionId, tuple[FileName, ...]]]:
+    """Return what to claim, the leaves with most files first, within the limits on jobs."""
+    jobs = state.jobs()
+    room = settings.table_jobs_max - len(jobs)
+    plans: list[tuple[PartitionId, tuple[FileName, ...]]] = []
+    for leaf in sorted(state.leaf_figures(), key=lambda f: -f.files):
+        if len(plans) >= room:
+            break
+        if leaf.files - leaf.claimed < 2:
+            continue
+        references = state.references(leaf.partition)
+        running = len({job for _, job in references if job is not None})
+        free = [r for r, job in references if job is None]
+        groups = plan_compactions(free, settings, everything=everything)
+        allowed = len(groups) if everything else max(0, settings.leaf_jobs_max - running)
+        plans += [(leaf.partition, group) for group in groups[:allowed]]
+    return plans[:room]

@@ -1,0 +1,181 @@
+"""Run a compaction job: merge its inputs into one file, replace them. Harmless to run twice
+(H19)."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from lakebed.errors import (
+    ClaimLostError,
+    CorruptError,
+    GenerationError,
+    LakebedError,
+    ObjectMissingError,
+    TableMissingError,
+)
+from lakebed.model.files import FilePart, FileReference
+from lakebed.model.names import FileName, JobId, PartitionId, file_name
+from lakebed.model.paths import file_path
+from lakebed.model.ranges import KeyRange
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
+from lakebed.ports.sorted_files import FileWritten, SortedFiles
+from lakebed.statestore.file_changes import GiveUp, ReplaceFiles
+from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.statestore.placing import own_region
+from lakebed.statestore.state import Job
+
+BatchT = TypeVar("BatchT")
+
+
+class RunCompactionJob(Generic[BatchT]):
+    """Merges what a job has claimed. The first run to commit wins; a loser deletes nothing."""
+
+    def __init__(self, *, files: SortedFiles[BatchT], clock: Clock, tracker: JobTracker) -> None:
+        self._files = files
+        self._clock = clock
+        self._tracker = tracker
+
+    def run(self, table: OpenTable, job: JobId) -> bool:
+        """Merge and commit. False: the job had ended already, or ended while this run was merging.
+
+        Raises:
+            CorruptError: an input's bytes do not verify; the claim stays until it is given up.
+            FencedError, ConflictError, UnavailableError, UnknownOutcomeError: run it again.
+        """
+        began = self._clock.monotonic()
+        with table.head.reading() as state:
+            start = start_of(state)
+            held = state.job(job)
+            if held is None:
+                return False
+            region = own_region(state, held.partition)
+            inputs = _inputs(table, state.claimed(job), region)
+        self._report(table, job, "started")
+        try:
+            rows = self._merge(table, held, start, inputs)
+        except (ClaimLostError, GenerationError, TableMissingError) as error:
+            events.tell(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
+            return False
+        except ObjectMissingError as error:
+            self._refuse_if_held(table, job, error)
+            return False
+        except LakebedError as error:
+            self._report(table, job, "failed", reason=f"{error.code()}: {error.message}")
+            raise
+        seconds = self._clock.monotonic() - began
+        self._report(table, job, "committed", rows=rows, seconds=seconds)
+        events.tell(
+            events.COMPACTION_COMMITTED,
+            table=table.name,
+            job=job,
+            files_in_count=len(inputs),
+            rows_count=rows,
+            seconds=round(seconds, 3),
+        )
+        return True
+
+    def _merge(
+        self, table: OpenTable, held: Job, start: Start, inputs: dict[FileName, FilePart]
+    ) -> int:
+        job = held.id
+        region = next(iter(inputs.values())).region
+        name = file_name(base=start.base, job=job, run=table.fresh_run(), sequence=0)
+        written = self._files.write(
+            table.schema,
+            self._files.merge(table.schema, list(inputs.values())),
+            name=name,
+            path=file_path(table.id, name),
+            regions=[region],
+        )
+        output = _reference(written, held.partition)
+        change = ReplaceFiles(job, held.partition, tuple(inputs), output)
+        table.head.commit(table.own(start, change))
+        return output.rows if output else 0
+
+    def _refuse_if_held(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> None:
+        """A missing input of a job that still holds its claim is damage, else somebody was
+        faster."""
+        with table.head.reading() as state:
+            held = state.job(job) is not None
+        if held:
+            self._report(table, job, "failed", reason=str(error))
+            hint = "run `lakebed fsck`"
+            raise CorruptError("an input of a job is missing", hint=hint, **error.facts)
+
+    def _report(
+        self,
+        table: OpenTable,
+        job: JobId,
+        event: JobEvent,
+        *,
+        reason: str = "",
+        rows: int = 0,
+        seconds: float = 0.0,
+    ) -> None:
+        self._tracker.report(
+            JobReport(
+                table=table.id,
+                job=job,
+                kind="compaction",
+                event=event,
+                at=self._clock.now(),
+                reason=reason,
+                rows=rows,
+                seconds=seconds,
+            )
+        )
+
+
+class GiveUpCompactionJob:
+    """Ends a claim without a commit: its files are free again. Safe to repeat."""
+
+    def __init__(self, *, clock: Clock, tracker: JobTracker) -> None:
+        self._clock = clock
+        self._tracker = tracker
+
+    def run(self, table: OpenTable, job: JobId, *, reason: str) -> bool:
+        """Free the files of a job. False: it held nothing any more."""
+        with table.head.reading() as state:
+            start = start_of(state)
+            if state.job(job) is None:
+                return False
+        try:
+            table.head.commit(table.own(start, GiveUp(job)))
+        except (ClaimLostError, GenerationError, TableMissingError):
+            return False
+        self._tracker.report(
+            JobReport(
+                table=table.id,
+                job=job,
+                kind="compaction",
+                event="given up",
+                at=self._clock.now(),
+                reason=reason,
+            )
+        )
+        events.tell(events.COMPACTION_GIVEN_UP, table=table.name, job=job, reason=reason)
+        return True
+
+
+def _inputs(
+    table: OpenTable, claimed: list[FileReference], region: KeyRange
+) -> dict[FileName, FilePart]:
+    """Return each claimed file once, with all its rows inside the partition that was claimed."""
+    rows: dict[FileName, int] = {}
+    for reference in claimed:
+        rows[reference.file.name] = rows.get(reference.file.name, 0) + reference.rows
+    files = {r.file.name: r.file for r in claimed}
+    return {
+        name: FilePart(file, file_path(table.id, name), region, rows[name])
+        for name, file in files.items()
+    }
+
+
+def _reference(written: FileWritten | None, partition: PartitionId) -> FileReference | None:
+    if written is None:
+        return None
+    (part,) = written.regions
+    assert part is not None, "a file has rows"
+    return FileReference(written.file, partition, part.rows, part.bounds)

@@ -1,0 +1,49 @@
+"""Collect garbage: files that lost their last reference, after the delay. Objects first, then the
+entry (protocol H23): both repeat harmlessly, and a kill between them is mended by the next run."""
+
+from __future__ import annotations
+
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.model.paths import file_path
+from lakebed.observe import events
+from lakebed.ports.object_store import ObjectStore
+from lakebed.statestore.file_changes import RemoveGarbage
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.state import Garbage, TableState
+
+FILES_AT_ONCE = 1_000
+
+
+class CollectGarbage:
+    """Deletes what is garbage for long enough. Safe to kill anywhere, and to run twice at once."""
+
+    def __init__(self, *, objects: ObjectStore) -> None:
+        self._objects = objects
+
+    def run(self, table: OpenTable) -> int:
+        """Delete due files, in bounded groups. Returns how many."""
+        collected = 0
+        while True:
+            now = table.head.log_time()
+            with table.head.reading() as state:
+                start = start_of(state)
+                delay = state.settings().garbage_seconds_min * MICROS_PER_SECOND
+                due = due_garbage(state, Micros(now - delay), now)
+            if not due:
+                break
+            self._objects.delete([file_path(table.id, g.file) for g in due])
+            change = RemoveGarbage(tuple(g.file for g in due))
+            table.head.commit(table.own(start, change))
+            collected += len(due)
+        if collected:
+            events.tell(events.GARBAGE_COLLECTED, table=table.name, files_count=collected)
+        return collected
+
+
+def due_garbage(state: TableState, before: Micros, now: Micros) -> list[Garbage]:
+    """Return garbage from before, oldest first, that no living pin still reads."""
+    pinned = [pin.number for pin in state.pins() if pin.until >= now]
+    found = state.garbage(before=before, files_max=FILES_AT_ONCE)
+    if not pinned:
+        return found
+    return [g for g in found if g.number <= min(pinned)]

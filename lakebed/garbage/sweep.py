@@ -1,0 +1,97 @@
+"""Sweep: objects that never got a reference, left by workers that were killed or fenced.
+
+First the floor is raised in the log, so that whoever wrote them can no longer commit; only then,
+with a state at least as new as that entry, what the state does not know below the floor is deleted
+(H11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from lakebed.errors import ConflictError
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TransactionNumber, base_of
+from lakebed.model.paths import base_prefix, file_of, files_prefix, table_prefix
+from lakebed.observe import events
+from lakebed.ports.object_store import ObjectStore
+from lakebed.statestore.file_changes import RaiseFloor
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.state import TableState
+
+PATHS_AT_ONCE = 1_000
+
+
+class SweepObjects:
+    """Deletes objects that nothing will ever refer to. Safe to kill anywhere, and to run twice."""
+
+    def __init__(self, *, objects: ObjectStore) -> None:
+        self._objects = objects
+
+    def run(self, table: OpenTable) -> int:
+        """Raise the floor where that is worth an entry, delete below it. Returns how many
+        objects."""
+        now = table.head.log_time()
+        with table.head.reading() as state:
+            start = start_of(state)
+            settings = state.settings()
+            floor = state.head().floor
+            pending = settings.pending_seconds_max * MICROS_PER_SECOND
+            wanted = state.number_older_than(Micros(now - pending))
+            ids = settings.job_id_seconds_min * MICROS_PER_SECOND
+            users_below = state.number_older_than(Micros(now - ids))
+        if wanted > floor and (wanted > floor + 1 or self._is_any_unknown(table, wanted)):
+            try:
+                table.head.commit(table.own(start, RaiseFloor(wanted, users_below)))
+            except ConflictError:
+                return 0  # the next tick tries again; without the entry nothing is deleted
+        return self._delete_unknown(table)
+
+    def _is_any_unknown(self, table: OpenTable, upto: TransactionNumber) -> bool:
+        with table.head.reading() as state:
+            paths = self._candidates(table.id, TransactionNumber(upto + 1))
+            return any(_is_unknown(state, path) for path in paths)
+
+    def _delete_unknown(self, table: OpenTable) -> int:
+        with table.head.reading() as state:  # as new as the entry that raised the floor
+            floor = state.head().floor
+        swept = 0
+        candidates = self._candidates(table.id, floor)
+        while page := list(islice(candidates, PATHS_AT_ONCE)):
+            with table.head.reading() as state:
+                unknown = [path for path in page if _is_unknown(state, path)]
+            if unknown:
+                self._objects.delete(unknown)
+            swept += len(unknown)
+        if swept:
+            events.tell(events.OBJECTS_SWEPT, table=table.name, objects_count=swept)
+        return swept
+
+    def _candidates(self, table: TableId, below: TransactionNumber) -> Iterator[str]:
+        """Yield files whose base lies below a number; names sort by base."""
+        prefix = files_prefix(table)
+        for path in self._objects.list(prefix, below=prefix + base_prefix(below)):
+            file = file_of(path)
+            if file is not None and base_of(file) < below:
+                yield path
+
+
+class DeleteTableObjects:
+    """Deletes every object of a table whose log ends in a tombstone. Safe to repeat."""
+
+    def __init__(self, *, objects: ObjectStore) -> None:
+        self._objects = objects
+
+    def run(self, table: TableId) -> int:
+        """Delete them. Late PUTs of workers that did not know yet are found by the next run."""
+        deleted = 0
+        paths = self._objects.list(table_prefix(table))
+        while page := list(islice(paths, PATHS_AT_ONCE)):
+            self._objects.delete(page)
+            deleted += len(page)
+        return deleted
+
+
+def _is_unknown(state: TableState, path: str) -> bool:
+    file = file_of(path)
+    return file is not None and not state.knows_file(file)

@@ -1,0 +1,195 @@
+"""Ingest: one job is one commit. All of its rows become visible, or none, however often it is
+sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from lakebed.errors import LakebedError, TableBusyError, UnknownOutcomeError
+from lakebed.ingest.plan import plan_files
+from lakebed.model.files import FileReference
+from lakebed.model.names import (
+    CommitId,
+    JobId,
+    PartitionId,
+    RequestDigest,
+    TransactionNumber,
+    file_name,
+)
+from lakebed.model.paths import file_path
+from lakebed.model.ranges import KeyRange
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
+from lakebed.ports.sorted_files import RowSorter, SortedFiles
+from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.statestore.state import TableState
+
+BatchT = TypeVar("BatchT")
+BatchT_co = TypeVar("BatchT_co", covariant=True)
+
+
+class RowSource(Protocol[BatchT_co]):
+    """Rows to ingest, of the table's schema. digest: of the request as its sender gave it."""
+
+    @property
+    def digest(self) -> RequestDigest:
+        """Stands for the request: the same request again has the same digest (protocol H1)."""
+        ...
+
+    def batches(self) -> Iterator[BatchT_co]:
+        """Yield the rows in any order. Raises: InvalidError for rows that do not fit."""
+        ...
+
+
+class Ingested(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an ingest job. repeated: it had been committed before; this call did
+    nothing."""
+
+    job: JobId
+    number: TransactionNumber
+    rows: int = 0
+    files: int = 0
+    repeated: bool = False
+
+
+class _Leaves(msgspec.Struct, frozen=True):
+    ids: tuple[PartitionId, ...]
+    regions: tuple[KeyRange, ...]
+
+
+class IngestRows(Generic[BatchT]):
+    """Takes rows into a table. Idempotent by job id; safe to kill anywhere."""
+
+    def __init__(self, *, files: SortedFiles[BatchT], clock: Clock, tracker: JobTracker) -> None:
+        self._files = files
+        self._clock = clock
+        self._tracker = tracker
+
+    def run(
+        self, table: OpenTable, source: RowSource[BatchT], job: JobId | None = None
+    ) -> Ingested:
+        """Take all rows of `source`, once. job: the user's id; None: a fresh one, never repeated.
+
+        Raises:
+            InvalidError: the request can never work; the table is as before.
+            TableBusyError: compaction must catch up first; nothing was written.
+            FencedError, ConflictError, UnavailableError: nothing became visible; run it again.
+            UnknownOutcomeError: send it again with the id in the error's facts.
+        """
+        id_ = job or JobId(table.fresh_id())
+        with table.head.reading() as state:
+            start = start_of(state)
+            known = state.number_of(CommitId(id_), source.digest)
+        if known is not None:
+            return Ingested(job=id_, number=known, repeated=True)
+        began = self._clock.monotonic()
+        self._report(table, id_, "started")
+        try:
+            done = self._take(table, source, id_, start)
+        except UnknownOutcomeError as error:
+            error.facts["job"] = id_
+            raise
+        except LakebedError as error:
+            event: JobEvent = "rejected" if error.exit_code == 2 else "failed"
+            self._report(table, id_, event, reason=f"{error.code()}: {error.message}")
+            raise
+        seconds = self._clock.monotonic() - began
+        self._report(table, id_, "committed", rows=done.rows, seconds=seconds)
+        events.tell(
+            events.INGEST_COMMITTED,
+            table=table.name,
+            job=id_,
+            rows_count=done.rows,
+            files_count=done.files,
+            seconds=round(seconds, 3),
+        )
+        return done
+
+    def _take(
+        self, table: OpenTable, source: RowSource[BatchT], id_: JobId, start: Start
+    ) -> Ingested:
+        sorter = self._files.sorter(table.schema)
+        try:
+            for batch in source.batches():
+                sorter.add(batch)
+            references, rows = self._write(table, sorter, id_, start)
+        finally:
+            sorter.close()
+        change = AddFiles(tuple(references))
+        transaction = table.of_user(start, CommitId(id_), source.digest, change)
+        number = table.head.commit(transaction)
+        files = len({r.file.name for r in references})
+        return Ingested(job=id_, number=number, rows=rows, files=files)
+
+    def _write(
+        self, table: OpenTable, sorter: RowSorter[BatchT], id_: JobId, start: Start
+    ) -> tuple[list[FileReference], int]:
+        with table.head.reading() as state:  # leaves as new as can be: a split may have come
+            leaves = _leaves(state)
+            settings = state.settings()
+            counts = sorter.rows_in(leaves.regions)
+            _refuse_if_busy(state, leaves, counts, settings.leaf_files_max)
+        run = table.fresh_run()
+        references: list[FileReference] = []
+        groups = plan_files(counts, scrap_rows_max=settings.scrap_rows_max)
+        for sequence, group in enumerate(groups):
+            name = file_name(base=start.base, job=id_, run=run, sequence=sequence)
+            regions = [leaves.regions[place] for place in group]
+            whole = KeyRange(regions[0].min, regions[-1].max)
+            written = self._files.write(
+                table.schema,
+                sorter.sorted_batches(whole),
+                name=name,
+                path=file_path(table.id, name),
+                regions=regions,
+            )
+            assert written is not None, "a group has rows"
+            for place, part in zip(group, written.regions, strict=True):
+                assert part is not None, "a leaf of a group has rows"
+                references.append(
+                    FileReference(written.file, leaves.ids[place], part.rows, part.bounds)
+                )
+        assert sum(r.rows for r in references) == sum(counts), "no row is lost on the way"
+        return references, sum(counts)
+
+    def _report(
+        self,
+        table: OpenTable,
+        job: JobId,
+        event: JobEvent,
+        *,
+        reason: str = "",
+        rows: int = 0,
+        seconds: float = 0.0,
+    ) -> None:
+        self._tracker.report(
+            JobReport(
+                table=table.id,
+                job=job,
+                kind="ingest",
+                event=event,
+                at=self._clock.now(),
+                reason=reason,
+                rows=rows,
+                seconds=seconds,
+            )
+        )
+
+
+def _leaves(state: TableState) -> _Leaves:
+    tree = state.tree()
+    ids = tuple(tree.leaves())
+    return _Leaves(ids, tuple(tree.region(leaf)[0] for leaf in ids))
+
+
+def _refuse_if_busy(state: TableState, leaves: _Leaves, counts: list[int], files_max: int) -> None:
+    """Back-pressure: without it lookups and merges have no bound."""
+    for leaf, count in zip(leaves.ids, counts, strict=True):
+        if count and state.file_count(leaf) >= files_max:
+            hint = "let compaction catch up (`lakebed run`), then send the same again"
+            raise TableBusyError("a leaf holds too many files", partition=leaf, hint=hint)

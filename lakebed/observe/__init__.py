@@ -1,0 +1,1 @@
+"""Every log event, by name."""

@@ -1,0 +1,1 @@
+"""A range to leaves, to files, to one sorted stream."""

@@ -1,0 +1,149 @@
+"""Query: rows of one version of a table, in key order, as a stream that reads only what it
+yields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from lakebed.errors import CorruptError, InvalidError, ObjectMissingError, VersionExpiredError
+from lakebed.model.files import FilePart
+from lakebed.model.names import FileName, TransactionNumber
+from lakebed.model.ranges import Box, box_of, box_of_key, union
+from lakebed.model.schema import Schema
+from lakebed.ports.sorted_files import Condition, SortedFiles
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.placing import reached_leaves
+from lakebed.statestore.state import TableState
+
+BatchT = TypeVar("BatchT")
+BOXES_MAX = 10_000
+
+
+class QueryPlan(msgspec.Struct, frozen=True):
+    """Which files answer a query: leaves in key order, the parts of files in each."""
+
+    number: TransactionNumber
+    leaves: tuple[tuple[FilePart, ...], ...]
+    condition: Condition | None
+
+
+class RunQuery(Generic[BatchT]):
+    """Reads a table. Right during compaction, split and collection: a version never changes."""
+
+    def __init__(self, *, files: SortedFiles[BatchT]) -> None:
+        self._files = files
+
+    def run(
+        self,
+        table: OpenTable,
+        condition: Condition | None = None,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[BatchT]:
+        """Yield the rows that were committed when this was called, by row keys, then sort keys.
+
+        Raises:
+            InvalidError: a limit below 0.
+            VersionExpiredError: while reading: the version was collected as garbage; run it again.
+            CorruptError: while reading: a file of a living version is missing or damaged.
+        """
+        if limit is not None and limit < 0:
+            raise InvalidError("a limit is not negative", limit=limit)
+        return self._rows(table, self.plan(table, condition), limit)
+
+    def plan(self, table: OpenTable, condition: Condition | None = None) -> QueryPlan:
+        """Return which files answer a query now."""
+        schema = table.schema
+        with table.head.reading() as state:
+            return plan_query(state, table, schema, condition)
+
+    def _rows(self, table: OpenTable, plan: QueryPlan, limit: int | None) -> Iterator[BatchT]:
+        left = limit
+        for parts in plan.leaves:
+            batches = self._files.merge(table.schema, parts, plan.condition)
+            while left is None or left > 0:
+                try:
+                    batch = next(batches, None)
+                except ObjectMissingError as error:
+                    raise self._explained(table, plan, error) from error
+                if batch is None:
+                    break
+                if left is not None:
+                    batch = self._files.head(batch, min(left, self._files.rows(batch)))
+                    left -= self._files.rows(batch)
+                yield batch
+
+    def _explained(
+        self, table: OpenTable, plan: QueryPlan, error: ObjectMissingError
+    ) -> VersionExpiredError | CorruptError:
+        """A file that went missing was collected, or is lost; the newest state tells which."""
+        path = error.facts.get("path")
+        names = {part.path: part.file.name for parts in plan.leaves for part in parts}
+        with table.head.reading() as state:
+            dropped = state.head().dropped
+            referenced = not dropped and _is_referenced(state, names.get(str(path)))
+        if referenced:
+            hint = "run `lakebed fsck`"
+            return CorruptError("a file of the table is missing", path=path, hint=hint)
+        hint = "run the query again"
+        return VersionExpiredError("the version was collected", number=plan.number, hint=hint)
+
+
+def plan_query(
+    state: TableState, table: OpenTable, schema: Schema, condition: Condition | None
+) -> QueryPlan:
+    """Return the files of a version that may hold rows of a condition."""
+    head = state.head()
+    boxes = condition.boxes if condition else ()
+    keys = union([box[0] for box in boxes]) if boxes else union([everything_of(schema)[0]])
+    leaves = []
+    for leaf, region in reached_leaves(state, head.root, keys):
+        parts = tuple(
+            table.part(reference, region)
+            for reference, _ in state.references(leaf)
+            if any(reference.bounds.as_range().overlaps(k) for k in keys)
+        )
+        if parts:
+            leaves.append(parts)
+    return QueryPlan(head.number, tuple(leaves), condition)
+
+
+def condition_of(
+    schema: Schema,
+    *,
+    keys: Sequence[object] | None = None,
+    ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
+    columns: Sequence[str] | None = None,
+) -> Condition | None:
+    """Return the condition that a user's keys, ranges and columns name. Rows in any of them match.
+
+    Raises:
+        InvalidError: an unknown field, a wrong type, reversed ends, too many ranges.
+    """
+    boxes = [box_of_key(schema, key) for key in keys or ()]
+    given = [ranges] if isinstance(ranges, Mapping) else list(ranges or ())
+    boxes += [box_of(schema, one) for one in given]
+    if len(boxes) > BOXES_MAX:
+        raise InvalidError("too many keys and ranges in one query", got=len(boxes), max=BOXES_MAX)
+    if keys is None and ranges is None:
+        boxes = [everything_of(schema)]
+    if columns is not None:
+        if not columns:
+            raise InvalidError(
+                "a query names at least one column", hint="leave columns out for all"
+            )
+        for name in columns:
+            schema.field(name)
+    return Condition(tuple(boxes), tuple(columns) if columns is not None else None)
+
+
+def everything_of(schema: Schema) -> Box:
+    """Return the box that holds every key."""
+    return box_of(schema, {})
+
+
+def _is_referenced(state: TableState, file: FileName | None) -> bool:
+    return file is not None and bool(state.references_of(file))

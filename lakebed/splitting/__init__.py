@@ -1,0 +1,1 @@
+"""Find a leaf that is too big, choose where to split it."""

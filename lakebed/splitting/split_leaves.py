@@ -1,0 +1,87 @@
+"""Split leaves that hold too many rows. Reads only tails of files: their samples give the
+points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lakebed.errors import ConflictError, LakebedError, ObjectMissingError
+from lakebed.model.files import FilePart
+from lakebed.model.keys import field_end
+from lakebed.model.samples import Sample, split_points
+from lakebed.model.schema import Schema
+from lakebed.observe import events
+from lakebed.ports.sorted_files import SortedFiles
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.placing import own_region
+from lakebed.statestore.state import LeafFigures
+from lakebed.statestore.table_changes import MarkUnsplittable, Split
+
+PARTS_MAX = 64
+"""Leaves that one split makes at the most."""
+
+
+class SplitLeaves:
+    """Splits the leaves of a table that need it. Safe to kill anywhere, and to run twice at
+    once."""
+
+    def __init__(self, *, files: SortedFiles[Any]) -> None:
+        self._files = files
+
+    def run(self, table: OpenTable) -> int:
+        """Split each leaf above the threshold once. Returns how many were split."""
+        with table.head.reading() as state:
+            start = start_of(state)
+            rows_max = state.settings().leaf_rows_max
+            parts = {
+                leaf: [
+                    table.part(reference, own_region(state, leaf.partition))
+                    for reference, _ in state.references(leaf.partition)
+                ]
+                for leaf in state.leaf_figures()
+                if is_due(leaf, rows_max)
+            }
+        try:
+            changes = [self._plan(table.schema, leaf, p, rows_max) for leaf, p in parts.items()]
+        except ObjectMissingError:
+            return 0  # compacted and collected meanwhile: the next tick looks again
+        answers = table.head.commit_group([table.own(start, change) for change in changes])
+        split = 0
+        for change, answer in zip(changes, answers, strict=True):
+            if not isinstance(answer, LakebedError):
+                split += isinstance(change, Split)
+            elif not isinstance(answer, ConflictError):
+                raise answer
+        if split:
+            events.tell(events.PARTITIONS_SPLIT, table=table.name, partitions_count=split)
+        return split
+
+    def _plan(
+        self, schema: Schema, leaf: LeafFigures, parts: Sequence[FilePart], rows_max: int
+    ) -> Split | MarkUnsplittable:
+        samples = {part.file.name: self._files.sample(schema, part) for part in parts}
+        wanted = min(PARTS_MAX, max(2, -(-2 * leaf.rows // rows_max) - 1))
+        type_ = schema.row_keys[0].type
+        points = split_points(
+            list(samples.values()), wanted, lambda key: key[: field_end(type_, key, 0)]
+        )
+        if not points:
+            return MarkUnsplittable(leaf.partition, leaf.rows)
+        shares = tuple((name, shares_of(sample, points)) for name, sample in samples.items())
+        return Split(leaf.partition, points, tuple(s for s in shares if s[1]))
+
+
+def is_due(leaf: LeafFigures, rows_max: int) -> bool:
+    """Whether a leaf is to be split; one without a split point is asked again when it has
+    doubled."""
+    return leaf.rows > rows_max and leaf.rows >= 2 * leaf.rows_unsplittable
+
+
+def shares_of(sample: Sample, points: Sequence[bytes]) -> tuple[int, ...]:
+    """Return how many sampled keys fall in each leaf that the points make; empty: no key is
+    known."""
+    counts = [0] * (len(points) + 1)
+    for key in sample.keys:
+        counts[sum(point <= key for point in points)] += 1
+    return tuple(counts) if any(counts) else ()

@@ -1,0 +1,91 @@
+"""A table in the hands of a service: its head, and transactions that begin where the service
+read."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+
+from lakebed.config.settings import TableSettings
+from lakebed.model.files import FilePart, FileReference
+from lakebed.model.names import (
+    CommitId,
+    Generation,
+    RequestDigest,
+    TableId,
+    TableName,
+    TransactionNumber,
+    digest_of,
+)
+from lakebed.model.paths import file_path
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Schema
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.state import TableState
+from lakebed.statestore.transactions import Change, Transaction
+
+
+class Start(msgspec.Struct, frozen=True):
+    """What a worker read before its first effect: its base (H11) and the generation (H16)."""
+
+    base: TransactionNumber
+    generation: Generation
+
+
+class OpenTable:
+    """A table: what services are given instead of names. chance: source of ids."""
+
+    def __init__(
+        self, *, id_: TableId, name: TableName, head: TableHead, chance: random.Random
+    ) -> None:
+        self.id = id_
+        self.name = name
+        self.head = head
+        self._chance = chance
+        self._schema: Schema | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema; it never changes."""
+        if self._schema is None:
+            with self.head.reading() as state:
+                self._schema = state.schema()
+        return self._schema
+
+    def settings(self) -> TableSettings:
+        """Return the table's settings, read anew."""
+        with self.head.reading() as state:
+            return state.settings()
+
+    def fresh_id(self) -> str:
+        """Return 128 random bits as text."""
+        return f"{self._chance.getrandbits(128):032x}"
+
+    def fresh_run(self) -> int:
+        """Return 32 random bits that tell one run of a job from another."""
+        return self._chance.getrandbits(32)
+
+    def own(self, start: Start, *changes: Change) -> Transaction:
+        """Return a transaction of the system's own, under a fresh id."""
+        id_ = self.fresh_id()
+        return Transaction(
+            CommitId(id_), digest_of(id_.encode()), start.base, start.generation, changes
+        )
+
+    def of_user(
+        self, start: Start, id_: CommitId, digest: RequestDigest, *changes: Change
+    ) -> Transaction:
+        """Return a transaction under the id that a user gave to the request."""
+        return Transaction(id_, digest, start.base, start.generation, changes, user=True)
+
+    def part(self, reference: FileReference, region: KeyRange) -> FilePart:
+        """Return what to read of a file: its rows inside `region`."""
+        path = file_path(self.id, reference.file.name)
+        return FilePart(reference.file, path, region, reference.rows)
+
+
+def start_of(state: TableState) -> Start:
+    """Return where a worker that has read this state begins."""
+    head = state.head()
+    return Start(head.number, head.generation)

@@ -1,0 +1,1 @@
+"""A table's life: created, found, listed, dropped."""

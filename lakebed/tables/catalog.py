@@ -1,0 +1,183 @@
+"""Create, find, list and drop tables.
+
+Create: the log first, under a fresh id, then the name; a log that never got its name is swept.
+Drop: a tombstone first, so that no worker commits any more, then the objects, then the name
+(protocol H10, H32).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from lakebed.config.settings import table_settings
+from lakebed.errors import TableExistsError, TableMissingError, did_you_mean
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    CommitId,
+    Generation,
+    TableId,
+    TableName,
+    TransactionNumber,
+    digest_of,
+    table_name,
+)
+from lakebed.model.partitions import split_points_of
+from lakebed.model.schema import Schema
+from lakebed.observe import events
+from lakebed.ports.table_registry import TableEntry, TableRegistry
+from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.table_changes import DropTable, create_table
+from lakebed.statestore.transactions import Transaction
+
+NAMELESS_SECONDS_MAX = 48 * 3_600
+
+
+class HeadOpener(Protocol):
+    """Opens the head of a table, the same one each time."""
+
+    def __call__(self, table: TableId) -> TableHead:
+        """Return it."""
+        ...
+
+
+class TableObjects(Protocol):
+    """Deletes every object of a table."""
+
+    def run(self, table: TableId) -> int:
+        """Delete them; safe to repeat. Returns how many."""
+        ...
+
+
+class TableCatalog:
+    """The tables of a lake."""
+
+    def __init__(
+        self,
+        *,
+        registry: TableRegistry,
+        logs: TransactionLogs,
+        open_head: HeadOpener,
+        delete_objects: TableObjects,
+        chance: random.Random,
+    ) -> None:
+        self._registry = registry
+        self._logs = logs
+        self._open_head = open_head
+        self._delete_objects = delete_objects
+        self._chance = chance
+
+    def create(
+        self,
+        name: str,
+        schema: Schema,
+        *,
+        split_points: Sequence[object] = (),
+        settings: Mapping[str, Any] | None = None,
+    ) -> OpenTable:
+        """Create an empty table. split_points: values of the first row key, ascending.
+
+        Raises:
+            InvalidError: name, split points or settings are not allowed; nothing was changed.
+            TableExistsError: the name is taken; that table is untouched.
+        """
+        valid = table_name(name)
+        points = split_points_of(schema, split_points)
+        table_settings(settings or {})
+        if self._registry.find(valid) is not None:
+            raise _exists(valid)
+        id_ = TableId(f"{self._chance.getrandbits(128):032x}")
+        table = self._opened(TableEntry(id=id_, name=valid))
+        change = create_table(schema, settings or {}, points)
+        digest = digest_of(id_.encode())
+        table.head.commit(
+            Transaction(CommitId(id_), digest, TransactionNumber(0), Generation(0), (change,))
+        )
+        try:
+            self._registry.claim(valid, id_)
+        except TableExistsError:
+            self._bury(table)
+            raise _exists(valid) from None
+        events.tell(events.TABLE_CREATED, table=valid, id=id_, leaves_count=len(points) + 1)
+        return table
+
+    def find(self, name: str) -> OpenTable:
+        """Return the table called `name`.
+
+        Raises:
+            InvalidError: it is no table name. TableMissingError: no table has it.
+        """
+        valid = table_name(name)
+        entry = self._registry.find(valid)
+        if entry is not None:
+            table = self._opened(entry)
+            with table.head.reading() as state:
+                if not state.head().dropped:
+                    return table
+        hint = did_you_mean(valid, (e.name for e in self._registry.list()), what="table")
+        raise TableMissingError("no such table", table=valid, hint=hint)
+
+    def list(self) -> list[TableEntry]:
+        """Return all tables, by name."""
+        return self._registry.list()
+
+    def opened(self, entry: TableEntry) -> OpenTable:
+        """Return a table of the list."""
+        return self._opened(entry)
+
+    def drop(self, name: str) -> None:
+        """Remove a table, its rows and its name; of its log one tombstone stays. Safe to repeat.
+
+        Raises:
+            TableMissingError: no table has the name.
+        """
+        valid = table_name(name)
+        entry = self._registry.find(valid)
+        if entry is None:
+            self.find(name)
+            return
+        self._bury(self._opened(entry))
+        self._registry.release(valid, entry.id)
+        events.tell(events.TABLE_DROPPED, table=valid, id=entry.id)
+
+    def sweep_nameless(self) -> int:
+        """Bury logs that never got a name, and delete what late workers left of dropped tables."""
+        named = {entry.id for entry in self._registry.list()}
+        swept = 0
+        for id_ in self._logs.tables():
+            if id_ in named:
+                continue
+            table = self._opened(TableEntry(id=id_, name=TableName("(nameless)")))
+            now = table.head.log_time()
+            with table.head.reading() as state:
+                head = state.head()
+            old = now - head.at >= NAMELESS_SECONDS_MAX * MICROS_PER_SECOND
+            if head.number and (head.dropped or old):
+                swept += self._bury(table)
+        return swept
+
+    def _bury(self, table: OpenTable) -> int:
+        """Write the tombstone, delete the objects, empty the log below the tombstone."""
+        with table.head.reading() as state:
+            head, start = state.head(), start_of(state)
+        if head.number and not head.dropped:
+            with suppress(TableMissingError):  # somebody else dropped it just now
+                table.head.commit(table.own(start, DropTable()))
+        deleted = self._delete_objects.run(table.id)
+        with table.head.reading() as state:
+            self._logs.open(table.id).truncate(state.head().number)
+        return deleted
+
+    def _opened(self, entry: TableEntry) -> OpenTable:
+        return OpenTable(
+            id_=entry.id, name=entry.name, head=self._open_head(entry.id), chance=self._chance
+        )
+
+
+def _exists(name: TableName) -> TableExistsError:
+    hint = "choose another name, or drop that table first"
+    return TableExistsError("a table of this name exists", table=name, hint=hint)

@@ -1,0 +1,1 @@
+"""The loop of a worker: take, run, report, stop."""
