@@ -100,7 +100,7 @@ class FaultyObjectStore:
                     case None:
                         self._delete(path)
                     case Fault.DELETE_LATE:
-                        self._faults.later(lambda path=path: self._delete(path))
+                        self._delete_later(path)
                         unanswered = path
                     case Fault.DELETE_UNANSWERED:
                         self._delete(path)
@@ -167,6 +167,9 @@ class FaultyObjectStore:
             return writer.finish()
         finally:
             writer.abort()
+
+    def _delete_later(self, path: str) -> None:
+        self._faults.later(lambda: self._delete(path))
 
     def _delete(self, path: str) -> None:
         self._objects.delete([path])
