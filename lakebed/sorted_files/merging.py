@@ -52,9 +52,8 @@ def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.Rec
         if waiting and waiting[0][0] <= top:
             _open_next(waiting, inputs, fields)
             continue
-        slices = [i.take_up_to(top) for i in inputs] if going_on else [i.take() for i in inputs]
-        yield from _in_order([s for s in slices if s], fields)
-        slices.clear()
+        slices = [i.take_up_to(top) if going_on else i.take() for i in inputs]
+        yield from _in_order(slices, fields)
 
 
 class _Input:
@@ -123,7 +122,8 @@ def _open_next(
 def _in_order(
     slices: list[list[pa.RecordBatch]], fields: Sequence[Field]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some sorted lists of batches in order. Empties the list."""
+    """Yield the rows of some sorted lists of batches in order. Empties the list of lists."""
+    slices[:] = [batches for batches in slices if batches]
     firsts = [encode_row(batches[0], fields, 0) for batches in slices]
     by_first = sorted(range(len(slices)), key=firsts.__getitem__)
     lasts = [encode_row(slices[i][-1], fields, -1) for i in by_first]
@@ -131,14 +131,20 @@ def _in_order(
         for i in by_first:
             yield from slices[i]
         return
-    table = pa.Table.from_batches([batch for batches in slices for batch in batches])
+    batches = [batch for batches in slices for batch in batches]
     slices.clear()
-    yield from sort_table(table, fields)
+    yield from sorted_batches(batches, fields)
 
 
-def sort_table(table: pa.Table, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a table in the order of these key fields. Copies the table once or twice."""
-    table = table.combine_chunks()
+def sorted_batches(
+    batches: list[pa.RecordBatch], fields: Sequence[Field]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some batches in the order of these key fields. Empties the list.
+
+    In memory are at most two copies of the rows, besides what others hold.
+    """
+    table = pa.Table.from_batches(batches).combine_chunks()
+    batches.clear()
     columns = [table.column(field.name).chunk(0) for field in fields]
     order = sorted_order(columns)
     yield from table.take(pa.array(order, _index_type(len(order)))).to_batches()

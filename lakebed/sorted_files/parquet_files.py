@@ -93,8 +93,8 @@ class ParquetFiles:
     def _share(self, inputs: int) -> Share:
         """Return what each of so many inputs may hold.
 
-        A fourth of the memory is batches that wait (one and a half per input), a fourth their files'
-        bytes; the window's copies take the rest.
+        A fourth of the memory is batches that wait (one and a half per input), a fourth their
+        files' bytes; the window's copies take the rest.
         """
         each = self._memory_bytes // (4 * max(1, inputs))
         rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))

@@ -23,7 +23,7 @@ from lakebed.sorted_files.key_encoding import (
     search_many,
     slice_region,
 )
-from lakebed.sorted_files.merging import Source, merge, sort_table
+from lakebed.sorted_files.merging import Source, merge, sorted_batches
 from lakebed.sorted_files.row_groups import cut
 
 RUNS_MAX = 64
@@ -115,9 +115,8 @@ class ExternalSorter:
         return max(64 * 1024, self._run_bytes // (2 * RUNS_MAX))
 
     def _sort_held(self) -> Iterator[pa.RecordBatch]:
-        table = pa.Table.from_batches(self._held)
-        self._held, self._held_bytes = [], 0
-        return sort_table(table, self._keys)
+        held, self._held, self._held_bytes = self._held, [], 0
+        return sorted_batches(held, self._keys)
 
     def _merged(self, runs: Sequence[Run], region: KeyRange) -> Iterator[pa.RecordBatch]:
         sources = []

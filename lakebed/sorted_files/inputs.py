@@ -1,0 +1,174 @@
+"""Users' own files as streams of record batches: Parquet and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.schema import Schema
+from lakebed.model.types import Decimal, Primitive
+from lakebed.sorted_files.arrow_schema import arrow_schema
+
+BATCH_ROWS_MAX = 65_536
+BATCH_BYTES = 32 * 1024 * 1024
+NULL_TOKENS = ("", "NULL", "null", r"\N")
+_BASE64 = np.full(256, 255, np.uint8)
+_BASE64[
+    np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
+] = np.arange(64)
+
+
+def parquet_columns(path: Path) -> pa.Schema:
+    """Return the columns of a Parquet file, as `parquet_batches` gives them.
+
+    Raises:
+        UnreadableInputError: it is not a Parquet file.
+    """
+    with _readable(path), pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        return _in_utc(file.schema_arrow, _spark_times(file.metadata.schema))
+
+
+def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file, a part of a row group at a time; none when it has no rows.
+
+    Times that Spark wrote as INT96 come as UTC, which is what Spark means by them.
+
+    Raises:
+        UnreadableInputError: the file is cut off, damaged, or not Parquet at all.
+    """
+    with _readable(path):
+        file = pq.ParquetFile(
+            path,
+            pre_buffer=False,
+            buffer_size=64 * 1024,
+            page_checksum_verification=True,
+            coerce_int96_timestamp_unit="us",
+        )
+        with file:
+            spark_times = _spark_times(file.metadata.schema)
+            columns = _in_utc(file.schema_arrow, spark_times)
+            for group in range(file.metadata.num_row_groups):
+                facts = file.metadata.row_group(group)
+                width = max(1, facts.total_byte_size // max(1, facts.num_rows))
+                rows = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // width))
+                for batch in file.iter_batches(rows, row_groups=[group], use_threads=False):
+                    yield batch.cast(columns) if spark_times else batch
+
+
+def csv_batches(
+    path: Path, schema: Schema, *, null_tokens: Sequence[str] = NULL_TOKENS
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a CSV file with a header. Types are the schema's, never guessed.
+
+    Columns that the schema does not have come as text. A null is one of the tokens, not quoted;
+    `""` is an empty string. Times need an offset where the field is in UTC. Binary is base64.
+
+    Raises:
+        InvalidError: the schema has nested fields.
+        UnreadableInputError: a line or a value cannot be read as what it should be.
+    """
+    kinds = {}
+    for field, column in zip(schema.fields, arrow_schema(schema), strict=True):
+        if not isinstance(field.type, Primitive | Decimal):
+            hint = "write Parquet instead"
+            raise InvalidError("CSV has no nested fields", field=field.name, hint=hint)
+        kinds[field.name] = pa.string() if pa.types.is_binary(column.type) else column.type
+    binary = [f.name for f in schema.fields if str(f.type) == "binary"]
+    with _readable(path):
+        header = _csv_header(path)
+        options = pa.csv.ConvertOptions(
+            column_types={name: pa.string() for name in header} | kinds,
+            null_values=list(null_tokens),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        read = pa.csv.ReadOptions(use_threads=False)
+        with pa.csv.open_csv(path, read_options=read, convert_options=options) as reader:
+            for batch in reader:
+                rows = batch
+                for name in binary:
+                    if name in header:
+                        place = rows.schema.get_field_index(name)
+                        rows = rows.set_column(place, name, _from_base64(rows.column(name), name))
+                yield rows
+
+
+def _csv_header(path: Path) -> list[str]:
+    as_text = pa.csv.ConvertOptions(check_utf8=True)
+    with pa.csv.open_csv(path, convert_options=as_text) as reader:
+        names: list[str] = reader.schema.names
+        return names
+
+
+def _from_base64(column: pa.Array, field: str) -> pa.Array:
+    """Return the bytes that base64 text stands for. Whole texts are multiples of four letters, so
+    all texts together can be decoded as one."""
+    _, offsets, data = column.buffers()
+    starts = np.frombuffer(offsets, np.int32, len(column) + 1, column.offset * 4)
+    letters = np.frombuffer(data if data is not None else b"", np.uint8)[starts[0] : starts[-1]]
+    starts = starts - starts[0]
+    padding = letters == ord("=")
+    padded = np.concatenate([[0], np.cumsum(padding)])
+    pads = padded[starts[1:]] - padded[starts[:-1]]
+    lengths = np.diff(starts)
+    ends = [starts[1:][pads > n] - 1 - n for n in (0, 1)]
+    if (
+        (lengths % 4).any()
+        or (pads > 2).any()
+        or not all(padding[end].all() for end in ends)
+        or (_BASE64[letters[~padding]] == 255).any()
+    ):
+        hint = "write it with padding, of A-Z, a-z, 0-9, + and /"
+        raise UnreadableInputError("binary is not base64", field=field, hint=hint)
+    sixes = np.where(padding, 0, _BASE64[letters]).astype(np.uint32).reshape(-1, 4)
+    words = (sixes[:, 0] << 18) | (sixes[:, 1] << 12) | (sixes[:, 2] << 6) | sixes[:, 3]
+    triples = np.stack([words >> 16, words >> 8, words], axis=1).astype(np.uint8).ravel()
+    keep = np.ones(len(triples), bool)
+    for n in (0, 1):
+        keep[starts[1:][pads > n] // 4 * 3 - 1 - n] = False
+    new_starts = np.concatenate([[0], np.cumsum(lengths // 4 * 3 - pads)]).astype(np.int32)
+    valid = column.is_valid().buffers()[1] if column.null_count else None
+    return pa.BinaryArray.from_buffers(
+        pa.binary(),
+        len(column),
+        [valid, pa.py_buffer(new_starts), pa.py_buffer(triples[keep].tobytes())],
+    )
+
+
+def _spark_times(schema: pq.ParquetSchema) -> set[str]:
+    leaves = (schema.column(place) for place in range(len(schema)))
+    return {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+
+
+def _in_utc(columns: pa.Schema, names: set[str]) -> pa.Schema:
+    in_utc = pa.timestamp("us", tz="UTC")
+    return pa.schema([c.with_type(in_utc) if c.name in names else c for c in columns])
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except UnreadableInputError as error:
+        error.facts = {"path": path, **error.facts}
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        problem = str(error).splitlines()[0] if str(error) else repr(error)
+        raise UnreadableInputError(
+            "an input file cannot be read", path=path, problem=problem, hint=_hint(path)
+        ) from error
+
+
+def _hint(path: Path) -> str:
+    if not path.exists():
+        return "there is no such file"
+    if path.is_file() and path.stat().st_size == 0:
+        return "the file has 0 bytes: was its writer interrupted?"
+    return "check that the file is whole, and of the format it is said to be"
