@@ -1,0 +1,92 @@
+"""Every backend of every port. A backend is added here, and meets all contracts."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.local import (
+    LocalObjectStore,
+    SqliteJobQueues,
+    SqliteJobTracker,
+    SqliteTableRegistry,
+    SqliteTransactionLogs,
+)
+from lakebed.backends.memory import (
+    MemoryJobQueues,
+    MemoryJobTracker,
+    MemoryObjectStore,
+    MemoryTableRegistry,
+    MemoryTransactionLogs,
+    VirtualClock,
+)
+from lakebed.backends.system import SystemClock
+from lakebed.ports.job_queue import JobQueues
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.table_registry import TableRegistry
+from lakebed.ports.transaction_log import TransactionLogs
+
+BACKENDS = ("memory", "local")
+RECEIVES_MAX = 3
+
+Logs = Callable[[], TransactionLogs]
+Objects = Callable[[], ObjectStore]
+Queues = Callable[[], JobQueues]
+Registry = Callable[[], TableRegistry]
+Tracker = Callable[[], JobTracker]
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def logs(backend: str, clock: VirtualClock, tmp_path: Path) -> Logs:
+    """Another view of the same logs with each call, as another process would have."""
+    if backend == "memory":
+        same = MemoryTransactionLogs(clock)
+        return lambda: same
+    return lambda: SqliteTransactionLogs(tmp_path, clock)
+
+
+@pytest.fixture
+def objects(backend: str, clock: VirtualClock, tmp_path: Path) -> Objects:
+    """Another view of the same objects with each call."""
+    if backend == "memory":
+        same = MemoryObjectStore(clock)
+        return lambda: same
+    return lambda: LocalObjectStore(tmp_path, SystemClock())
+
+
+@pytest.fixture
+def queues(backend: str, clock: VirtualClock, tmp_path: Path) -> Queues:
+    """Another view of the same queues with each call; RECEIVES_MAX receives, then dead."""
+    if backend == "memory":
+        same = MemoryJobQueues(clock, receives_max=RECEIVES_MAX)
+        return lambda: same
+    return lambda: SqliteJobQueues(tmp_path, clock, receives_max=RECEIVES_MAX)
+
+
+@pytest.fixture
+def registry(backend: str, tmp_path: Path) -> Registry:
+    """Another view of the same names with each call."""
+    if backend == "memory":
+        same = MemoryTableRegistry()
+        return lambda: same
+    return lambda: SqliteTableRegistry(tmp_path)
+
+
+@pytest.fixture
+def tracker(backend: str, tmp_path: Path) -> Tracker:
+    """Another view of the same reports with each call."""
+    if backend == "memory":
+        same = MemoryJobTracker()
+        return lambda: same
+    return lambda: SqliteJobTracker(tmp_path)

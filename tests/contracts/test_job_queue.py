@@ -1,0 +1,152 @@
+import threading
+from itertools import chain
+
+import pytest
+
+from lakebed.backends.memory import VirtualClock
+from lakebed.ports.job_queue import JobQueue, Received
+from tests.contracts.conftest import RECEIVES_MAX, Queues
+
+
+@pytest.fixture
+def queue(queues: Queues) -> JobQueue:
+    return queues().open("jobs")
+
+
+def receive(queue: JobQueue, messages_max: int = 10) -> list[Received]:
+    return queue.receive(messages_max=messages_max, hidden_seconds=30)
+
+
+def bodies(received: list[Received]) -> list[bytes]:
+    return [message.body for message in received]
+
+
+def test_what_is_sent_is_received_by_anyone_and_gone_when_deleted(queues: Queues) -> None:
+    queues().open("jobs").send([b"a", b"\x00", b""])
+    received = receive(queues().open("jobs"))
+    assert sorted(bodies(received)) == [b"", b"\x00", b"a"]
+    assert {message.receives for message in received} == {1}
+    for message in received:
+        queues().open("jobs").delete(message.receipt)
+    assert queues().open("jobs").depth() == (0, 0)
+
+
+def test_an_empty_queue_gives_nothing(queue: JobQueue) -> None:
+    assert receive(queue) == []
+    assert queue.depth() == (0, 0)
+    assert queue.dead_letters(messages_max=10) == []
+    queue.send([])
+    assert queue.depth() == (0, 0)
+
+
+def test_queues_of_two_names_do_not_meet(queues: Queues) -> None:
+    queues().open("a").send([b"a"])
+    assert receive(queues().open("b")) == []
+    (message,) = receive(queues().open("a"))
+    queues().open("b").delete(message.receipt)
+    queues().open("b").extend(message.receipt, hidden_seconds=0)
+    assert queues().open("a").depth() == (1, 0)
+    assert receive(queues().open("a")) == []
+
+
+def test_no_more_messages_come_than_were_asked_for(queue: JobQueue) -> None:
+    queue.send([b"%d" % n for n in range(5)])
+    got = [bodies(receive(queue, 2)) for _ in range(4)]
+    assert [len(some) for some in got] == [2, 2, 1, 0]
+    assert sorted(chain.from_iterable(got)) == [b"%d" % n for n in range(5)]
+
+
+def test_a_message_in_hand_is_out_of_sight_until_its_time_is_up(
+    queue: JobQueue, clock: VirtualClock
+) -> None:
+    queue.send([b"a"])
+    assert bodies(receive(queue)) == [b"a"]
+    clock.advance(29)
+    assert receive(queue) == []
+    assert queue.depth() == (1, 0)
+    clock.advance(2)
+    (message,) = receive(queue)
+    assert (message.body, message.receives) == (b"a", 2)
+
+
+def test_a_message_can_be_kept_longer(queue: JobQueue, clock: VirtualClock) -> None:
+    queue.send([b"a"])
+    (message,) = receive(queue)
+    clock.advance(29)
+    queue.extend(message.receipt, hidden_seconds=30)
+    clock.advance(29)
+    assert receive(queue) == []
+    queue.delete(message.receipt)
+    clock.advance(60)
+    assert receive(queue) == []
+
+
+def test_a_message_can_be_given_back_at_once(queue: JobQueue) -> None:
+    queue.send([b"a"])
+    (message,) = receive(queue)
+    queue.extend(message.receipt, hidden_seconds=0)
+    assert bodies(receive(queue)) == [b"a"]
+
+
+def test_a_receipt_that_has_run_out_does_nothing(queue: JobQueue, clock: VirtualClock) -> None:
+    queue.send([b"a"])
+    (old,) = receive(queue)
+    clock.advance(31)
+    (new,) = receive(queue)
+    queue.delete(old.receipt)
+    queue.extend(old.receipt, hidden_seconds=0)
+    assert receive(queue) == []
+    assert queue.depth() == (1, 0)
+    queue.delete(new.receipt)
+    queue.delete(new.receipt)
+    assert queue.depth() == (0, 0)
+
+
+def test_a_message_received_too_often_becomes_a_dead_letter(
+    queue: JobQueue, clock: VirtualClock
+) -> None:
+    queue.send([b"poison"])
+    for receives in range(1, RECEIVES_MAX + 1):
+        (message,) = receive(queue)
+        assert message.receives == receives
+        clock.advance(31)
+    assert receive(queue) == []
+    assert queue.depth() == (0, 1)
+
+
+def test_dead_letters_are_kept_until_they_are_deleted(queue: JobQueue, clock: VirtualClock) -> None:
+    queue.send([b"a", b"b"])
+    for _ in range(RECEIVES_MAX + 1):
+        receive(queue)
+        clock.advance(31)
+    assert bodies(queue.dead_letters(messages_max=1)) == [b"a"]
+    dead = queue.dead_letters(messages_max=10)
+    assert [(m.body, m.receives) for m in dead] == [(b"a", 3), (b"b", 3)]
+    queue.delete(dead[0].receipt)
+    queue.delete(dead[0].receipt)
+    assert bodies(queue.dead_letters(messages_max=10)) == [b"b"]
+    assert queue.depth() == (0, 1)
+    assert receive(queue) == []
+
+
+def test_two_receivers_never_hold_one_message_at_once(queues: Queues) -> None:
+    queues().open("jobs").send([b"%d" % n for n in range(60)])
+    got: list[bytes] = []
+    view = queues()
+
+    def work() -> None:
+        queue = view.open("jobs")
+        while received := receive(queue, 3):
+            got.extend(bodies(received))
+            for message in received:
+                queue.delete(message.receipt)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    if type(view).__name__ == "MemoryJobQueues":
+        threads = threads[:1]  # in memory a queue belongs to one thread
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == sorted(b"%d" % n for n in range(60))
+    assert queues().open("jobs").depth() == (0, 0)

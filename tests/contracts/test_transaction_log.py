@@ -1,0 +1,197 @@
+import threading
+from itertools import pairwise
+
+import pytest
+
+from lakebed.backends.memory import VirtualClock
+from lakebed.errors import LogConflictError, LogTruncatedError
+from lakebed.model.names import TableId, TransactionNumber
+from lakebed.ports.transaction_log import TransactionLog
+from tests.contracts.conftest import Logs
+
+TABLE = TableId("t1")
+
+
+def number(n: int) -> TransactionNumber:
+    return TransactionNumber(n)
+
+
+def entries(log: TransactionLog, after: int = 0) -> list[tuple[int, bytes]]:
+    return [(int(n), body) for n, body in log.read_after(number(after))]
+
+
+@pytest.fixture
+def log(logs: Logs) -> TransactionLog:
+    return logs().open(TABLE)
+
+
+def filled(log: TransactionLog, count: int) -> TransactionLog:
+    for n in range(1, count + 1):
+        log.append(number(n), b"body %d" % n)
+    return log
+
+
+def test_what_was_appended_is_read_in_order_by_any_reader(logs: Logs) -> None:
+    filled(logs().open(TABLE), 3)
+    wanted = [(1, b"body 1"), (2, b"body 2"), (3, b"body 3")]
+    assert entries(logs().open(TABLE)) == wanted
+    assert entries(logs().open(TABLE), after=1) == wanted[1:]
+    assert entries(logs().open(TABLE), after=3) == []
+
+
+def test_a_log_that_was_never_written_reads_as_empty_and_is_not_listed(logs: Logs) -> None:
+    assert entries(logs().open(TABLE)) == []
+    logs().open(TABLE).truncate(number(5))
+    assert entries(logs().open(TABLE), after=7) == []
+    assert logs().tables() == []
+
+
+def test_tables_with_a_log_are_listed_in_order(logs: Logs) -> None:
+    for table in ("b", "a", "c-1_X"):
+        logs().open(TableId(table)).append(number(1), b"")
+    assert logs().tables() == ["a", "b", "c-1_X"]
+
+
+def test_logs_of_two_tables_do_not_meet(logs: Logs) -> None:
+    logs().open(TableId("a")).append(number(1), b"a")
+    logs().open(TableId("b")).append(number(1), b"b")
+    assert entries(logs().open(TableId("a"))) == [(1, b"a")]
+
+
+def test_a_taken_number_is_refused_and_keeps_its_body(log: TransactionLog) -> None:
+    filled(log, 2)
+    for body in (b"body 2", b"other"):
+        with pytest.raises(LogConflictError):
+            log.append(number(2), body)
+    assert entries(log) == [(1, b"body 1"), (2, b"body 2")]
+
+
+def test_reading_stops_at_a_gap_and_goes_on_when_it_is_filled(log: TransactionLog) -> None:
+    filled(log, 2)
+    log.append(number(4), b"body 4")
+    assert [n for n, _ in entries(log)] == [1, 2]
+    assert entries(log, after=2) == []
+    log.append(number(3), b"body 3")
+    assert [n for n, _ in entries(log)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00", bytes(range(256)), b"x" * 1_000_000])
+def test_bodies_come_back_as_they_were(log: TransactionLog, body: bytes) -> None:
+    log.append(number(1), body)
+    assert entries(log) == [(1, body)]
+
+
+def test_long_logs_are_read_whole(log: TransactionLog) -> None:
+    filled(log, 2_500)
+    assert [n for n, _ in entries(log, after=7)] == list(range(8, 2_501))
+
+
+def test_large_entries_are_read_whole(log: TransactionLog) -> None:
+    for n in range(1, 8):
+        log.append(number(n), bytes([n]) * 1_500_000)
+    assert [(n, body[:1]) for n, body in entries(log)] == [(n, bytes([n])) for n in range(1, 8)]
+
+
+def test_entries_appended_while_reading_are_read_or_left_for_the_next_time(
+    log: TransactionLog,
+) -> None:
+    filled(log, 3)
+    seen = []
+    for n, _ in log.read_after(number(0)):
+        seen.append(int(n))
+        if n == 2:
+            log.append(number(4), b"")
+    assert seen in ([1, 2, 3], [1, 2, 3, 4])
+
+
+def test_truncation_empties_bodies_and_the_reader_learns_where_the_log_starts(
+    log: TransactionLog,
+) -> None:
+    filled(log, 5).truncate(number(4))
+    assert [n for n, _ in entries(log, after=3)] == [4, 5]
+    for after in (0, 1, 2):
+        with pytest.raises(LogTruncatedError) as error:
+            entries(log, after=after)
+        assert error.value.oldest == 4
+
+
+def test_numbers_stay_taken_after_truncation(log: TransactionLog) -> None:
+    filled(log, 5).truncate(number(4))
+    for n in range(1, 6):
+        with pytest.raises(LogConflictError):
+            log.append(number(n), b"a stalled writer wakes up")
+    log.append(number(6), b"body 6")
+    assert [n for n, _ in entries(log, after=3)] == [4, 5, 6]
+
+
+def test_truncation_may_be_repeated_and_never_goes_back(log: TransactionLog) -> None:
+    filled(log, 5).truncate(number(4))
+    log.truncate(number(4))
+    log.truncate(number(2))
+    with pytest.raises(LogTruncatedError) as error:
+        entries(log, after=2)
+    assert error.value.oldest == 4
+
+
+def test_the_newest_entry_keeps_its_body(log: TransactionLog) -> None:
+    filled(log, 5).truncate(number(100))
+    assert entries(log, after=4) == [(5, b"body 5")]
+    log.append(number(6), b"body 6")
+    assert entries(log, after=5) == [(6, b"body 6")]
+
+
+def test_a_reader_overtaken_by_truncation_hears_of_it_and_skips_nothing(
+    log: TransactionLog,
+) -> None:
+    filled(log, 2_500)
+    reader = log.read_after(number(0))
+    seen = [int(next(reader)[0])]
+    log.truncate(number(2_400))
+    with pytest.raises(LogTruncatedError):
+        seen.extend(int(n) for n, _ in reader)
+    assert all(b == a + 1 for a, b in pairwise(seen))
+
+
+def test_many_tables_may_be_open_at_once(logs: Logs) -> None:
+    view = logs()
+    opened = [view.open(TableId(f"t{n}")) for n in range(200)]
+    for n in (1, 2):
+        for log in opened:
+            log.append(number(n), b"")
+    assert all(len(entries(log)) == 2 for log in opened)
+    assert len(view.tables()) == 200
+
+
+def test_the_store_tells_its_time(log: TransactionLog, clock: VirtualClock) -> None:
+    before = log.store_time()
+    clock.advance(5)
+    assert log.store_time() == before + 5_000_000
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one view", "a view each"])
+def test_threads_that_race_for_numbers_leave_no_gap_and_no_double(logs: Logs, shared: bool) -> None:
+    view = logs()
+    won: list[tuple[int, bytes]] = []
+
+    def work(worker: int) -> None:
+        log = (view if shared else logs()).open(TABLE)
+        last = 0
+        for job in range(25):
+            body = b"%d/%d" % (worker, job)
+            while True:
+                for n, _ in log.read_after(number(last)):
+                    last = int(n)
+                try:
+                    log.append(number(last + 1), body)
+                except LogConflictError:
+                    continue
+                won.append((last + 1, body))
+                break
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert entries(logs().open(TABLE)) == sorted(won)
+    assert [n for n, _ in sorted(won)] == list(range(1, 101))
