@@ -41,12 +41,12 @@ def decode_entry(body: bytes, number: int) -> Entry:
         NewerFormatError: a newer Lakebed wrote it; nothing was changed.
         CorruptError: the bytes are not an entry.
     """
-    if not body or body[0] > ENTRY_FORMAT:
-        if body:
-            hint = "upgrade this installation of lakebed"
-            raise NewerFormatError("a newer log entry", number=number, format=body[0], hint=hint)
-        raise CorruptError("an empty log entry", number=number)
+    if body and body[0] > ENTRY_FORMAT:
+        hint = "upgrade this installation of lakebed"
+        raise NewerFormatError("a newer log entry", number=number, format=body[0], hint=hint)
+    if len(body) < 2 or body[0] < 1 or body[1] > 1:
+        raise CorruptError("not a log entry", number=number)
     try:
         return _DECODER.decode(zstandard.decompress(body[2:]) if body[1] else body[2:])
-    except (msgspec.DecodeError, zstandard.ZstdError, IndexError) as error:
+    except (msgspec.DecodeError, zstandard.ZstdError) as error:
         raise CorruptError("not a log entry", number=number, reason=error) from None

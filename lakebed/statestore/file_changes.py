@@ -11,7 +11,7 @@ import msgspec
 from lakebed.errors import ClaimLostError, ConflictError, InvalidError
 from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, TransactionNumber
-from lakebed.statestore.placing import place
+from lakebed.statestore.placing import check_places, place
 from lakebed.statestore.state import Moment, TableState
 
 
@@ -24,9 +24,7 @@ class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):
         for name in {r.file.name for r in self.files}:
             if state.knows_file(name):
                 raise InvalidError("a file is added once", file=name.hex())
-        for partition in {r.partition for r in self.files}:
-            if state.partition(partition) is None:
-                raise InvalidError("no such partition", partition=partition)
+        check_places(state, self.files)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         place(state, self.files)
@@ -42,6 +40,8 @@ class ClaimFiles(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
     def check(self, state: TableState) -> None:
         if state.job(self.job) is not None:
             raise InvalidError("a job claims once", job=self.job)
+        if not self.inputs or len(set(self.inputs)) < len(self.inputs):
+            raise InvalidError("a job claims some files, each once", job=self.job)
         held = {r.file.name: job for r, job in state.references(self.partition)}
         for name in self.inputs:
             if name not in held or held[name] is not None:
@@ -73,13 +73,19 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
 
     def check(self, state: TableState) -> None:
         # ended by giving up, dead letters, clear or another run: refused, not passed over
-        if state.job(self.job) is None:
+        job = state.job(self.job)
+        if job is None:
             raise ClaimLostError("the job holds no claim", job=self.job)
         held = {r.file.name for r in state.claimed(self.job)}
         if held != set(self.inputs):
             raise ClaimLostError("the job does not hold its inputs", job=self.job)
-        if self.output is not None and state.knows_file(self.output.file.name):
+        if self.output is None:
+            return
+        if not job.partition == self.partition == self.output.partition:
+            raise InvalidError("a job's output belongs where it claimed", job=self.job)
+        if state.knows_file(self.output.file.name):
             raise InvalidError("a file is added once", file=self.output.file.name.hex())
+        check_places(state, (self.output,))
 
     def apply(self, state: TableState, moment: Moment) -> None:
         inputs = state.claimed(self.job)

@@ -8,7 +8,6 @@ the bytes, says what landed.
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,23 +20,25 @@ from lakebed.errors import (
     ClockAheadError,
     ConflictError,
     CorruptError,
+    JobIdReusedError,
     LakebedError,
     LogConflictError,
     LogTruncatedError,
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
+from lakebed.model.names import MICROS_PER_SECOND, CommitId, Micros, TransactionNumber
 from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry
-from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.state import Head, Moment, TableState
 from lakebed.statestore.transactions import Transaction, finish_entry, new_files_begin_at
 
 CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
 FOLLOWED_AT_ONCE_MAX = 1_000
-"""Entries applied in one SQLite transaction: bounds what a crash repeats and how long others
-wait."""
+FOLLOWED_BYTES_MAX = 1 << 20
+"""Entries applied in one SQLite transaction: bounds memory, what a crash repeats and how long
+others wait."""
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,9 +107,11 @@ class TableHead:
 
     @contextmanager
     def reading(self) -> Iterator[TableState]:
-        """Follow, then give one version of the state. Close it soon (H27)."""
+        """Follow, then give one version of the state; inside of another reading, the same one.
+        Close it soon (H27)."""
         with self._lock:
-            self.follow()
+            if not self.state.connection.in_transaction:
+                self._follow()
             with self.state.reading():
                 yield self.state
 
@@ -148,7 +151,7 @@ class TableHead:
         assert all(map(new_files_begin_at, transactions)), (
             "new files carry the base of their commit"
         )
-        with self._lock:
+        with self._lock, self.state.translating():
             self._commit_members(members)
         return [m.answer for m in members if m.answer is not None]
 
@@ -169,6 +172,8 @@ class TableHead:
                 failure = self._attempt(members, current=reading, last=time_is_up) or failure
             except UnavailableError as error:  # not sent; what was unresolved stays so
                 failure = error
+            except LakebedError as error:  # a newer format, damage: no try will mend it
+                failure, time_is_up = error, True
             waiting = [m for m in members if m.answer is None]
             if not waiting:
                 return
@@ -187,21 +192,19 @@ class TableHead:
 
         current: the state was read from the log just now. last: do not append any more.
         """
-        with self.state.writing():
-            head = self.state.head()
-            lost = self._settle(members, head.number)
-            waiting = [m for m in members if m.answer is None]
-            if last or not waiting:
-                return lost
-            moment = Moment(TransactionNumber(head.number + 1), self._next_time(head.at))
-            try:
-                with self.state.tentative("entry"):
+        try:
+            with self.state.writing():
+                head = self.state.head()
+                lost = self._settle(members, head)
+                waiting = [m for m in members if m.answer is None]
+                if waiting and not last:
+                    moment = Moment(TransactionNumber(head.number + 1), self._next_time(head.at))
                     self._check_and_append(waiting, moment, current=current)
-            except (LogConflictError, UnknownOutcomeError) as error:  # "taken" may be our own try
-                return error
-        return lost
+                return lost
+        except (LogConflictError, UnknownOutcomeError) as error:  # "taken" may be our own try
+            return error
 
-    def _settle(self, members: Sequence[_Member], number: int) -> LakebedError | None:
+    def _settle(self, members: Sequence[_Member], head: Head) -> LakebedError | None:
         """Answer members that the state knows; notice numbers that others have taken."""
         lost: LakebedError | None = None
         for member in members:
@@ -210,24 +213,47 @@ class TableHead:
             transaction = member.transaction
             try:
                 member.answer = self.state.number_of(transaction.id, transaction.digest)
-            except LakebedError as error:
+            except JobIdReusedError as error:
                 member.answer = error
-            if member.unresolved is not None and number >= member.unresolved:
-                lost, member.unresolved = LogConflictError(member.unresolved), None
+            tried = member.unresolved
+            if member.answer is None and tried is not None and head.number >= tried:
+                if transaction.base < head.floor:
+                    member.answer = self._looked_up(transaction, tried)
+                lost, member.unresolved = LogConflictError(tried), None
         return lost
+
+    def _looked_up(
+        self, transaction: Transaction, tried: TransactionNumber
+    ) -> TransactionNumber | LakebedError | None:
+        """Return the answer from the entry itself: the floor has passed the transaction's base, so
+        the state may have forgotten its id (H6)."""
+        try:
+            for number, body in self._log.read_after(TransactionNumber(tried - 1)):
+                for landed in decode_entry(body, number).transactions:
+                    if (landed.id, landed.digest) == (transaction.id, transaction.digest):
+                        return number
+                break
+        except LogTruncatedError:
+            return UnknownOutcomeError("the log has lost the entry that would tell", number=tried)
+        return None
 
     def _check_and_append(
         self, waiting: Sequence[_Member], moment: Moment, *, current: bool
     ) -> None:
         """Check members in order, append those that fit, then answer. Raises what `append`
         raises."""
-        accepted: list[Transaction] = []
+        accepted: dict[CommitId, Transaction] = {}
         riders: list[_Member] = []  # whose outcome is that of the append
         refused: list[tuple[_Member, LakebedError]] = []
         for member in waiting:
+            transaction = member.transaction
             try:
-                if self._check(member.transaction, moment):
-                    accepted.append(member.transaction)
+                if transaction.id in accepted:  # the same commit, or another under its id
+                    self.state.number_of(transaction.id, transaction.digest)
+                else:
+                    with self.state.tentative("member"):
+                        transaction.check_and_apply(self.state, moment)
+                    accepted[transaction.id] = transaction
                 riders.append(member)
             except LakebedError as error:
                 if current and member.unresolved is None:
@@ -236,17 +262,17 @@ class TableHead:
                         member.answer = error
         if accepted:
             finish_entry(self.state, moment)
-            self._append(moment, accepted, riders)
+            self._append(moment, tuple(accepted.values()), riders)
         for member, refusal in refused:
             member.answer = refusal
 
     def _append(
-        self, moment: Moment, accepted: Sequence[Transaction], riders: Sequence[_Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[_Member]
     ) -> None:
-        body = encode_entry(Entry(moment.at, tuple(accepted)))
+        body = encode_entry(Entry(moment.at, accepted))
         before = [member.unresolved for member in riders]
-        for member in riders:
-            member.unresolved = moment.number
+        for member in riders:  # another process may have set the state back behind an earlier try
+            member.unresolved = max(moment.number, member.unresolved or moment.number)
         try:
             self._log.append(moment.number, body)
         except UnavailableError:  # this try was not sent; an earlier one may still land
@@ -256,14 +282,6 @@ class TableHead:
         for member in riders:
             member.answer, member.unresolved = moment.number, None
 
-    def _check(self, transaction: Transaction, moment: Moment) -> bool:
-        """Apply a member tentatively. False: a neighbour in the group is the same commit."""
-        if self.state.number_of(transaction.id, transaction.digest) is not None:
-            return False
-        with self.state.tentative("member"):
-            transaction.check_and_apply(self.state, moment)
-        return True
-
     def _next_time(self, previous: Micros) -> Micros:
         now = self._clock.now()
         if now > self._log.store_time() + CLOCK_AHEAD_MAX:
@@ -271,34 +289,50 @@ class TableHead:
         return max(previous, now)
 
     def _follow(self) -> None:
-        """Apply what the log holds beyond the state, a bounded number of entries at a time."""
-        if self.state.head().number == 0 and self._snapshots is not None:
-            self._snapshots.load_newest(self.state)
-        while True:
-            number = self.state.head().number
-            try:
-                entries = iter(self._log.read_after(number))
-                first = next(entries, None)
-            except LogTruncatedError as error:
-                self._start_from_snapshot(error.oldest)
-                continue
-            if first is None:
-                return
-            with self.state.writing():
-                if self.state.head().number == number:  # else another process was faster
-                    self._apply(itertools.chain((first,), entries), number)
+        with self.state.translating():
+            if self._snapshots is not None and self.state.head().number == 0:
+                self._snapshots.load_newest(self.state)
+            at_end = False
+            while not at_end:
+                number = self.state.head().number
+                try:
+                    entries, at_end = self._read_some(number)
+                except LogTruncatedError as error:
+                    self._start_from_snapshot(error.oldest)
+                    continue
+                if entries:
+                    at_end = self._apply(entries, number) and at_end
 
-    def _apply(
-        self, entries: Iterator[tuple[TransactionNumber, bytes]], number: TransactionNumber
-    ) -> None:
-        for at, body in itertools.islice(entries, FOLLOWED_AT_ONCE_MAX):
-            number = TransactionNumber(number + 1)
-            assert at == number, f"the log yields consecutive numbers, wanted {number}, got {at}"
-            entry = decode_entry(body, number)
-            moment = Moment(number, entry.at)
-            for transaction in entry.transactions:
-                transaction.apply(self.state, moment)
-            finish_entry(self.state, moment)
+    def _read_some(self, number: TransactionNumber) -> tuple[list[Entry], bool]:
+        """Return entries after `number`, and whether the log ends with them. All are decoded
+        before one is applied; no lock of the state's is held while the log is read."""
+        entries: list[Entry] = []
+        size = 0
+        try:
+            for at, body in self._log.read_after(number):
+                wanted = number + len(entries) + 1
+                assert at == wanted, f"the log yields consecutive numbers, {wanted}, got {at}"
+                entries.append(decode_entry(body, at))
+                size += len(body)
+                if len(entries) >= FOLLOWED_AT_ONCE_MAX or size >= FOLLOWED_BYTES_MAX:
+                    return entries, False
+        except (UnavailableError, LogTruncatedError):
+            if not entries:
+                raise
+            return entries, False  # what was read is right
+        return entries, True
+
+    def _apply(self, entries: Sequence[Entry], after: TransactionNumber) -> bool:
+        """Apply entries; False if another process has done so with some of them."""
+        with self.state.writing():
+            if self.state.head().number != after:
+                return False
+            for number, entry in enumerate(entries, after + 1):
+                moment = Moment(TransactionNumber(number), entry.at)
+                for transaction in entry.transactions:
+                    transaction.apply(self.state, moment)
+                finish_entry(self.state, moment)
+        return True
 
     def _start_from_snapshot(self, oldest: int) -> None:
         """Take a snapshot that the log reaches back to; each call makes the state newer, or
@@ -314,6 +348,6 @@ def _last_answer(member: _Member, failure: LakebedError | None) -> LakebedError:
     """Return the truth at the deadline: the weakest outcome of all tries."""
     if member.unresolved is not None:
         return UnknownOutcomeError("a try may still land", number=member.unresolved)
-    if isinstance(failure, ConflictError | UnavailableError):
-        return failure
-    return ConflictError("others won until the deadline")  # the unknown outcome is a neighbour's
+    if failure is None or isinstance(failure, UnknownOutcomeError):  # a neighbour's
+        return ConflictError("others won until the deadline")
+    return failure

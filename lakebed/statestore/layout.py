@@ -7,10 +7,16 @@ that one leaf is one short scan.
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from lakebed.errors import CorruptError, LakebedError, StorageFullError, UnavailableError
+
 STATE_FORMAT = 1
+PAGE_BYTES = 4_096
 CACHE_KIB = 32 * 1024
 """Pages SQLite may keep in memory for one table: bounded by bytes, whatever the number of files."""
 
@@ -40,8 +46,9 @@ CREATE TABLE jobs(
 CREATE TABLE garbage(
     file BLOB PRIMARY KEY, number INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL
     ) WITHOUT ROWID;
-CREATE TABLE pins(id TEXT PRIMARY KEY, number INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT
-ROWID; CREATE TABLE positions(
+CREATE TABLE pins(
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE positions(
     name TEXT PRIMARY KEY, value BLOB NOT NULL, owner INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO head VALUES (1, 0, 0, 0, 0, 0, 1, 0, '', '{}');
 """
@@ -62,21 +69,40 @@ DIGESTED = (
 def open_memory() -> sqlite3.Connection:
     """Return a new, empty state in memory."""
     connection = _connect(":memory:")
+    connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
     connection.execute("PRAGMA journal_mode=MEMORY")
     _lay_out(connection)
     return connection
 
 
-def open_cache(path: Path) -> sqlite3.Connection:
+def open_cache(path: Path, *, begin: Callable[[Path], object] | None = None) -> sqlite3.Connection:
     """Return the state in a cache file, new and empty if there was none or of another format.
 
-    Several processes may share the file (protocol H27); deleting it is always safe.
+    Several processes may share the file (protocol H27); deleting it is always safe, while it is
+    open too. begin: may put a database at the path when there is none.
+
+    Raises:
+        CorruptError: the file is damaged. UnavailableError: it cannot be opened.
     """
+    with _opening(path):
+        if not path.exists():
+            for suffix in ("-wal", "-shm"):  # those who have them open share them with nobody
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            if begin is not None:
+                begin(path)
+        try:
+            return _prepared(path)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+
+def _prepared(path: Path) -> sqlite3.Connection:
     connection = _connect(str(path))
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("BEGIN IMMEDIATE")
         if connection.execute("PRAGMA user_version").fetchone()[0] != STATE_FORMAT:
             _drop_all(connection)
             _lay_out(connection)
@@ -86,6 +112,30 @@ def open_cache(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    """Let one process at a time open the cache: SQLite cannot share what one is making."""
+    with path.with_name(path.name + ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def translated(error: sqlite3.Error) -> LakebedError:
+    """Return what the catcher of a failing database should do next; a bug is raised as it is."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+    match code:
+        case sqlite3.SQLITE_FULL:
+            hint = "free space, then send the same again"
+            return StorageFullError("no room for the state", hint=hint)
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            hint = "delete it: it is rebuilt"
+            return CorruptError("the cache of the state is damaged", hint=hint)
+        case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE:
+            raise AssertionError(f"SQLite is used wrongly: {error}") from error
+        case _:
+            return UnavailableError("the state is busy", reason=error)
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -7,27 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from lakebed.errors import InvalidError
 from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, PartitionId
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.statestore.state import TableState
 
+_OWN_REGION = """
+    WITH RECURSIVE up(id, parent) AS (
+        SELECT id, parent FROM partitions WHERE id = ?1
+        UNION ALL SELECT p.id, p.parent FROM up JOIN partitions p ON p.id = up.parent)
+    SELECT max(CASE WHEN p.right = up.id THEN p.point END),
+           min(CASE WHEN p.left = up.id THEN p.point END)
+    FROM up JOIN partitions p ON p.id = up.parent WHERE p.dimension = ?2"""
+
 
 def own_region(state: TableState, partition: PartitionId, dimension: int = 0) -> KeyRange:
     """Return the range of one key field inside a partition, from the splits above it."""
-    region = EVERYTHING
-    query = (
-        "SELECT p.id, p.dimension, p.point, p.left FROM partitions c"
-        " JOIN partitions p ON p.id = c.parent WHERE c.id = ?"
-    )
-    child = partition
-    while row := state.connection.execute(query, (child,)).fetchone():
-        parent, split_on, point, left = row
-        if split_on == dimension:
-            half = KeyRange(b"", point) if child == left else KeyRange(point, None)
-            region = region.meets(half)
-        child = parent
-    return region
+    least, end = state.connection.execute(_OWN_REGION, (partition, dimension)).fetchone()
+    return KeyRange(least or b"", end)
 
 
 def reached_leaves(
@@ -55,11 +53,38 @@ def reached_leaves(
     return found
 
 
+def check_places(state: TableState, references: Sequence[FileReference]) -> None:
+    """Refuse references that `place` could not write.
+
+    Raises:
+        InvalidError: an unknown partition, keys outside of it, or a file twice on one leaf.
+    """
+    regions: dict[PartitionId, KeyRange] = {}
+    for reference in references:
+        id_ = reference.partition
+        if id_ not in regions:
+            if state.partition(id_) is None:
+                raise InvalidError("no such partition", partition=id_)
+            regions[id_] = own_region(state, id_)
+        if not regions[id_].overlaps(reference.bounds.as_range()):
+            name = reference.file.name.hex()
+            raise InvalidError("a file's keys lie outside its partition", file=name, partition=id_)
+    if len(references) > 1:
+        written = placed(state, references)
+        if len({(r.partition, r.file.name) for r in written}) < len(written):
+            raise InvalidError("a file has one reference in a leaf")
+
+
 def place(state: TableState, references: Iterable[FileReference]) -> None:
     """Write references to the leaves that their keys reach: the partition named may have been
     split."""
+    state.put_references(placed(state, references))
+
+
+def placed(state: TableState, references: Iterable[FileReference]) -> list[FileReference]:
+    """Return references to the leaves that the keys of those given reach."""
     leaves: dict[PartitionId, bool] = {}
-    direct = []
+    found: list[FileReference] = []
     for reference in references:
         id_ = reference.partition
         if id_ not in leaves:
@@ -67,11 +92,11 @@ def place(state: TableState, references: Iterable[FileReference]) -> None:
             assert node is not None, f"partition {id_} was checked"
             leaves[id_] = node.is_leaf
         if leaves[id_]:
-            direct.append(reference)
+            found.append(reference)
         else:
             reached = reached_leaves(state, id_, (reference.bounds.as_range(),))
-            state.put_references(_shared(reference, reached, None))
-    state.put_references(direct)
+            found += _shared(reference, reached, None)
+    return found
 
 
 def split_references(

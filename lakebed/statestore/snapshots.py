@@ -8,9 +8,11 @@ notices damage when opening.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -55,17 +57,28 @@ class Snapshots:
         Raises:
             NewerFormatError: a newer Lakebed wrote it; nothing was changed.
         """
-        own = state.head().number
-        for number, path in self.newest_first():
-            if number <= own:
+        with TemporaryDirectory(dir=self._scratch) as folder:
+            copy = Path(folder) / "state.sqlite"
+            if not self._unpack_newest(copy, above=state.head().number):
                 return False
-            try:
-                with self._opened(path) as source:
-                    source.backup(state.connection)
-            except (CorruptError, ObjectMissingError):
-                continue
-            return True
-        return False
+            with closing(sqlite3.connect(copy, isolation_level=None)) as source:
+                source.backup(state.connection)
+        return True
+
+    def begin_cache(self, path: Path) -> bool:
+        """Put the newest good snapshot at `path`, as `open_cache` lets it; False: there is none.
+
+        Raises:
+            NewerFormatError: as `load_newest`.
+        """
+        new = path.with_name(path.name + ".new")
+        if not self._unpack_newest(new, above=TransactionNumber(0)):
+            new.unlink(missing_ok=True)
+            return False
+        with new.open("rb") as file:
+            os.fsync(file.fileno())  # or a loss of power leaves holes that read as no rows
+        new.rename(path)
+        return True
 
     def is_due(self, log: TransactionLog) -> bool:
         """Whether the log since the newest snapshot exceeds its bounds (H13). Idle tables:
@@ -98,23 +111,27 @@ class Snapshots:
     def prove(self, path: str) -> bool:
         """Read a snapshot back, open it and compare its digest with its name."""
         parsed = snapshot_of(path)
-        try:
-            with self._opened(path) as source:
-                return parsed == (TableState(source).head().number, TableState(source).digest())
-        except (CorruptError, ObjectMissingError):
-            return False
+        with TemporaryDirectory(dir=self._scratch) as folder:
+            copy = Path(folder) / "state.sqlite"
+            try:
+                self._unpack(path, copy)
+                with closing(sqlite3.connect(copy, isolation_level=None)) as source:
+                    state = TableState(source)
+                    return parsed == (state.head().number, state.digest())
+            except (CorruptError, ObjectMissingError, sqlite3.DatabaseError):
+                return False
 
     def truncate(self, log: TransactionLog) -> TransactionNumber:
         """Empty the log below the second newest proven snapshot, drop snapshots older than that.
 
         Returns the number below which the log was emptied; 0 when fewer than two are proven.
         """
-        proven = [found for found in self.newest_first() if self.prove(found[1])]
-        if len(proven) < SNAPSHOTS_KEPT:
-            return TransactionNumber(0)
-        below = proven[SNAPSHOTS_KEPT - 1][0]
-        log.truncate(below)
-        self._objects.delete([path for number, path in self.newest_first() if number < below])
+        found = self.newest_first()
+        proven = (number for number, path in found if self.prove(path))
+        below = next(islice(proven, SNAPSHOTS_KEPT - 1, None), TransactionNumber(0))
+        if below:
+            log.truncate(below)
+            self._objects.delete([path for number, path in found if number < below])
         return below
 
     def _put(self, path: str, source: Path) -> None:
@@ -130,51 +147,46 @@ class Snapshots:
         finally:
             writer.abort()
 
-    def _opened(self, path: str) -> _Opened:
-        return _Opened(self._objects, path, self._scratch)
+    def _unpack_newest(self, target: Path, *, above: TransactionNumber) -> bool:
+        """Write the newest good snapshot above a number to a file; False when there is none."""
+        for number, path in self.newest_first():
+            if number <= above:
+                return False
+            try:
+                self._unpack(path, target)
+            except (CorruptError, ObjectMissingError):
+                continue
+            return True
+        return False
 
+    def _unpack(self, path: str, target: Path) -> None:
+        """Write a snapshot's database to a file.
 
-class _Opened:
-    """A snapshot as an SQLite connection, for the length of a `with`."""
-
-    def __init__(self, objects: ObjectStore, path: str, scratch: Path) -> None:
-        self._objects = objects
-        self._path = path
-        self._folder = TemporaryDirectory(dir=scratch)
-        self._connection: sqlite3.Connection | None = None
-
-    def __enter__(self) -> sqlite3.Connection:
-        file = Path(self._folder.name) / "state.sqlite"
+        Raises:
+            CorruptError, ObjectMissingError: it is damaged, or gone.
+            NewerFormatError: a newer Lakebed wrote it.
+        """
         try:
-            with file.open("wb") as target:
+            with target.open("wb") as file:
                 decompressor = zstandard.ZstdDecompressor().decompressobj()
-                for piece in self._pieces():
-                    target.write(decompressor.decompress(piece))
+                for piece in self._pieces(path):
+                    file.write(decompressor.decompress(piece))
             if not decompressor.eof:
-                raise CorruptError("a snapshot ends too early", path=self._path)
-            self._connection = sqlite3.connect(file, isolation_level=None)
-            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+                raise CorruptError("a snapshot ends too early", path=path)
+            with closing(sqlite3.connect(target, isolation_level=None)) as connection:
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
         except (zstandard.ZstdError, sqlite3.DatabaseError) as error:
-            self.__exit__()
-            raise CorruptError("a damaged snapshot", path=self._path, reason=error) from None
-        except BaseException:
-            self.__exit__()
-            raise
+            raise CorruptError("a damaged snapshot", path=path, reason=error) from None
         if version > STATE_FORMAT:
-            self.__exit__()
             hint = "upgrade this installation of lakebed"
-            raise NewerFormatError("a newer snapshot", path=self._path, format=version, hint=hint)
-        return self._connection
+            raise NewerFormatError("a newer snapshot", path=path, format=version, hint=hint)
+        if version < STATE_FORMAT:
+            raise CorruptError("not a snapshot", path=path, format=version)
 
-    def __exit__(self, *_: object) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._folder.cleanup()
-
-    def _pieces(self) -> Iterator[bytes]:
-        facts = self._objects.look(self._path)
+    def _pieces(self, path: str) -> Iterator[bytes]:
+        facts = self._objects.look(path)
         if facts is None:
-            raise ObjectMissingError(self._path)
+            raise ObjectMissingError(path)
         for start in range(0, facts.size, PIECE_BYTES):
             end = min(start + PIECE_BYTES, facts.size)
-            yield from self._objects.read(self._path, [(start, end)])
+            yield from self._objects.read(path, [(start, end)])

@@ -17,11 +17,7 @@ import msgspec
 
 from lakebed.config.settings import TableSettings
 from lakebed.errors import (
-    CorruptError,
     JobIdReusedError,
-    LakebedError,
-    StorageFullError,
-    UnavailableError,
 )
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
@@ -36,7 +32,7 @@ from lakebed.model.names import (
 )
 from lakebed.model.partitions import Partition, PartitionTree
 from lakebed.model.schema import Schema, schema_from_json
-from lakebed.statestore.layout import DIGESTED
+from lakebed.statestore.layout import DIGESTED, translated
 
 REFERENCE_COLUMNS = (
     "partition, file, rows, exact, min, max, size, tail_offset, checksum, tail_checksum"
@@ -119,25 +115,40 @@ class TableState:
         if self.connection.in_transaction:
             yield
             return
-        self._run("BEGIN")
         try:
+            self._run("BEGIN")
             yield
+        except sqlite3.Error as error:
+            raise translated(error) from error
         finally:
-            self._run("ROLLBACK")
+            self._undo()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the only right to write; kept at the end, undone by any exception."""
+        """Hold the only right to write; kept at the end, undone by any exception.
+
+        Raises:
+            UnavailableError: the database is busy or its disk full; nothing was kept.
+            CorruptError: it is damaged; the same.
+        """
+        assert not self.connection.in_transaction, "writing inside of reading or writing"
         try:
             self._run("BEGIN IMMEDIATE")
             yield
             self._run("COMMIT")
-        except sqlite3.Error as error:
+        except BaseException as error:
             self._undo()
-            raise _translated(error) from error
-        except BaseException:
-            self._undo()
+            if isinstance(error, sqlite3.Error):
+                raise translated(error) from error
             raise
+
+    @contextmanager
+    def translating(self) -> Iterator[None]:
+        """Turn errors of the database into those that say what to do next."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise translated(error) from error
 
     def _undo(self) -> None:
         if self.connection.in_transaction:
@@ -150,8 +161,9 @@ class TableState:
         try:
             yield
         except BaseException:
-            self._run(f"ROLLBACK TO {name}")
-            self._run(f"RELEASE {name}")
+            if self.connection.in_transaction:  # a full disk undoes the whole transaction
+                self._run(f"ROLLBACK TO {name}")
+                self._run(f"RELEASE {name}")
             raise
         self._run(f"RELEASE {name}")
 
@@ -306,17 +318,6 @@ class TableState:
         """Run a statement that changes the state. For `transactions.py` and the head only."""
         return self._run(statement, values)
 
-    def leaves_under(self, partition: PartitionId) -> Iterator[PartitionId]:
-        """Yield the leaves at or under a partition, in order."""
-        stack = [partition]
-        while stack:
-            id_ = stack.pop()
-            row = self._run("SELECT left, right FROM partitions WHERE id = ?", (id_,)).fetchone()
-            if row[0] is None:
-                yield id_
-            else:
-                stack += [row[1], row[0]]
-
     def put_references(self, references: Iterable[FileReference], job: int | None = None) -> None:
         """Write references to leaves. job: key of the job that holds them."""
         self.connection.executemany(
@@ -339,18 +340,6 @@ class TableState:
                 for r in references
             ),
         )
-
-
-def _translated(error: sqlite3.Error) -> LakebedError:
-    """Return what the catcher of a failing database should do next."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return StorageFullError(
-            "no room for the state", hint="free space, then send the same again"
-        )
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return CorruptError("the cache of the state is damaged", hint="delete it: it is rebuilt")
-    return UnavailableError("the state is busy", reason=error)
 
 
 def _reference(row: Sequence[Any]) -> FileReference:

@@ -18,7 +18,8 @@ from lakebed.config.settings import table_settings
 from lakebed.errors import ConflictError, InvalidError, TableExistsError
 from lakebed.model.names import FileName, Micros, PartitionId
 from lakebed.model.partitions import ROOT, Partition, grown, splits
-from lakebed.model.schema import Schema, schema_json
+from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.model.schema import Schema, schema_from_json, schema_json
 from lakebed.statestore.placing import own_region, split_references
 from lakebed.statestore.state import Moment, TableState
 
@@ -31,9 +32,11 @@ class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
     points: tuple[bytes, ...] = ()
 
     def check(self, state: TableState) -> None:
-        if state.head().number:
+        if state.head().root:  # and not the number: a neighbour in the entry may have created it
             raise TableExistsError("the table exists already")
         table_settings(self.settings)
+        schema_from_json(self.schema)
+        _check_points(self.points, EVERYTHING)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write(
@@ -59,11 +62,14 @@ class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
         leaf = state.partition(self.partition)
         if leaf is None or not leaf.is_leaf:
             raise ConflictError("the partition is not a leaf any more", partition=self.partition)
-        if not self.points or any(a >= b for a, b in pairwise(self.points)):
-            raise InvalidError("split points are sorted, and there is one at least")
-        region = own_region(state, self.partition, self.dimension)
-        if not (splits(region, self.points[0]) and splits(region, self.points[-1])):
-            raise InvalidError("a split point lies outside the leaf", partition=self.partition)
+        if not self.points:
+            raise InvalidError("a split has a point", partition=self.partition)
+        if not 0 <= self.dimension < len(state.schema().row_keys):
+            raise InvalidError("a split is on a row key", dimension=self.dimension)
+        _check_points(self.points, own_region(state, self.partition, self.dimension))
+        for _, weights in self.shares:
+            if len(weights) != len(self.points) + 1 or min(weights) < 0:
+                raise InvalidError("shares are one weight for each new leaf", got=weights)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         leaf = state.partition(self.partition)
@@ -95,7 +101,7 @@ class Clear(msgspec.Struct, frozen=True, array_like=True, tag="clear"):
     points: tuple[bytes, ...] | None = None
 
     def check(self, state: TableState) -> None:
-        """Nothing can refuse it."""
+        _check_points(self.points or (), EVERYTHING)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write(
@@ -128,7 +134,10 @@ class ChangeSettings(msgspec.Struct, frozen=True, array_like=True, tag="settings
 
 
 class PutPin(msgspec.Struct, frozen=True, array_like=True, tag="pin"):
-    """A long reader of the version that this entry makes: its files stay until `until` (H24)."""
+    """A long reader of the version that this entry makes: its files stay until `until` (H24).
+
+    Again with the same id: another end for the same version.
+    """
 
     id: str
     until: Micros
@@ -138,7 +147,9 @@ class PutPin(msgspec.Struct, frozen=True, array_like=True, tag="pin"):
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write(
-            "INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", (self.id, moment.number, self.until)
+            "INSERT INTO pins VALUES (?, ?, ?)"
+            " ON CONFLICT(id) DO UPDATE SET until = excluded.until",
+            (self.id, moment.number, self.until),
         )
 
 
@@ -172,6 +183,13 @@ def create_table(
     """Return the first change of a table's life. Raises: InvalidError for bad settings."""
     table_settings(settings)
     return CreateTable(schema_json(schema), dict(settings), points)
+
+
+def _check_points(points: tuple[bytes, ...], region: KeyRange) -> None:
+    if any(a >= b for a, b in pairwise(points)):
+        raise InvalidError("split points are sorted, each once")
+    if points and not (splits(region, points[0]) and splits(region, points[-1])):
+        raise InvalidError("a split point lies outside the partition")
 
 
 def _plant(state: TableState, root: PartitionId, points: tuple[bytes, ...]) -> None:

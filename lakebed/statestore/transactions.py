@@ -103,6 +103,8 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
         head = state.head()
         if head.dropped:
             raise TableMissingError("the table was dropped")
+        if not head.root and not (self.changes and isinstance(self.changes[0], CreateTable)):
+            raise TableMissingError("the table was not created")
         if self.base < head.floor:
             hint = "it took longer than pending_seconds_max: run the job again"
             raise FencedError("its base lies below the write floor", base=self.base, hint=hint)
