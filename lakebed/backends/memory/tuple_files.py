@@ -17,7 +17,13 @@ from typing import Any, Self, TypeVar
 import anycrc
 import msgspec
 
-from lakebed.errors import CorruptError, InvalidError, ObjectExistsError, UnknownOutcomeError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    ObjectExistsError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from lakebed.model.files import FilePart, StoredFile, bounds_of
 from lakebed.model.keys import KEY_BYTES_MAX, encode_key, key_value
 from lakebed.model.names import FileName
@@ -177,15 +183,20 @@ class TupleFiles:
     def _put(self, path: str, data: bytes, checksum: int) -> None:
         """Put an object. "Exists" and no answer may be this very write: look (H3, H25)."""
         writer = self._objects.create(path)
-        writer.write(data)
         try:
+            writer.write(data)
             writer.finish()
-        except (ObjectExistsError, UnknownOutcomeError):
-            found = self._objects.look(path)
+        except (ObjectExistsError, UnknownOutcomeError) as error:
+            try:
+                found = self._objects.look(path)
+            except UnavailableError:
+                raise UnknownOutcomeError("a write may have landed", path=path) from error
             if found is None:
-                raise
+                raise UnknownOutcomeError("a write may yet land", path=path) from error
             if (found.size, found.checksum) != (len(data), checksum):
-                raise ObjectExistsError(path) from None
+                raise ObjectExistsError(path) from error
+        finally:
+            writer.abort()
 
     def _body(self, schema: Schema, part: FilePart) -> _Body:
         file = part.file
