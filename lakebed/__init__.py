@@ -1,1 +1,40 @@
-"""Lakebed: tables of rows sorted by key, kept in object storage by jobs instead of servers."""
+"""Lakebed: tables of rows sorted by key, kept in object storage by jobs instead of servers.
+
+import lakebed
+
+lake = lakebed.connect("./lake")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lakebed.model.ranges import Range
+from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
+
+if TYPE_CHECKING:
+    from lakebed.lake import Lake, Table, connect
+    from lakebed.sorted_files.arrow_schema import schema_from_arrow
+
+__all__ = [
+    "Lake",
+    "Range",
+    "Schema",
+    "Table",
+    "connect",
+    "schema_from_arrow",
+    "schema_from_json",
+    "schema_json",
+    "schema_of",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds
+    """Import what needs pyarrow when it is first asked for: much of Lakebed runs without."""
+    import importlib
+
+    if name in ("Lake", "Table", "connect"):
+        return getattr(importlib.import_module("lakebed.lake"), name)
+    if name == "schema_from_arrow":
+        return importlib.import_module("lakebed.sorted_files.arrow_schema").schema_from_arrow
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -60,9 +60,6 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     redispatch_seconds: Annotated[
         int, Meta(ge=0, description="A job that nobody started for so long is sent again.")
     ] = 900
-    job_tries_max: Annotated[
-        int, Meta(ge=1, le=100, description="Receives of a job's message before it is given up.")
-    ] = 3
 
 
 def table_settings(

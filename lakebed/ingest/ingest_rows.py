@@ -34,11 +34,14 @@ BatchT_co = TypeVar("BatchT_co", covariant=True)
 
 
 class RowSource(Protocol[BatchT_co]):
-    """Rows to ingest, of the table's schema. digest: of the request as its sender gave it."""
+    """Rows to ingest, of the table's schema."""
 
     @property
-    def digest(self) -> RequestDigest:
-        """Stands for the request: the same request again has the same digest (protocol H1)."""
+    def digest(self) -> RequestDigest | None:
+        """Stands for the request: the same request again has the same digest (protocol H1).
+
+        None: not known before all batches were read, as for a stream.
+        """
         ...
 
     def batches(self) -> Iterator[BatchT_co]:
@@ -84,7 +87,8 @@ class IngestRows(Generic[BatchT]):
         id_ = job or JobId(table.fresh_id())
         with table.head.reading() as state:
             start = start_of(state)
-            known = state.number_of(CommitId(id_), source.digest)
+            digest = source.digest
+            known = None if digest is None else state.number_of(CommitId(id_), digest)
         if known is not None:
             return Ingested(job=id_, number=known, repeated=True)
         began = self._clock.monotonic()
@@ -120,9 +124,12 @@ class IngestRows(Generic[BatchT]):
             references, rows = self._write(table, sorter, id_, start)
         finally:
             sorter.close()
+        digest = source.digest
+        assert digest is not None, "known once all batches were read"
         change = AddFiles(tuple(references))
-        transaction = table.of_user(start, CommitId(id_), source.digest, change)
-        number = table.head.commit(transaction)
+        number = table.head.commit(table.of_user(start, CommitId(id_), digest, change))
+        if number <= start.base:  # a stream that had been taken before: these files are swept
+            return Ingested(job=id_, number=number, repeated=True)
         files = len({r.file.name for r in references})
         return Ingested(job=id_, number=number, rows=rows, files=files)
 

@@ -97,8 +97,8 @@ def plan_query(
 ) -> QueryPlan:
     """Return the files of a version that may hold rows of a condition."""
     head = state.head()
-    boxes = condition.boxes if condition else ()
-    keys = union([box[0] for box in boxes]) if boxes else union([everything_of(schema)[0]])
+    boxes = (everything_of(schema),) if condition is None else condition.boxes
+    keys = union([box[0] for box in boxes])
     leaves = []
     for leaf, region in reached_leaves(state, head.root, keys):
         parts = tuple(

@@ -1,0 +1,1 @@
+"""One module per kind of process: picks the backends and hands them to the services."""

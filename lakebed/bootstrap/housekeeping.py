@@ -1,0 +1,189 @@
+"""The scheduled work of a lake in one process: what lambdas, queues and tasks do when deployed.
+
+A round: split leaves, create compaction jobs, work on the queue, give up dead letters, write
+snapshots and truncate logs, collect garbage. The sweeps come last, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from lakebed.bootstrap.local import LocalApp
+from lakebed.errors import ConflictError, InvalidError
+from lakebed.model.jobs import CompactionMessage, decode_message
+from lakebed.model.names import JobId, TableId, TableName
+from lakebed.observe import events
+from lakebed.ports.table_registry import TableEntry
+from lakebed.statestore.open_table import OpenTable
+from lakebed.tasks.keep_hidden import keep_hidden
+from lakebed.tasks.worker import Visibility, Worker
+
+HIDDEN_SECONDS = 30.0
+JOBS_PER_ROUND_MAX = 10_000
+UNFINISHED_SECONDS_MAX = 48 * 3_600.0
+DEAD_LETTERS_AT_ONCE = 10
+
+
+class WorkDone(msgspec.Struct, frozen=True):
+    """What a round did, in counts."""
+
+    leaves_split: int = 0
+    jobs_created: int = 0
+    jobs_done: int = 0
+    jobs_given_up: int = 0
+    snapshots_written: int = 0
+    files_collected: int = 0
+    objects_swept: int = 0
+
+    def plus(self, other: WorkDone) -> WorkDone:
+        """Return the sums."""
+        mine, others = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
+        return WorkDone(*(a + b for a, b in zip(mine, others, strict=True)))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there was nothing to do."""
+        return not any(msgspec.structs.astuple(self))
+
+
+class Housekeeping:
+    """Does what is due. Several processes may do it at once on one lake.
+
+    told: is called with what has been done so far, after each job, for people who watch.
+    """
+
+    def __init__(self, app: LocalApp, *, told: Callable[[str], None] = lambda _: None) -> None:
+        self._app = app
+        self._told = told
+        queue = app.queue
+        self._worker = Worker(
+            queue=queue,
+            handle=self._run_job,
+            visibility=Visibility(
+                hidden_seconds=HIDDEN_SECONDS,
+                keep_hidden=lambda m: keep_hidden(queue, m, hidden_seconds=HIDDEN_SECONDS),
+            ),
+        )
+
+    def run(
+        self,
+        tables: Sequence[TableName] | None = None,
+        *,
+        everything: bool = False,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> WorkDone:
+        """Work until nothing is due, then sweep. tables: None for all online ones.
+
+        everything: merge until each leaf has one file.
+        """
+        total = WorkDone()
+        while not should_stop():
+            done = self.round(tables, everything=everything, should_stop=should_stop)
+            total = total.plus(done)
+            if done.is_nothing:
+                break
+        return total.plus(self.sweep(tables))
+
+    def round(
+        self,
+        tables: Sequence[TableName] | None = None,
+        *,
+        everything: bool = False,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> WorkDone:
+        """Do once what is due."""
+        total = WorkDone()
+        opened = [self._app.catalog.opened(entry) for entry in self._entries(tables)]
+        for table in opened:
+            total = total.plus(self._attempted(table, partial(self._plan, everything=everything)))
+        total = total.plus(
+            WorkDone(
+                jobs_done=self._worker.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop),
+                jobs_given_up=self._give_up_dead_letters(),
+            )
+        )
+        for table in opened:
+            total = total.plus(self._attempted(table, self._tidy))
+        return total
+
+    def sweep(self, tables: Sequence[TableName] | None = None) -> WorkDone:
+        """Sweep objects that never got a reference, and logs that never got a name."""
+        swept = self._app.objects.abort_unfinished(older_than_seconds=UNFINISHED_SECONDS_MAX)
+        for entry in self._entries(tables):
+            swept += self._app.sweep.run(self._app.catalog.opened(entry))
+        if tables is None:
+            swept += self._app.catalog.sweep_nameless()
+        return WorkDone(objects_swept=swept)
+
+    def _entries(self, tables: Sequence[TableName] | None) -> list[TableEntry]:
+        entries = self._app.catalog.list()
+        return [e for e in entries if (e.online if tables is None else e.name in tables)]
+
+    def _attempted(self, table: OpenTable, work: Callable[[OpenTable], WorkDone]) -> WorkDone:
+        """One table's lost race does not hold up the others; the next round plans anew."""
+        try:
+            return work(table)
+        except ConflictError as error:
+            events.tell(events.JOB_FAILED, table=table.name, code=error.code(), reason=error)
+            return WorkDone()
+
+    def _plan(self, table: OpenTable, *, everything: bool) -> WorkDone:
+        with table.head.reading() as state:
+            if state.head().dropped:
+                return WorkDone()
+        return WorkDone(
+            leaves_split=self._app.split_leaves.run(table),
+            jobs_created=self._app.create_jobs.run(table, everything=everything),
+        )
+
+    def _tidy(self, table: OpenTable) -> WorkDone:
+        with table.head.reading() as state:
+            if state.head().dropped:
+                return WorkDone()
+        collected = self._app.collect.run(table)
+        return WorkDone(snapshots_written=self._snapshot(table), files_collected=collected)
+
+    def _snapshot(self, table: OpenTable) -> int:
+        snapshots, log = self._app.heads.snapshots(table.id), self._app.logs.open(table.id)
+        if not snapshots.is_due(log):
+            return 0
+        with table.head.reading() as state:
+            number = snapshots.write(state)
+        below = snapshots.truncate(log)
+        events.tell(events.SNAPSHOT_WRITTEN, table=table.name, number=number, truncated_below=below)
+        return 1
+
+    def _run_job(self, body: bytes) -> None:
+        message = decode_message(body)
+        table = self._table_of(message.table)
+        if table is not None:
+            self._app.run_job.run(table, message.job)
+            self._told(f"{table.name}: merged job {message.job[:8]}")
+
+    def _give_up_dead_letters(self) -> int:
+        given_up = 0
+        while letters := self._app.queue.dead_letters(messages_max=DEAD_LETTERS_AT_ONCE):
+            for letter in letters:
+                message = _message_in(letter.body)
+                table = self._table_of(message.table) if message else None
+                if message is not None and table is not None:
+                    reason = f"its message was received {letter.receives} times"
+                    given_up += self._app.give_up.run(table, JobId(message.job), reason=reason)
+                self._app.queue.delete(letter.receipt)
+        return given_up
+
+    def _table_of(self, id_: TableId) -> OpenTable | None:
+        for entry in self._app.catalog.list():
+            if entry.id == id_:
+                return self._app.catalog.opened(entry)
+        return None  # dropped: the job went with it
+
+
+def _message_in(body: bytes) -> CompactionMessage | None:
+    try:
+        return decode_message(body)
+    except InvalidError:
+        return None

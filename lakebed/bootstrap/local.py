@@ -1,0 +1,128 @@
+"""A lake in a directory: every service in one process, over files and SQLite."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakebed.backends.local.job_queues import SqliteJobQueue, SqliteJobQueues
+from lakebed.backends.local.job_tracker import SqliteJobTracker
+from lakebed.backends.local.lake_directory import LakeDirectory, open_lake_directory
+from lakebed.backends.local.object_store import LocalObjectStore
+from lakebed.backends.local.table_registry import SqliteTableRegistry
+from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
+from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.clock import SystemClock
+from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.garbage.collect import CollectGarbage
+from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
+from lakebed.ingest.ingest_rows import IngestRows
+from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.model.names import TableId
+from lakebed.ports.clock import Clock
+from lakebed.query.run_query import RunQuery
+from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.splitting.split_leaves import SplitLeaves
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.layout import open_cache
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.state import TableState
+from lakebed.tables.catalog import TableCatalog
+
+
+class LocalHeads:
+    """Heads of tables, each opened once; their states are cache files that processes share."""
+
+    def __init__(
+        self,
+        *,
+        directory: LakeDirectory,
+        logs: SqliteTransactionLogs,
+        objects: LocalObjectStore,
+        clock: Clock,
+        chance: random.Random,
+    ) -> None:
+        self._directory = directory
+        self._logs = logs
+        self._objects = objects
+        self._clock = clock
+        self._chance = chance
+        self._heads: dict[TableId, TableHead] = {}
+
+    def __call__(self, table: TableId) -> TableHead:
+        """Return the head of a table."""
+        if table not in self._heads:
+            self._heads[table] = TableHead(
+                self._logs.open(table),
+                TableState(open_cache(self.cache_path(table))),
+                clock=self._clock,
+                chance=self._chance,
+                snapshots=self.snapshots(table),
+            )
+        return self._heads[table]
+
+    def snapshots(self, table: TableId) -> Snapshots:
+        """Return the snapshots of a table."""
+        return Snapshots(table, self._objects, scratch=self._directory.spill)
+
+    def cache_path(self, table: TableId) -> Path:
+        """Return where the state of a table is kept. Deleting it is safe while no process runs."""
+        return self._directory.cache / f"{table}.sqlite"
+
+    def close(self) -> None:
+        """Close all states."""
+        for head in self._heads.values():
+            head.state.connection.close()
+        self._heads.clear()
+
+
+class LocalApp:
+    """The services of a lake in a directory. Several processes may open one lake at once."""
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.directory = open_lake_directory(path, create=create)
+        self.clock = SystemClock()
+        self.chance = system_random()
+        self.objects = LocalObjectStore(self.directory.path, self.clock)
+        self.logs = SqliteTransactionLogs(self.directory.logs, self.clock)
+        self.queues = SqliteJobQueues(self.directory.queues, clock=self.clock)
+        self.registry = SqliteTableRegistry(self.directory.path)
+        self.tracker = SqliteJobTracker(self.directory.queues)
+        self.heads = LocalHeads(
+            directory=self.directory,
+            logs=self.logs,
+            objects=self.objects,
+            clock=self.clock,
+            chance=self.chance,
+        )
+        self.files = ParquetFiles(self.objects, spill_directory=self.directory.spill)
+        self.catalog = TableCatalog(
+            registry=self.registry,
+            logs=self.logs,
+            open_head=self.heads,
+            delete_objects=DeleteTableObjects(objects=self.objects),
+            chance=self.chance,
+        )
+        self.queue: SqliteJobQueue = self.queues.open(COMPACTION_QUEUE)
+        self._make_services()
+
+    def _make_services(self) -> None:
+        files, clock, tracker = self.files, self.clock, self.tracker
+        self.ingest = IngestRows[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
+        self.create_jobs = CreateCompactionJobs(queue=self.queue, tracker=tracker, clock=clock)
+        self.run_job = RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
+        self.give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
+        self.split_leaves = SplitLeaves(files=files)
+        self.collect = CollectGarbage(objects=self.objects)
+        self.sweep = SweepObjects(objects=self.objects)
+        self.query = RunQuery[pa.RecordBatch](files=files)
+
+    def close(self) -> None:
+        """Close files; what was committed stays."""
+        self.heads.close()
+        for part in (self.logs, self.queues, self.registry, self.tracker):
+            part.close()

@@ -1,0 +1,195 @@
+"""The public face: a lake, its tables, and what can be done with them. Rows come and go as Arrow.
+
+lake = lakebed.connect("./lake")
+table = lake.create_table("trips", lakebed.schema_of(row_keys={"id": "string"}))
+table.ingest("trips.parquet")
+rows = table.query(keys=["b7"]).read_all()
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
+from lakebed.bootstrap.local import LocalApp
+from lakebed.config.settings import TableSettings
+from lakebed.ingest.ingest_rows import Ingested
+from lakebed.ingest.sources import ExtraColumns, FileFormat, source_of
+from lakebed.model.names import JobId, TableName, table_name
+from lakebed.model.schema import Schema
+from lakebed.query.run_query import condition_of
+from lakebed.sorted_files.arrow_schema import arrow_schema
+
+if TYPE_CHECKING:
+    from lakebed.statestore.open_table import OpenTable
+
+
+class Table:
+    """A table of a lake: rows sorted by key."""
+
+    def __init__(self, app: LocalApp, opened: OpenTable) -> None:
+        self._app = app
+        self._opened = opened
+
+    def __repr__(self) -> str:
+        keys = ", ".join(f.name for f in self.schema.row_keys)
+        return f"<lakebed table {self.name!r} by {keys}>"
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._opened.name
+
+    @property
+    def schema(self) -> Schema:
+        """Row keys, sort keys and values."""
+        return self._opened.schema
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns that queries give, as Arrow has them."""
+        return arrow_schema(self.schema)
+
+    @property
+    def settings(self) -> TableSettings:
+        """The table's settings."""
+        return self._opened.settings()
+
+    def ingest(
+        self,
+        rows: object,
+        *,
+        job: str | None = None,
+        format: FileFormat | None = None,
+        extra_columns: ExtraColumns = "refuse",
+    ) -> Ingested:
+        """Take rows in, all or none, durably.
+
+        rows: a path of a Parquet or CSV file or of a directory of them, several paths, or Arrow
+        data (also pandas, Polars, DuckDB). job: a name for this request; the same request under the
+        same name is done once, for `job_id_seconds_min`. extra_columns: "drop" ignores unknown
+        columns.
+
+        Raises:
+            InvalidError: the rows or files do not fit; the table is as before.
+            TableBusyError: compaction must catch up first (`lake.run()`); nothing was written.
+            FencedError, ConflictError, UnavailableError: nothing became visible; call again.
+            UnknownOutcomeError: call again with the job in its facts; it is done once.
+        """
+        source = source_of(rows, self.schema, format=format, extra_columns=extra_columns)
+        return self._app.ingest.run(self._opened, source, JobId(job) if job else None)
+
+    def query(
+        self,
+        *,
+        keys: Sequence[object] | None = None,
+        ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the rows of one version, in key order, as a stream that reads what is asked of it.
+
+        keys: exact row keys: values, or tuples where there are several key fields (fewer values
+        match all keys that begin with them). ranges: by key field, `Range(min, max)` or a pair,
+        half open; several are a union. columns: None for all. limit: rows at the most.
+
+        Raises:
+            InvalidError: an unknown field, a wrong type, reversed ends.
+            VersionExpiredError: while reading: too slow, the version was collected; query again.
+        """
+        condition = condition_of(self.schema, keys=keys, ranges=ranges, columns=columns)
+        whole = self.arrow_schema
+        given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+        batches = self._app.query.run(self._opened, condition, limit=limit)
+        return pa.RecordBatchReader.from_batches(given, batches)
+
+    def compact(self) -> WorkDone:
+        """Merge until each leaf has one file."""
+        return Housekeeping(self._app).run([TableName(self.name)], everything=True)
+
+
+class Lake:
+    """A lake in a directory. Several processes may open it at once."""
+
+    def __init__(self, app: LocalApp) -> None:
+        self._app = app
+
+    def __repr__(self) -> str:
+        return f"<lakebed lake at {self._app.directory.path}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def create_table(
+        self,
+        name: str,
+        schema: Schema,
+        *,
+        split_points: Sequence[object] = (),
+        settings: Mapping[str, Any] | None = None,
+    ) -> Table:
+        """Create an empty table. split_points: values of the first row key, ascending.
+
+        Raises:
+            InvalidError: a name, split point or setting that is not allowed; nothing was changed.
+            TableExistsError: the name is taken; that table is untouched.
+        """
+        opened = self._app.catalog.create(
+            name, schema, split_points=split_points, settings=settings
+        )
+        return Table(self._app, opened)
+
+    def table(self, name: str) -> Table:
+        """Return a table. Raises: TableMissingError, with the nearest known name."""
+        return Table(self._app, self._app.catalog.find(name))
+
+    def tables(self) -> list[str]:
+        """Return the names of all tables."""
+        return [entry.name for entry in self._app.catalog.list()]
+
+    def drop_table(self, name: str) -> None:
+        """Remove a table and all its rows. Raises: TableMissingError."""
+        self._app.catalog.drop(name)
+
+    def run(
+        self,
+        tables: Sequence[str] | None = None,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        told: Callable[[str], None] = lambda _: None,
+    ) -> WorkDone:
+        """Do the scheduled work until nothing is due: split, compact, snapshot, collect, sweep.
+
+        should_stop: asked between jobs. told: called with a line after each job.
+        """
+        names = None if tables is None else [table_name(name) for name in tables]
+        for name in names or ():
+            self._app.catalog.find(name)
+        return Housekeeping(self._app, told=told).run(names, should_stop=should_stop)
+
+    def close(self) -> None:
+        """Close files; what was committed stays."""
+        self._app.close()
+
+
+def connect(path: str | os.PathLike[str], *, create: bool = True) -> Lake:
+    """Open the lake in a directory; make it if there is none and `create` is true.
+
+    Raises:
+        InvalidError: no lake there, a directory of something else, or on a network file system.
+        NewerFormatError: a newer Lakebed made it.
+    """
+    return Lake(LocalApp(path, create=create))
