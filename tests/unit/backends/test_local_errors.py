@@ -1,0 +1,244 @@
+"""What goes wrong on a disk is told as what to do next, and leaves nothing half done."""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from lakebed.backends.local import (
+    LocalObjectStore,
+    SqliteJobQueues,
+    SqliteJobTracker,
+    SqliteTableRegistry,
+    SqliteTransactionLogs,
+    sqlite_database,
+)
+from lakebed.backends.memory import VirtualClock
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LakebedError,
+    NewerFormatError,
+    StorageFullError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.model.names import JobId, TableId, TableName, TransactionNumber
+from lakebed.ports.transaction_log import TransactionLog
+
+TABLE = TableId("t1")
+CLOCK = VirtualClock()
+ONE, TWO = TransactionNumber(1), TransactionNumber(2)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalObjectStore:
+    return LocalObjectStore(tmp_path, CLOCK)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> TransactionLog:
+    log = SqliteTransactionLogs(tmp_path, CLOCK).open(TABLE)
+    log.append(ONE, b"x" * 10_000)
+    return log
+
+
+def failing(code: int) -> Callable[..., NoReturn]:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+def test_a_full_disk_leaves_no_half_object(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs a device that is always full")
+    store = LocalObjectStore(tmp_path, CLOCK)
+    writer = store.create("a/b")
+    writer._file.close()
+    writer._file = open("/dev/full", "wb", buffering=1000)  # noqa: SIM115, PTH123  a stand-in
+    with pytest.raises(StorageFullError):
+        writer.write(b"x" * 5000)
+    assert list((tmp_path / "unfinished").iterdir()) == []
+    assert list(store.list("")) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "error"),
+    [
+        ("lakebed.backends.local.object_store.sync_file", errno.ENOSPC, StorageFullError),
+        ("lakebed.backends.local.object_store.sync_file", errno.EIO, UnavailableError),
+        ("os.link", errno.EDQUOT, StorageFullError),
+        ("os.link", errno.EIO, UnavailableError),
+    ],
+)
+def test_an_object_that_cannot_be_finished_is_not_there(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    code: int,
+    error: type[LakebedError],
+) -> None:
+    store = LocalObjectStore(tmp_path, CLOCK)
+    writer = store.create("a")
+    writer.write(b"x")
+    with monkeypatch.context() as broken:
+        broken.setattr(call, failing(code))
+        with pytest.raises(error):
+            writer.finish()
+    assert list((tmp_path / "unfinished").iterdir()) == []
+    assert store.look("a") is None
+
+
+def test_an_object_whose_folder_cannot_be_synced_may_be_there(
+    store: LocalObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = store.create("a")
+    monkeypatch.setattr("lakebed.backends.local.object_store.sync_folder", failing(errno.EIO))
+    with pytest.raises(UnknownOutcomeError):
+        writer.finish()
+    assert store.look("a") is not None
+
+
+def test_every_new_folder_is_synced_before_an_object_is_called_finished(
+    tmp_path: Path, store: LocalObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    for module in ("durable_folder", "object_store"):
+        monkeypatch.setattr(f"lakebed.backends.local.{module}.sync_folder", synced.append)
+    store.create("a/b/c").finish()
+    objects = tmp_path / "objects"
+    assert synced == [objects, objects / "a", objects / "a" / "b"]
+    store.create("a/b/d").finish()
+    assert synced[3:] == [objects / "a" / "b"]
+    # One made by another process, which may not have synced it yet.
+    (objects / "e").mkdir()
+    store.create("e/f").finish()
+    assert synced[4:] == [objects, objects / "e"]
+
+
+def test_an_object_below_another_object_is_refused(store: LocalObjectStore) -> None:
+    store.create("a").finish()
+    writer = store.create("a/b")
+    with pytest.raises(InvalidError):
+        writer.finish()
+
+
+def test_an_object_that_cannot_be_read_is_unavailable(
+    store: LocalObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create("a").finish()
+    monkeypatch.setattr("os.open", failing(errno.EMFILE))
+    with pytest.raises(UnavailableError):
+        store.read("a", [(0, 0)])
+
+
+def test_a_writer_that_is_dropped_cleans_up(tmp_path: Path, store: LocalObjectStore) -> None:
+    writer = store.create("a")
+    writer.write(b"x")
+    del writer
+    assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_a_full_disk_refuses_an_entry_and_the_log_goes_on(
+    tmp_path: Path, log: TransactionLog
+) -> None:
+    with log._database.writing() as connection:  # type: ignore[attr-defined]  # looks inside
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(StorageFullError):
+        log.append(TWO, b"x" * 100_000)
+    assert [n for n, _ in log.read_after(TransactionNumber(0))] == [1]
+    with log._database.writing() as connection:  # type: ignore[attr-defined]  # looks inside
+        connection.execute("PRAGMA max_page_count=1000000")
+    log.append(TWO, b"x" * 100_000)
+
+
+def test_a_log_that_another_process_holds_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_database, "BUSY_SECONDS", 0.01)
+    log = SqliteTransactionLogs(tmp_path, CLOCK).open(TABLE)
+    log.append(ONE, b"")
+    other = sqlite3.connect(tmp_path / "t1.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(UnavailableError) as error:
+        log.append(TWO, b"")
+    assert not isinstance(error.value, StorageFullError)
+    assert [n for n, _ in log.read_after(TransactionNumber(0))] == [1]
+    other.execute("ROLLBACK")
+    other.close()
+    log.append(TWO, b"")
+
+
+def test_a_disk_that_fails_during_a_commit_leaves_the_outcome_unknown() -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+    wrote = sqlite_database.meaning_of(error, Path("x"), wrote=True)
+    read = sqlite_database.meaning_of(error, Path("x"), wrote=False)
+    assert (type(wrote), type(read)) == (UnknownOutcomeError, UnavailableError)
+
+
+OPENERS: list[Callable[[Path], object]] = [
+    lambda root: list(SqliteTransactionLogs(root, CLOCK).open(TABLE).read_after(ONE)),
+    lambda root: SqliteTransactionLogs(root, CLOCK).open(TABLE).append(ONE, b""),
+    lambda root: SqliteJobQueues(root, CLOCK).open("q").depth(),
+    lambda root: SqliteTableRegistry(root).find(TableName("a")),
+    lambda root: SqliteJobTracker(root).last(TABLE, JobId("a")),
+]
+FILES = ["t1", "t1", "queues", "tables", "jobs"]
+FILE_OPENERS = list(zip(OPENERS, FILES, strict=True))
+
+
+@pytest.mark.parametrize(("opener", "name"), FILE_OPENERS)
+def test_a_file_that_is_no_database_is_corrupt(
+    tmp_path: Path, opener: Callable[[Path], object], name: str
+) -> None:
+    (tmp_path / f"{name}.sqlite").write_bytes(b"this is no database, whatever it says" * 100)
+    with pytest.raises(CorruptError):
+        opener(tmp_path)
+
+
+@pytest.mark.parametrize(("opener", "name"), FILE_OPENERS)
+def test_a_file_of_a_newer_format_is_refused(
+    tmp_path: Path, opener: Callable[[Path], object], name: str
+) -> None:
+    opener(tmp_path)
+    newer = sqlite3.connect(tmp_path / f"{name}.sqlite")
+    newer.execute("PRAGMA user_version=2")
+    newer.close()
+    with pytest.raises(NewerFormatError):
+        opener(tmp_path)
+
+
+def test_a_damaged_page_is_corrupt(tmp_path: Path) -> None:
+    logs = SqliteTransactionLogs(tmp_path, CLOCK)
+    log = logs.open(TABLE)
+    for n in range(1, 200):
+        log.append(TransactionNumber(n), b"x" * 3000)
+    logs.close()
+    file = tmp_path / "t1.sqlite"
+    body = bytearray(file.read_bytes())
+    for page in range(1, len(body) // 4096):
+        body[page * 4096 : page * 4096 + 100] = b"\xff" * 100
+    file.write_bytes(body)
+    with pytest.raises(CorruptError):
+        list(logs.open(TABLE).read_after(TransactionNumber(0)))
+
+
+@pytest.mark.parametrize("table", ["", "../t1", "a/b", "a.b", "a\x00", "x" * 129, "ü"])
+def test_what_is_no_table_id_is_refused(tmp_path: Path, table: str) -> None:
+    with pytest.raises(InvalidError):
+        SqliteTransactionLogs(tmp_path, CLOCK).open(TableId(table))
+
+
+def test_a_log_in_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
+    logs = SqliteTransactionLogs(tmp_path / "gone", CLOCK)
+    with pytest.raises(UnavailableError):
+        logs.open(TABLE).append(ONE, b"")
+    with pytest.raises(UnavailableError):
+        logs.tables()
