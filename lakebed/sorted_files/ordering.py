@@ -144,8 +144,20 @@ class _Ties:
                 self._go_on(self.order, rows, digits)
 
     def _begin(self, digits: Digits) -> None:
-        self.order = np.argsort(digits)
-        self._keep_ties(np.arange(self._rows), digits[self.order])
+        """Sort all rows. The row's number is packed into the low bits, so that numbers are sorted
+        and not places, which is twice as fast; the digit's own low bits come after."""
+        digits = digits - digits.min()
+        row_bits = (self._rows - 1).bit_length()
+        lost = np.uint64(max(0, int(digits.max()).bit_length() + row_bits - 64))
+        packed = digits >> lost << np.uint64(row_bits)
+        packed |= np.arange(self._rows, dtype=np.uint64)
+        packed.sort()
+        self.order = (packed & np.uint64((1 << row_bits) - 1)).view(np.int64)
+        self._keep_ties(np.arange(self._rows), packed >> np.uint64(row_bits))
+        if lost and len(self._places):
+            rows = self.order[self._places]
+            low = digits[rows] & ((np.uint64(1) << lost) - np.uint64(1))
+            self._go_on(self.order, rows, low)
 
     def _go_on(self, order: Rows, rows: Rows, digits: Digits) -> None:
         digits = digits - digits.min()
@@ -154,7 +166,7 @@ class _Ties:
         if bits + int(groups[-1]).bit_length() > 64:
             digits = _ranks(digits)
             bits = int(digits.max()).bit_length()
-        both = (groups << np.uint64(bits)) | digits if len(groups) else digits
+        both = (groups << np.uint64(bits)) | digits
         within = np.argsort(both)
         order[self._places] = rows[within]
         self._keep_ties(self._places, both[within])

@@ -23,7 +23,7 @@ from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.writing import write_file
 
 MEMORY_BYTES = 512 * 1024 * 1024
-WINDOW_ROWS = 250_000
+WINDOW_ROWS = 120_000
 """Rows of all inputs that a merge holds: its windows have about half, which suits the caches."""
 
 

@@ -10,7 +10,7 @@ GROUP_ROWS_MAX = 100_000
 GROUP_BYTES_MAX = 32 * 1024 * 1024
 """Of a row group in memory, unless one row alone is larger."""
 
-STRETCH_ROWS = 1024
+STRETCH_ROWS = 4096
 
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -49,7 +49,7 @@ def cut(batch: pa.RecordBatch, rows_max: int, bytes_max: int) -> Iterator[pa.Rec
 
 
 def densest(table: pa.Table) -> int:
-    """Return the bytes in memory of a row, on average over the widest stretch of 1,024 rows."""
+    """Return the bytes in memory of a row, on average over the widest stretch of 4,096 rows."""
     starts = range(0, len(table), STRETCH_ROWS)
     parts = (table.slice(start, STRETCH_ROWS) for start in starts)
     return max((-(-part.nbytes // len(part)) for part in parts), default=1)
