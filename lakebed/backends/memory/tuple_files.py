@@ -17,15 +17,14 @@ from typing import Any, Self, TypeVar
 import anycrc
 import msgspec
 
+from lakebed.backends.memory.row_layout import Row, RowLayout, RowLayouts
 from lakebed.errors import (
     CorruptError,
-    InvalidError,
     ObjectExistsError,
     UnavailableError,
     UnknownOutcomeError,
 )
 from lakebed.model.files import FilePart, StoredFile, bounds_of
-from lakebed.model.keys import KEY_BYTES_MAX, encode_key, key_value
 from lakebed.model.names import FileName
 from lakebed.model.ranges import KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
@@ -33,7 +32,6 @@ from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, RowsWritten
 
-Row = tuple[Any, ...]
 Batch = list[Row]
 DecodedT = TypeVar("DecodedT")
 _CRC64 = anycrc.Model("CRC64-NVME")
@@ -61,8 +59,8 @@ _decode_tail = msgspec.msgpack.Decoder(_Tail).decode
 class TupleSorter:
     """Sorts rows in memory."""
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
+    def __init__(self, layout: RowLayout) -> None:
+        self._layout = layout
         self._rows: list[tuple[bytes, Row]] = []
         self._sorted = True
 
@@ -74,15 +72,7 @@ class TupleSorter:
 
     def add(self, batch: Batch) -> None:
         """Take rows in any order."""
-        fields = self._schema.key_fields
-        width = len(self._schema.fields)
-        for row in batch:
-            assert len(row) == width, f"a row has {width} values, got {len(row)}"
-            values = [key_value(field, value) for field, value in zip(fields, row, strict=False)]
-            key = encode_key(fields, values)
-            if len(key) > KEY_BYTES_MAX:
-                raise InvalidError("key is too long", bytes=len(key), bytes_max=KEY_BYTES_MAX)
-            self._rows.append((key, (*values, *row[len(values) :])))
+        self._rows += map(self._layout.checked, batch)
         self._sorted = False
 
     def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
@@ -112,10 +102,11 @@ class TupleFiles:
 
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
+        self._layouts = RowLayouts()
 
     def sorter(self, schema: Schema) -> TupleSorter:
         """Return a new, empty sorter."""
-        return TupleSorter(schema)
+        return TupleSorter(self._layouts.of(schema))
 
     def write(
         self,
@@ -130,10 +121,10 @@ class TupleFiles:
         rows = [row for batch in batches for row in batch]
         if not rows:
             return None
-        fields = schema.key_fields
-        keys = [encode_key(fields, row[: len(fields)]) for row in rows]
+        layout = self._layouts.of(schema)
+        keys = list(map(layout.key, rows))
         assert all(a <= b for a, b in pairwise(keys)), "rows are not sorted"
-        row_keys = [encode_key(schema.row_keys, row[: len(schema.row_keys)]) for row in rows]
+        row_keys = list(map(layout.row_key, rows)) if schema.sort_keys else keys
         written = tuple(_written(row_keys, region) for region in regions)
         counted = sum(w.rows for w in written if w is not None)
         assert counted == len(rows), f"regions hold {counted} of {len(rows)} rows"
@@ -155,12 +146,12 @@ class TupleFiles:
             start, end = _places(body.keys, part.region)
             pairs += zip(body.keys[start:end], body.rows[start:end], strict=True)
         if condition is not None:
-            fits = _test(schema, condition)
+            fits = self._layouts.of(schema).test(condition)
             pairs = [pair for pair in pairs if fits(pair[1])]
         pairs.sort(key=itemgetter(0))
         rows = [row for _, row in pairs]
         if condition is not None and condition.columns is not None:
-            places = [schema.fields.index(schema.field(name)) for name in condition.columns]
+            places = self._layouts.of(schema).places(condition.columns)
             rows = [tuple(row[place] for place in places) for row in rows]
         yield from _batches(rows)
 
@@ -232,19 +223,6 @@ def _sample(keys: Sequence[bytes]) -> Sample:
 def _batches(rows: Batch) -> Iterator[Batch]:
     for start in range(0, len(rows), BATCH_ROWS):
         yield rows[start : start + BATCH_ROWS]
-
-
-def _test(schema: Schema, condition: Condition) -> Callable[[Row], bool]:
-    fields = schema.row_keys
-
-    def fits(row: Row) -> bool:
-        encoded = [encode_key((f,), (v,)) for f, v in zip(fields, row, strict=False)]
-        return any(
-            all(range_.contains(key) for range_, key in zip(box, encoded, strict=True))
-            for box in condition.boxes
-        )
-
-    return fits
 
 
 def _decoded(decode: Callable[[bytes], DecodedT], data: bytes, path: str) -> DecodedT:
