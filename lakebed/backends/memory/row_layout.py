@@ -42,8 +42,10 @@ class RowLayout:
         """
         assert len(row) == self.width, f"a row has {self.width} values, got {len(row)}"
         try:
-            key = self.key(row)
+            key = b"" if bool in map(type, row[: len(self._encoders)]) else self.key(row)
         except (AttributeError, TypeError, OverflowError, UnicodeEncodeError):
+            key = b""
+        if not key:
             # A date instead of a number, or something that cannot be a key: this tells which.
             fields = self.schema.key_fields
             values = [key_value(field, v) for field, v in zip(fields, row, strict=False)]
