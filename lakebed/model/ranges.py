@@ -43,7 +43,8 @@ class KeyRange(msgspec.Struct, frozen=True, order=True):
 
     def overlaps(self, other: KeyRange) -> bool:
         """Whether some key may lie in both."""
-        return not self.meets(other).is_empty
+        least = max(self.min, other.min)
+        return (self.max is None or least < self.max) and (other.max is None or least < other.max)
 
 
 EVERYTHING = KeyRange()

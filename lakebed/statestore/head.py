@@ -163,7 +163,7 @@ class TableHead:
         """
         deadline = self._clock.monotonic() + self._retry.seconds_max
         failure: LakebedError | None = None
-        reading = self.state.head().number == 0
+        reading = False
         while True:
             time_is_up = failure is not None and self._clock.monotonic() >= deadline
             try:
@@ -197,7 +197,7 @@ class TableHead:
                 head = self.state.head()
                 lost = self._settle(members, head)
                 waiting = [m for m in members if m.answer is None]
-                if waiting and not last:
+                if waiting and not last and (current or head.number):  # what is new knows nothing
                     moment = Moment(TransactionNumber(head.number + 1), self._next_time(head.at))
                     self._check_and_append(waiting, moment, current=current)
                 return lost
@@ -251,8 +251,7 @@ class TableHead:
                 if transaction.id in accepted:  # the same commit, or another under its id
                     self.state.number_of(transaction.id, transaction.digest)
                 else:
-                    with self.state.tentative("member"):
-                        transaction.check_and_apply(self.state, moment)
+                    transaction.check_and_apply(self.state, moment)
                     accepted[transaction.id] = transaction
                 riders.append(member)
             except LakebedError as error:

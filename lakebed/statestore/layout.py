@@ -17,6 +17,8 @@ from lakebed.errors import CorruptError, LakebedError, StorageFullError, Unavail
 
 STATE_FORMAT = 1
 PAGE_BYTES = 4_096
+WAL_PAGES = 4_000
+"""Of the write-ahead file, 16 MiB, before they are moved to the cache file: each move syncs."""
 CACHE_KIB = 32 * 1024
 """Pages SQLite may keep in memory for one table: bounded by bytes, whatever the number of files."""
 
@@ -102,6 +104,7 @@ def _prepared(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
         connection.execute("BEGIN IMMEDIATE")
         if connection.execute("PRAGMA user_version").fetchone()[0] != STATE_FORMAT:
             _drop_all(connection)

@@ -13,6 +13,9 @@ from lakebed.model.names import FileName, PartitionId
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.statestore.state import TableState
 
+REGIONS_MAX = 20_000
+"""Regions kept in memory: about 5 MB."""
+
 _OWN_REGION = """
     WITH RECURSIVE up(id, parent) AS (
         SELECT id, parent FROM partitions WHERE id = ?1
@@ -24,8 +27,14 @@ _OWN_REGION = """
 
 def own_region(state: TableState, partition: PartitionId, dimension: int = 0) -> KeyRange:
     """Return the range of one key field inside a partition, from the splits above it."""
-    least, end = state.connection.execute(_OWN_REGION, (partition, dimension)).fetchone()
-    return KeyRange(least or b"", end)
+    region = state.regions.get((partition, dimension))
+    if region is None:
+        least, end = state.connection.execute(_OWN_REGION, (partition, dimension)).fetchone()
+        region = KeyRange(least or b"", end)
+        if len(state.regions) >= REGIONS_MAX:
+            state.regions.clear()
+        state.regions[partition, dimension] = region
+    return region
 
 
 def reached_leaves(

@@ -31,6 +31,7 @@ from lakebed.model.names import (
     TransactionNumber,
 )
 from lakebed.model.partitions import Partition, PartitionTree
+from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema, schema_from_json
 from lakebed.statestore.layout import DIGESTED, translated
 
@@ -105,7 +106,12 @@ class TableState:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.regions: dict[tuple[PartitionId, int], KeyRange] = {}
+        """Of partitions and a dimension: they never change. Emptied when a split was undone."""
         self._run = connection.execute
+        # Read in this transaction of SQLite, and not changed since.
+        self._head: Head | None = None
+        self._partitions: dict[PartitionId, Partition | None] = {}
 
     # transactions of SQLite
 
@@ -121,7 +127,7 @@ class TableState:
         except sqlite3.Error as error:
             raise translated(error) from error
         finally:
-            self._undo()
+            self._roll_back()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -141,6 +147,8 @@ class TableState:
             if isinstance(error, sqlite3.Error):
                 raise translated(error) from error
             raise
+        finally:
+            self._forget()
 
     @contextmanager
     def translating(self) -> Iterator[None]:
@@ -150,7 +158,16 @@ class TableState:
         except sqlite3.Error as error:
             raise translated(error) from error
 
+    def _forget(self) -> None:
+        self._head = None
+        self._partitions.clear()
+
     def _undo(self) -> None:
+        self.regions.clear()
+        self._roll_back()
+
+    def _roll_back(self) -> None:
+        self._forget()
         if self.connection.in_transaction:
             self._run("ROLLBACK")
 
@@ -161,6 +178,8 @@ class TableState:
         try:
             yield
         except BaseException:
+            self._forget()
+            self.regions.clear()
             if self.connection.in_transaction:  # a full disk undoes the whole transaction
                 self._run(f"ROLLBACK TO {name}")
                 self._run(f"RELEASE {name}")
@@ -171,11 +190,16 @@ class TableState:
 
     def head(self) -> Head:
         """Return the row that every transaction looks at."""
+        if self._head is not None:
+            return self._head
         row = self._run(
             "SELECT number, at, floor, generation, root, partition_next, dropped FROM head"
         ).fetchone()
         number, at, floor, generation, root, partition_next, dropped = row
-        return Head(number, at, floor, generation, root, partition_next, bool(dropped))
+        head = Head(number, at, floor, generation, root, partition_next, bool(dropped))
+        if self.connection.in_transaction:
+            self._head = head
+        return head
 
     def schema(self) -> Schema:
         """Return the table's schema."""
@@ -214,10 +238,15 @@ class TableState:
 
     def partition(self, id_: PartitionId) -> Partition | None:
         """Return one partition."""
+        if id_ in self._partitions:
+            return self._partitions[id_]
         row = self._run(
             "SELECT id, parent, dimension, point, left, right FROM partitions WHERE id = ?", (id_,)
         ).fetchone()
-        return Partition(*row) if row else None
+        found = Partition(*row) if row else None
+        if self.connection.in_transaction:
+            self._partitions[id_] = found
+        return found
 
     def references(self, partition: PartitionId) -> list[tuple[FileReference, JobId | None]]:
         """Return the files of a leaf, oldest base first, each with the job that claimed it."""
@@ -316,6 +345,10 @@ class TableState:
 
     def write(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         """Run a statement that changes the state. For `transactions.py` and the head only."""
+        if "head" in statement:
+            self._head = None
+        elif "partitions" in statement:
+            self._partitions.clear()
         return self._run(statement, values)
 
     def put_references(self, references: Iterable[FileReference], job: int | None = None) -> None:

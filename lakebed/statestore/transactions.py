@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.errors import ConflictError, FencedError, GenerationError, TableMissingError
+from lakebed.model.files import FileReference
 from lakebed.model.names import (
     CommitId,
     Generation,
@@ -95,10 +96,10 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
     user: bool = False
 
     def check_and_apply(self, state: TableState, moment: Moment) -> None:
-        """Check each change after those before it; the caller undoes all when one is refused.
+        """Check each change after those before it and apply it, all or none.
 
         Raises:
-            InvalidError, ConflictError, FencedError: it does not fit the state.
+            InvalidError, ConflictError, FencedError: it does not fit the state; it wrote nothing.
         """
         head = state.head()
         if head.dropped:
@@ -110,10 +111,17 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
             raise FencedError("its base lies below the write floor", base=self.base, hint=hint)
         if self.generation != head.generation:
             raise GenerationError("the table was cleared", hint="plan again")
+        if len(self.changes) + len(self.positions) > 1:
+            with state.tentative("member"):
+                self._check_parts(state, moment)
+        else:  # what is refused was refused before it wrote
+            self._check_parts(state, moment)
+        self.remember(state, moment)
+
+    def _check_parts(self, state: TableState, moment: Moment) -> None:
         for part in (*self.changes, *self.positions):
             part.check(state)
             part.apply(state, moment)
-        self.remember(state, moment)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         """Do what the log says was done."""
@@ -131,18 +139,15 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
 
 def new_files_begin_at(transaction: Transaction) -> bool:
     """Whether each new file's name holds the base of the transaction, as the floor relies on."""
-    names = [
-        r.file.name
-        for change in transaction.changes
-        for r in (
-            change.files
-            if isinstance(change, AddFiles)
-            else (change.output,)
-            if isinstance(change, ReplaceFiles) and change.output
-            else ()
-        )
-    ]
-    return all(base_of(name) == transaction.base for name in names)
+    for change in transaction.changes:
+        new: tuple[FileReference, ...] = ()
+        if isinstance(change, AddFiles):
+            new = change.files
+        elif isinstance(change, ReplaceFiles) and change.output is not None:
+            new = (change.output,)
+        if any(base_of(r.file.name) != transaction.base for r in new):
+            return False
+    return True
 
 
 def finish_entry(state: TableState, moment: Moment) -> None:

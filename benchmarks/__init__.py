@@ -1,0 +1,1 @@
+"""Benchmarks: each prints figures beside the aim that they are held to."""

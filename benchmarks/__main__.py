@@ -1,0 +1,59 @@
+"""Run all benchmarks, or those named: `python -m benchmarks [NAME ...]`.
+
+Each module here with a function `run`, which returns figures, is a benchmark. Figures are kept in
+`benchmarks/latest.jsonl`, one a line; those of benchmarks that did not run stay as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import benchmarks
+from benchmarks.figures import Figure, table
+
+LATEST = Path(__file__).parent / "latest.jsonl"
+
+
+def found() -> dict[str, Callable[[], list[Figure]]]:
+    """Return the benchmarks by name."""
+    names = (m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name != "__main__")
+    modules = {name: import_module(f"benchmarks.{name}") for name in names}
+    return {name: module.run for name, module in modules.items() if hasattr(module, "run")}
+
+
+def main(names: Sequence[str]) -> int:
+    known = found()
+    unknown = set(names) - set(known)
+    if unknown:
+        print(f"no benchmark {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+        return 2
+    figures: list[Figure] = []
+    for name in names or known:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        begun = time.perf_counter()
+        measured = known[name]()
+        figures += measured
+        print(table(measured))
+        print(f"{name} took {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+    keep(figures)
+    return 0
+
+
+def keep(figures: Sequence[Figure]) -> None:
+    """Write figures down; those of the same name are replaced."""
+    lines = LATEST.read_text(encoding="utf-8").splitlines() if LATEST.exists() else []
+    kept = {json.loads(line)["name"]: json.loads(line) for line in lines}
+    for f in figures:
+        kept[f.name] = {"name": f.name, "value": float(f"{f.value:.4g}"), "unit": f.unit}
+    text = "".join(json.dumps(kept[name]) + "\n" for name in sorted(kept))
+    LATEST.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,55 @@
+"""Open a table of a million files from its snapshot and answer: a process of its own.
+
+Prints JSON: seconds to the first answer, milliseconds to read one leaf (median), peak memory.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import statistics
+import sys
+import time
+from pathlib import Path
+
+BEGUN = time.perf_counter()  # before imports of ours: they are part of opening
+
+from lakebed.backends.local.object_store import LocalObjectStore  # noqa: E402 - timed
+from lakebed.backends.local.transaction_logs import SqliteTransactionLogs  # noqa: E402 - timed
+from lakebed.backends.system.clock import SystemClock  # noqa: E402 - timed
+from lakebed.model.names import PartitionId, TableId  # noqa: E402 - timed
+from lakebed.statestore.head import TableHead  # noqa: E402 - timed
+from lakebed.statestore.layout import open_cache  # noqa: E402 - timed
+from lakebed.statestore.snapshots import Snapshots  # noqa: E402 - timed
+from lakebed.statestore.state import TableState  # noqa: E402 - timed
+
+
+def main(root: Path) -> None:
+    chance = random.Random(7)
+    clock = SystemClock()
+    table = TableId("t")
+    snapshots = Snapshots(table, LocalObjectStore(root / "objects", clock), scratch=root)
+    state = TableState(open_cache(root / "cache.sqlite", begin=snapshots.begin_cache))
+    log = SqliteTransactionLogs(root / "logs", clock).open(table)
+    head = TableHead(log, state, clock=clock, chance=chance, snapshots=snapshots)
+    leaves = json.loads((root / "leaves.json").read_text())
+    with head.reading() as current:
+        assert current.references(PartitionId(leaves[len(leaves) // 2]))
+    opened = time.perf_counter() - BEGUN
+    spans = []
+    for _ in range(500):
+        leaf = PartitionId(chance.choice(leaves))
+        begun = time.perf_counter()
+        with state.reading():
+            found = state.references(leaf)
+        spans.append(time.perf_counter() - begun)
+        assert found
+    unit = 1 << 10 if sys.platform != "darwin" else 1 << 20  # Linux tells KiB, macOS bytes
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    median = statistics.median(spans) * 1000
+    print(json.dumps({"open_seconds": opened, "partition_ms": median, "peak_mib": peak}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
