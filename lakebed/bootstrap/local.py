@@ -21,6 +21,7 @@ from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
+from lakebed.inspection.fsck import Fsck
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
@@ -120,6 +121,14 @@ class LocalApp:
         self.collect = CollectGarbage(objects=self.objects)
         self.sweep = SweepObjects(objects=self.objects)
         self.query = RunQuery[pa.RecordBatch](files=files)
+        self.fsck = Fsck(
+            registry=self.registry,
+            logs=self.logs,
+            objects=self.objects,
+            files=files,
+            open_head=self.heads,
+            snapshots=self.heads.snapshots,
+        )
 
     def close(self) -> None:
         """Close files; what was committed stays."""

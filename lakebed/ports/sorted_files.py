@@ -110,6 +110,20 @@ class SortedFiles(Protocol[BatchT]):
         """Return the sample of a file, inside the part's region. Reads the tail only."""
         ...
 
+    def measure(
+        self, schema: Schema, part: FilePart, regions: Sequence[KeyRange]
+    ) -> tuple[RowsWritten | None, ...]:
+        """Read every row of a file; return what lies in each region, as `write` did. For
+        inspection: it believes nothing that the file or its reference says.
+
+        regions: ascending, hold every key.
+
+        Raises:
+            ObjectMissingError: the file is not there.
+            CorruptError: as `merge`, or rows out of order, or a sample that is not of its rows.
+        """
+        ...
+
     def rows(self, batch: BatchT) -> int:
         """Return how many rows a batch has."""
         ...

@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
-from lakebed.model.ranges import KeyRange
+from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.sorted_files import Condition, FileWritten
+from lakebed.ports.sorted_files import Condition, FileWritten, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
 from lakebed.sorted_files.sorting import ExternalSorter
@@ -81,6 +82,19 @@ class ParquetFiles:
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's region."""
         return self._tails.of(part).notes.sample.inside(part.region)
+
+    def measure(
+        self, schema: Schema, part: FilePart, regions: Sequence[KeyRange]
+    ) -> tuple[RowsWritten | None, ...]:
+        """Read every row of a file; return what lies in each region."""
+        fresh = Tails(self._objects, bytes_max=0)  # a kept tail says nothing of what is stored
+        everything = RowFilter(schema.row_keys, EVERYTHING, None)
+        share, columns = self._share(1), arrow_schema(schema)
+        tail = fresh.of(part)
+        batches = read_part(
+            self._objects, part, tail, columns=columns, wanted=everything, share=share
+        )
+        return measured(schema, batches, tail.notes, path=part.path, regions=regions)
 
     def rows(self, batch: pa.RecordBatch) -> int:
         """Return how many rows a batch has."""

@@ -65,6 +65,18 @@ class Snapshots:
                 source.backup(state.connection)
         return True
 
+    def load(self, path: str, state: TableState) -> None:
+        """Replace `state` by one snapshot.
+
+        Raises:
+            CorruptError, ObjectMissingError: it is damaged, or gone. NewerFormatError: as above.
+        """
+        with TemporaryDirectory(dir=self._scratch) as folder:
+            copy = Path(folder) / "state.sqlite"
+            self._unpack(path, copy)
+            with closing(sqlite3.connect(copy, isolation_level=None)) as source:
+                source.backup(state.connection)
+
     def begin_cache(self, path: Path) -> bool:
         """Put the newest good snapshot at `path`, as `open_cache` lets it; False: there is none.
 

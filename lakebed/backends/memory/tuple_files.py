@@ -26,7 +26,7 @@ from lakebed.errors import (
 )
 from lakebed.model.files import FilePart, StoredFile, bounds_of
 from lakebed.model.names import FileName
-from lakebed.model.ranges import KeyRange
+from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
@@ -162,6 +162,21 @@ class TupleFiles:
         if zlib.crc32(tail) != file.tail_checksum:
             raise CorruptError("the tail of a file does not fit its checksum", path=part.path)
         return _decoded(_decode_tail, tail, part.path).sample.inside(part.region)
+
+    def measure(
+        self, schema: Schema, part: FilePart, regions: Sequence[KeyRange]
+    ) -> tuple[RowsWritten | None, ...]:
+        """Read every row of a file; return what lies in each region."""
+        body = self._body(schema, part)
+        layout = self._layouts.of(schema)
+        keys = list(map(layout.key, body.rows))
+        if keys != body.keys or any(a > b for a, b in pairwise(keys)):
+            raise CorruptError("a file's rows are out of order", path=part.path)
+        row_keys = list(map(layout.row_key, body.rows))
+        everything = msgspec.structs.replace(part, region=EVERYTHING)
+        if self.sample(schema, everything) != _sample(row_keys):
+            raise CorruptError("a file's sample is not of its rows", path=part.path)
+        return tuple(_written(row_keys, region) for region in regions)
 
     def rows(self, batch: Batch) -> int:
         """Return how many rows a batch has."""

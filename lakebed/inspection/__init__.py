@@ -1,0 +1,1 @@
+"""Look, compare, mend: what a table looks like now, and whether its parts agree."""

@@ -1,0 +1,170 @@
+"""Whether a table's objects are what its state says: each file there and whole, nothing beside."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lakebed.errors import CorruptError, ObjectMissingError
+from lakebed.inspection.findings import Fact, Finding, finding
+from lakebed.model.files import FilePart, FileReference, KeyBounds, StoredFile
+from lakebed.model.names import FileName, TableId, TableName, base_of
+from lakebed.model.partitions import PartitionTree
+from lakebed.model.paths import file_of, file_path, snapshot_of, snapshots_prefix, table_prefix
+from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.model.schema import Schema
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.sorted_files import RowsWritten, SortedFiles
+from lakebed.statestore.state import TableState
+
+Progress = Callable[[str, int, int], None]
+"""Told of what is done, how many are, and of how many."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What a state says of a table's files."""
+
+    schema: Schema
+    tree: PartitionTree
+    references: Mapping[FileName, Sequence[FileReference]]
+    garbage: frozenset[FileName]
+    floor: int
+
+
+def known_of(state: TableState) -> Known:
+    """Return what a state says of files. Its tree was found whole."""
+    references: dict[FileName, list[FileReference]] = {}
+    for reference in state.all_references():
+        references.setdefault(reference.file.name, []).append(reference)
+    garbage = frozenset(g.file for g in state.garbage())
+    return Known(state.schema(), state.tree(), references, garbage, state.head().floor)
+
+
+class CheckObjects:
+    """Checks the objects of one table. deep: reads every byte and row; else the tails only."""
+
+    def __init__(
+        self,
+        *,
+        objects: ObjectStore,
+        files: SortedFiles[Any],
+        table: TableId,
+        name: TableName,
+        deep: bool,
+        told: Progress,
+    ) -> None:
+        self._objects = objects
+        self._files = files
+        self._table = table
+        self._name = name
+        self._deep = deep
+        self._told = told
+
+    def run(self, known: Known) -> Iterator[Finding]:
+        """Yield what is wrong with referenced files, then what lies beside them."""
+        total = len(known.references)
+        for done, (file, references) in enumerate(sorted(known.references.items()), start=1):
+            yield from self._check_file(known, file, references)
+            self._told(self._name, done, total)
+        yield from self._beside(known)
+
+    def _check_file(
+        self, known: Known, file: FileName, references: Sequence[FileReference]
+    ) -> Iterator[Finding]:
+        path = file_path(self._table, file)
+        stored = references[0].file
+        try:
+            problem = self._bytes_problem(path, stored)
+            if problem is None:
+                part = FilePart(stored, path, EVERYTHING, 0)
+                self._files.sample(known.schema, part)
+                if self._deep:
+                    yield from self._check_rows(known, part, references)
+        except ObjectMissingError:
+            yield self._tell("file-missing", path=path, references=len(references))
+            return
+        except CorruptError as error:
+            problem = str(error)
+            code = "file-unsorted" if "row" in error.message else "file-damaged"
+            yield self._tell(code, path=path, problem=error.message)
+            return
+        if problem is not None:
+            yield self._tell("file-damaged", path=path, problem=problem)
+
+    def _bytes_problem(self, path: str, file: StoredFile) -> str | None:
+        """Return how the stored bytes contradict the reference."""
+        if self._deep:
+            facts = self._objects.look(path)
+            if facts is None:
+                raise ObjectMissingError(path)
+            if facts.size != file.size:
+                return f"it has {facts.size} bytes, not {file.size}"
+            if facts.checksum != file.checksum:
+                return "its CRC-64 is another"
+        (tail,) = self._objects.read(path, [(file.tail_offset, file.size)])
+        if zlib.crc32(tail) != file.tail_checksum:
+            return "its tail contradicts its checksum"
+        return None
+
+    def _check_rows(
+        self, known: Known, part: FilePart, references: Sequence[FileReference]
+    ) -> Iterator[Finding]:
+        regions = {r.partition: known.tree.region(r.partition)[0] for r in references}
+        tiles = tiling(list(regions.values()))
+        measured = self._files.measure(known.schema, part, tiles)
+        held = dict(zip(tiles, measured, strict=True))
+        for reference in references:
+            rows = held[regions[reference.partition]]
+            yield from self._compare(part.path, reference, rows)
+
+    def _compare(
+        self, path: str, reference: FileReference, held: RowsWritten | None
+    ) -> Iterator[Finding]:
+        count = held.rows if held else 0
+        if reference.exact and count != reference.rows:
+            yield self._tell(
+                "rows-differ",
+                path=path,
+                partition=reference.partition,
+                held=count,
+                told=reference.rows,
+            )
+        if held is not None and not _inside(held.bounds, reference.bounds):
+            yield self._tell("bounds-differ", path=path, partition=reference.partition)
+
+    def _beside(self, known: Known) -> Iterator[Finding]:
+        snapshots = snapshots_prefix(self._table)
+        for path in self._objects.list(table_prefix(self._table)):
+            file = file_of(path)
+            if path.startswith(snapshots) and snapshot_of(path) is not None:
+                continue  # the replay has looked at it
+            if file is None or path != file_path(self._table, file):
+                yield self._tell("object-stray", path=path)
+            elif file not in known.references and file not in known.garbage:
+                code = "object-unreferenced" if base_of(file) < known.floor else "object-pending"
+                yield self._tell(code, path=path)
+
+    def _tell(self, code: str, **facts: Fact) -> Finding:
+        return finding(code, table=self._name, **facts)
+
+
+def tiling(regions: Sequence[KeyRange]) -> list[KeyRange]:
+    """Return these regions, which do not overlap, and what lies between them, ascending."""
+    tiles: list[KeyRange] = []
+    end: bytes | None = b""
+    for region in sorted(regions, key=lambda r: r.min):
+        assert end is not None, "only the last region is unbounded"
+        if end < region.min:
+            tiles.append(KeyRange(end, region.min))
+        tiles.append(region)
+        end = region.max
+    return tiles if end is None else [*tiles, KeyRange(end, None)]
+
+
+def _inside(inner: KeyBounds, outer: KeyBounds) -> bool:
+    if inner.min < outer.min:
+        return False
+    return outer.max is None or (inner.max is not None and inner.max <= outer.max)

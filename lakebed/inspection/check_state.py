@@ -1,0 +1,69 @@
+"""Whether one state agrees with itself: tree, references, claims, garbage, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakebed.inspection.findings import Fact, Finding, finding
+from lakebed.model.files import FileReference, StoredFile
+from lakebed.model.names import FileName, TableName, base_of
+from lakebed.model.partitions import PartitionTree
+from lakebed.statestore.figures import (
+    claims_by_job,
+    claims_without_job,
+    garbage_with_references,
+    numbers_beyond,
+)
+from lakebed.statestore.state import TableState
+
+
+def check_state(state: TableState, table: TableName, **where: Fact) -> Iterator[Finding]:
+    """Yield what is wrong inside a state. where: more facts for each finding."""
+
+    def tell(code: str, **facts: Fact) -> Finding:
+        return finding(code, table=table, **where, **facts)
+
+    tree: PartitionTree | None = None
+    try:
+        tree = state.tree()
+    except (AssertionError, KeyError, IndexError) as error:
+        yield tell("tree-broken", problem=str(error))
+    if tree is not None:
+        if tree.root != state.head().root:
+            yield tell("tree-broken", problem="the head names another root")
+        for code, facts in _reference_problems(state, tree):
+            yield tell(code, **facts)
+    for file, partition in claims_without_job(state):
+        yield tell("claim-without-job", file=file.hex(), partition=partition)
+    for job, claims in claims_by_job(state):
+        if not claims:
+            yield tell("job-without-claim", job=job)
+    for file in garbage_with_references(state):
+        yield tell("garbage-referenced", file=file.hex())
+    for what, number in numbers_beyond(state):
+        yield tell("number-impossible", what=what, number=number)
+
+
+def _reference_problems(
+    state: TableState, tree: PartitionTree
+) -> Iterator[tuple[str, dict[str, Fact]]]:
+    head = state.head()
+    files: dict[FileName, StoredFile] = {}
+    for reference in state.all_references():
+        file, partition = reference.file, reference.partition
+        facts: dict[str, Fact] = {"file": file.name.hex(), "partition": partition}
+        node = tree.nodes.get(partition)
+        if node is None or not node.is_leaf:
+            yield "reference-not-on-leaf", facts
+        elif not tree.region(partition)[0].overlaps(reference.bounds.as_range()):
+            yield "reference-outside", facts
+        if files.setdefault(file.name, file) != file:
+            yield "reference-contradicts", facts
+        if not _is_possible(reference) or base_of(file.name) > head.number:
+            yield "reference-impossible", facts
+
+
+def _is_possible(reference: FileReference) -> bool:
+    file = reference.file
+    rows_fit = reference.rows > 0 if reference.exact else reference.rows >= 0
+    return rows_fit and 0 <= file.tail_offset < file.size

@@ -1,0 +1,196 @@
+"""A table's status as text: its partition tree drawn, its jobs and garbage named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from lakebed.inspection.status import JobStatus, NodeStatus, TableStatus
+
+LEAVES_DRAWN_MAX = 40
+"""Of a larger tree the first and the last leaves are drawn."""
+
+JOBS_DRAWN_MAX = 10
+KEY_LETTERS_MAX = 32
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """A line of the tree. leaf: its place among the leaves; None: not a leaf."""
+
+    text: str
+    node: NodeStatus
+    leaf: int | None
+    prefix: str
+
+
+def draw_status(status: TableStatus, *, leaves_max: int = LEAVES_DRAWN_MAX) -> str:
+    """Return a table's status as lines of text. leaves_max: of those drawn, at least 2."""
+    lines = [
+        _first_line(status),
+        "",
+        *_tree(status.nodes, max(2, leaves_max)),
+        "",
+        _jobs_line(status),
+        *(_job_line(job) for job in status.jobs[:JOBS_DRAWN_MAX]),
+    ]
+    if len(status.jobs) > JOBS_DRAWN_MAX:
+        lines.append(f"  ... {len(status.jobs) - JOBS_DRAWN_MAX} more")
+    lines.append(_garbage_line(status))
+    lines.append(_log_line(status))
+    if status.pins:
+        lines.append(f"pins      {_count(status.pins, 'long reader')}")
+    if status.settings:
+        lines.append("settings  " + ", ".join(f"{k}={v}" for k, v in status.settings.items()))
+    return "\n".join(lines) + "\n"
+
+
+def _first_line(status: TableStatus) -> str:
+    rows, files = _rows(status.rows, exact=status.rows_exact), _count(status.files, "file")
+    leaves = _count(status.leaves, "leaf", "leaves")
+    return f"{status.name}: {rows} in {files} ({_size(status.bytes)}), {leaves}"
+
+
+def _tree(nodes: tuple[NodeStatus, ...], leaves_max: int) -> list[str]:
+    if not nodes:
+        return ["(no partitions)"]
+    lines = _lines(nodes)
+    leaves = sum(line.leaf is not None for line in lines)
+    first = leaves if leaves <= leaves_max else (leaves_max + 1) // 2
+    last = leaves if leaves <= leaves_max else leaves - leaves_max // 2
+    ranks = _ranks(lines, leaves)
+    width = max(len(line.text) for line in lines)
+    drawn: list[str] = []
+    hidden: list[NodeStatus] = []
+    told = False
+    for line, (begin, end) in zip(lines, ranks, strict=True):
+        if begin >= first and end <= last and leaves > leaves_max:
+            hidden += [line.node] if line.leaf is not None else []
+            if not told:
+                drawn.append(_HOLE)
+                told = True
+            continue
+        figures = "" if line.leaf is None else f"  {_leaf_figures(line.node)}"
+        drawn.append(f"{line.text:<{width}}{figures}".rstrip())
+    return [_hole(hidden) if text == _HOLE else text for text in drawn]
+
+
+_HOLE = "\x00"
+
+
+def _hole(hidden: list[NodeStatus]) -> str:
+    rows, files = sum(n.rows for n in hidden), sum(n.files for n in hidden)
+    exact = all(n.rows_exact for n in hidden)
+    return f"... {len(hidden)} more leaves: {_rows(rows, exact=exact)}, {_count(files, 'file')}"
+
+
+def _lines(nodes: tuple[NodeStatus, ...]) -> list[_Line]:
+    by_id: Mapping[int, NodeStatus] = {node.id: node for node in nodes}
+    lines: list[_Line] = []
+    leaf = 0
+    stack = [(nodes[0], "", "")]  # a node, what stands before it, what before its children
+    while stack:
+        node, before, below = stack.pop()
+        is_leaf = node.left is None or node.right is None
+        label = f"all of {node.field}" if not before else _range_text(node)
+        lines.append(_Line(before + label, node, leaf if is_leaf else None, below))
+        leaf += is_leaf
+        if node.left is not None and node.right is not None:
+            stack.append((by_id[node.right], f"{below}└─ ", f"{below}   "))
+            stack.append((by_id[node.left], f"{below}├─ ", f"{below}│  "))
+    return lines
+
+
+def _ranks(lines: list[_Line], leaves: int) -> list[tuple[int, int]]:
+    """Return for each line the places of the leaves at or under it, half open."""
+    places: dict[int, tuple[int, int]] = {}
+    end = leaves
+    for line in reversed(lines):
+        node = line.node
+        if line.leaf is not None:
+            places[node.id] = (line.leaf, end)
+            end = line.leaf
+        else:
+            assert node.left is not None, "an inner node has children"
+            assert node.right is not None, "an inner node has children"
+            places[node.id] = (places[node.left][0], places[node.right][1])
+    return [places[line.node.id] for line in lines]
+
+
+def _range_text(node: NodeStatus) -> str:
+    if node.min is None:
+        return f"{node.field} below {_key(node.max)}" if node.max is not None else "everything"
+    if node.max is None:
+        return f"{node.field} from {_key(node.min)}"
+    return f"{node.field} {_key(node.min)} to {_key(node.max)}"
+
+
+def _key(text: str | None) -> str:
+    shown = (
+        (text or "").encode("unicode_escape").decode() if not (text or " ").isprintable() else text
+    )
+    shown = shown or "''"
+    return shown if len(shown) <= KEY_LETTERS_MAX else shown[: KEY_LETTERS_MAX - 3] + "..."
+
+
+def _leaf_figures(node: NodeStatus) -> str:
+    rows = _rows(node.rows, exact=node.rows_exact)
+    parts = [f"{rows:>20}", f"{_count(node.files, 'file'):>9}", f"{_size(node.bytes):>8}"]
+    if node.claimed:
+        parts.append(f"{node.claimed} claimed")
+    if node.unsplittable:
+        parts.append("no split point")
+    return "  ".join(parts)
+
+
+def _jobs_line(status: TableStatus) -> str:
+    waiting = "" if status.queued is None else f", {_count(status.queued, 'message')} queued"
+    dead = f", {_count(status.dead_letters, 'dead letter')}" if status.dead_letters else ""
+    return f"jobs      {len(status.jobs) or 'none'} running{waiting}{dead}"
+
+
+def _job_line(job: JobStatus) -> str:
+    report = "not heard of"
+    if job.report is not None:
+        report = f"{job.report} {_age(job.report_age_seconds or 0.0)} ago"
+    reason = f": {job.reason}" if job.reason else ""
+    return (
+        f"  {job.id[:8]}  {_count(job.files, 'file')} of leaf {job.partition},"
+        f" claimed {_age(job.age_seconds)} ago, {report}{reason}"
+    )
+
+
+def _garbage_line(status: TableStatus) -> str:
+    if not status.garbage_files:
+        return "garbage   none"
+    files = _count(status.garbage_files, "file")
+    return f"garbage   {files} ({_size(status.garbage_bytes)}), {status.garbage_due} due"
+
+
+def _log_line(status: TableStatus) -> str:
+    at = ", ".join(f"{number:,}" for number in status.snapshots[:3])
+    snapshots = f"snapshots at {at}" if at else "no snapshot"
+    return f"log       entry {status.number:,}, floor {status.floor:,}, {snapshots}"
+
+
+def _rows(rows: int, *, exact: bool) -> str:
+    return f"{'' if exact else 'about '}{_count(rows, 'row')}"
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _size(size: int) -> str:
+    value, unit = float(size), 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{size} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def _age(seconds: float) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,133 @@
+"""What fsck can find: each kind with its meaning and with what is safe to do about it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Severity = Literal["damage", "leftover", "notice"]
+"""damage: something that was committed is wrong or gone. leftover: a killed worker's remains, which
+no reader sees. notice: worth knowing, perhaps work in progress."""
+
+Fact = str | int
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not as it should be. safe: what may be done without making it worse."""
+
+    code: str
+    severity: Severity
+    means: str
+    safe: str
+    facts: dict[str, Fact]
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of finding."""
+
+    severity: Severity
+    means: str
+    safe: str
+
+
+_RESTORE = "restore the object from a copy or the bucket's versions; then run fsck again"
+_REBUILD = "delete the table's cache file while no process runs: it is rebuilt from the log"
+_SWEPT = "nothing: the sweep of `lakebed run` removes it"
+_REPORT = "keep a copy of the lake and report it: only a bug or an edit by hand makes this"
+
+KINDS = {
+    "log-damaged": Kind(
+        "damage",
+        "an entry of the log cannot be read or applied; later entries are out of reach",
+        "restore the log from a copy; do not delete the cache, it may be the only whole state",
+    ),
+    "log-gap": Kind(
+        "damage",
+        "entries of the log are missing, and later ones or a newer state are there",
+        "restore the log from a copy; do not delete the cache, it may be the only whole state",
+    ),
+    "log-time-backwards": Kind("damage", "an entry is older than the one before it", _REPORT),
+    "no-base": Kind(
+        "damage",
+        "the log was truncated and no good snapshot reaches its oldest entry",
+        "do not delete the cache, it is the only whole state; restore snapshots from a copy",
+    ),
+    "snapshot-damaged": Kind(
+        "damage",
+        "a snapshot cannot be opened, or does not say what its name promises",
+        "delete the object: the next snapshot replaces it, readers pass it over",
+    ),
+    "snapshot-lost": Kind(
+        "damage",
+        "the log was truncated, which needs two good snapshots, and fewer are there",
+        "restore it from a copy; `lakebed run` writes new ones as the log grows",
+    ),
+    "snapshot-differs": Kind(
+        "damage", "a good snapshot and the log lead to different states", _REPORT
+    ),
+    "snapshot-old": Kind("leftover", "a snapshot that the log no longer needs", _SWEPT),
+    "cache-damaged": Kind("damage", "the local cache of the state is damaged", _REBUILD),
+    "cache-differs": Kind(
+        "damage", "the local cache of the state and the log lead to different states", _REBUILD
+    ),
+    "tree-broken": Kind("damage", "the leaves do not tile the key space", _REPORT),
+    "reference-not-on-leaf": Kind(
+        "damage",
+        "a file reference lies on a partition that is no leaf: its rows are not read",
+        _REPORT,
+    ),
+    "reference-outside": Kind("damage", "a file's key bounds do not reach its leaf", _REPORT),
+    "reference-contradicts": Kind(
+        "damage", "references to one file tell of it different sizes or checksums", _REPORT
+    ),
+    "reference-impossible": Kind(
+        "damage", "a reference holds numbers that no commit could have written", _REPORT
+    ),
+    "garbage-referenced": Kind(
+        "damage",
+        "a file is both referenced and garbage: collecting it would lose rows",
+        "stop `lakebed run` for this table, keep a copy of the lake, and report it",
+    ),
+    "claim-without-job": Kind(
+        "damage", "a file is claimed by a job that is not there: it is never compacted", _REPORT
+    ),
+    "job-without-claim": Kind("damage", "a job claims no file", _REPORT),
+    "number-impossible": Kind("damage", "the state holds numbers beyond its own entry", _REPORT),
+    "file-missing": Kind("damage", "a referenced file is not there: its rows are lost", _RESTORE),
+    "file-damaged": Kind("damage", "a referenced file's bytes contradict its reference", _RESTORE),
+    "file-unsorted": Kind("damage", "a file contradicts itself: order, sample or notes", _RESTORE),
+    "rows-differ": Kind("damage", "a reference marked exact counts other rows", _REPORT),
+    "bounds-differ": Kind(
+        "damage", "a file holds keys outside of its reference's bounds: queries miss rows", _REPORT
+    ),
+    "object-unreferenced": Kind(
+        "leftover", "a file that nobody can commit any more, left by a killed worker", _SWEPT
+    ),
+    "object-pending": Kind(
+        "notice",
+        "a file that is not committed: of a job under way, or of one that was killed",
+        "nothing: when the write floor has passed it, the sweep of `lakebed run` removes it",
+    ),
+    "object-stray": Kind(
+        "notice",
+        "an object that Lakebed did not name; it reads and deletes nothing of that name",
+        "look at it, and delete it by hand if nobody needs it",
+    ),
+    "unfinished-upload": Kind("leftover", "what a killed writer had written of an object", _SWEPT),
+    "spill-left": Kind("leftover", "rows that a killed process was sorting", _SWEPT),
+    "name-without-log": Kind(
+        "damage",
+        "a table's name leads to no log",
+        "restore the log from a copy, or drop the name",
+    ),
+    "log-without-name": Kind("leftover", "a table that was created and never got its name", _SWEPT),
+    "dropped-table-objects": Kind("leftover", "objects of a table that was dropped", _SWEPT),
+}
+"""Every kind, by its code."""
+
+
+def finding(code: str, **facts: Fact) -> Finding:
+    """Return a finding of a known kind."""
+    kind = KINDS[code]
+    return Finding(code=code, severity=kind.severity, means=kind.means, safe=kind.safe, facts=facts)

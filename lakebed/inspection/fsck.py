@@ -1,0 +1,255 @@
+"""fsck: log, state, snapshots and objects of a lake, held against each other. Changes nothing.
+
+The log is replayed and believed; the cache's state must be the same, and is believed only where
+the log cannot be read. What others commit meanwhile does no harm: a finding on objects is told only
+if it still holds in the newest version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from lakebed.errors import CorruptError, LogTruncatedError
+from lakebed.inspection.check_objects import CheckObjects, Progress, known_of
+from lakebed.inspection.check_state import check_state
+from lakebed.inspection.findings import Finding, finding
+from lakebed.inspection.replay import Replay, ReplayLog
+from lakebed.model.names import FileName, TableId, TableName, TransactionNumber
+from lakebed.model.paths import file_of, table_of, table_prefix
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.sorted_files import SortedFiles
+from lakebed.ports.table_registry import TableEntry, TableRegistry
+from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
+from lakebed.statestore.figures import damaged_pages
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.state import TableState
+
+NAMELESS = TableName("(nameless)")
+_BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
+
+
+class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What fsck found. files: that were checked."""
+
+    tables: int
+    files: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether anything that was committed is wrong or gone."""
+        return any(f.severity == "damage" for f in self.findings)
+
+
+class _CacheState(msgspec.Struct, frozen=True):
+    number: TransactionNumber
+    digest: bytes
+
+
+class _Table(msgspec.Struct, frozen=True):
+    findings: tuple[Finding, ...]
+    files: int
+
+
+def no_leftovers() -> Iterable[Finding]:
+    """Return nothing: a backend without local leftovers."""
+    return ()
+
+
+class Fsck:
+    """Inspects a lake. open_head, snapshots: of a table. leftovers: what dead processes left on
+    this machine, if the backend keeps such."""
+
+    def __init__(
+        self,
+        *,
+        registry: TableRegistry,
+        logs: TransactionLogs,
+        objects: ObjectStore,
+        files: SortedFiles[Any],
+        open_head: Callable[[TableId], TableHead],
+        snapshots: Callable[[TableId], Snapshots],
+        leftovers: Callable[[], Iterable[Finding]] = no_leftovers,
+    ) -> None:
+        self._registry = registry
+        self._logs = logs
+        self._objects = objects
+        self._files = files
+        self._open_head = open_head
+        self._snapshots = snapshots
+        self._leftovers = leftovers
+
+    def run(
+        self,
+        tables: Sequence[TableName] | None = None,
+        *,
+        deep: bool = False,
+        told: Progress = lambda _name, _done, _total: None,
+    ) -> FsckReport:
+        """Inspect some tables, or the whole lake. deep: read every byte and every row.
+
+        Raises:
+            NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
+            UnavailableError: a store is busy; run it again.
+        """
+        entries = self._registry.list()
+        wanted = [e for e in entries if tables is None or e.name in tables]
+        checked = [self._check_table(entry, deep=deep, told=told) for entry in wanted]
+        found = [finding for table in checked for finding in table.findings]
+        if tables is None:
+            found += self._check_lake(entries)
+        return FsckReport(
+            tables=len(wanted), files=sum(t.files for t in checked), findings=tuple(found)
+        )
+
+    def _check_table(self, entry: TableEntry, *, deep: bool, told: Progress) -> _Table:
+        found: list[Finding] = []
+        cache = self._look_at_cache(entry, found)
+        log = self._logs.open(entry.id)
+        if cache is not None and cache.number == 0:
+            return _Table((finding("name-without-log", table=entry.name, id=entry.id),), 0)
+        replay = ReplayLog(entry.name, log, self._snapshots(entry.id)).run(
+            cache.number if cache else None, heard_of=entry.number
+        )
+        found += replay.findings
+        state = replay.state
+        if state is not None and replay.number == 0 and cache is None:
+            found.append(finding("name-without-log", table=entry.name, id=entry.id))
+            return _Table(tuple(found), 0)
+        if cache is not None and state is not None and replay.whole:
+            found += self._compare(entry, cache, state)
+        files = 0
+        if state is not None and replay.whole:
+            files = self._check_inside(entry, state, found, deep=deep, told=told)
+        elif cache is not None:
+            with self._open_head(entry.id).state.reading():
+                believed = self._open_head(entry.id).state
+                files = self._check_inside(entry, believed, found, deep=deep, told=told)
+        return _Table(tuple(found), files)
+
+    def _look_at_cache(self, entry: TableEntry, found: list[Finding]) -> _CacheState | None:
+        """Return what the cache says, brought up to the log where that can be read."""
+        try:
+            head = self._open_head(entry.id)
+        except CorruptError as error:
+            found.append(finding("cache-damaged", table=entry.name, problem=error.message))
+            return None
+        try:
+            pages = damaged_pages(head.state)
+            if pages:
+                found.append(finding("cache-damaged", table=entry.name, problem=pages[0]))
+                return None
+            with suppress(*_BROKEN_STATE):  # the replay meets the same, and tells
+                head.follow()
+            with head.state.reading():
+                return _CacheState(head.state.head().number, head.state.digest())
+        except _BROKEN_STATE as error:
+            found.append(finding("cache-damaged", table=entry.name, problem=str(error)))
+            return None
+
+    def _compare(
+        self, entry: TableEntry, cache: _CacheState, state: TableState
+    ) -> Iterator[Finding]:
+        if state.head().number == cache.number and state.digest() != cache.digest:
+            yield finding("cache-differs", table=entry.name, number=cache.number)
+            local = self._open_head(entry.id).state
+            with local.reading():
+                yield from check_state(local, entry.name, where="cache")
+
+    def _check_inside(
+        self,
+        entry: TableEntry,
+        state: TableState,
+        found: list[Finding],
+        *,
+        deep: bool,
+        told: Progress,
+    ) -> int:
+        if state.head().dropped:
+            found += self._left_of_dropped(entry.id)
+            return 0
+        inside = list(check_state(state, entry.name))
+        found += inside
+        if any(f.code in {"tree-broken", "reference-not-on-leaf"} for f in inside):
+            return 0
+        known = known_of(state)
+        check = CheckObjects(
+            objects=self._objects,
+            files=self._files,
+            table=entry.id,
+            name=entry.name,
+            deep=deep,
+            told=told,
+        )
+        found += self._still_true(entry, check.run(known))
+        return len(known.references)
+
+    def _still_true(self, entry: TableEntry, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """Leave out what others' commits explain: a file collected or committed meanwhile."""
+        for one in findings:
+            file = file_of(str(one.facts.get("path", "")))
+            if one.code == "file-missing" and not self._is_referenced(entry, file):
+                continue
+            if one.code.startswith("object-") and self._is_known(entry, file):
+                continue
+            yield one
+
+    def _is_referenced(self, entry: TableEntry, file: FileName | None) -> bool:
+        state = self._newest(entry)
+        if state is None or file is None:
+            return True
+        with state.reading():
+            return bool(state.references_of(file))
+
+    def _is_known(self, entry: TableEntry, file: FileName | None) -> bool:
+        state = self._newest(entry)
+        if state is None or file is None:
+            return False
+        with state.reading():
+            return state.knows_file(file)
+
+    def _newest(self, entry: TableEntry) -> TableState | None:
+        try:
+            head = self._open_head(entry.id)
+            head.follow()
+        except _BROKEN_STATE:
+            return None
+        return head.state
+
+    def _check_lake(self, entries: Sequence[TableEntry]) -> Iterator[Finding]:
+        named = {entry.id for entry in entries}
+        logs = set(self._logs.tables())
+        for id_ in sorted(logs - named):
+            yield from self._check_nameless(id_)
+        for path in self._objects.list(""):
+            owner = table_of(path)
+            if owner is None or owner not in named | logs:
+                yield finding("object-stray", path=path)
+        yield from self._leftovers()
+
+    def _check_nameless(self, id_: TableId) -> Iterator[Finding]:
+        replay = _replayed(self._logs.open(id_), self._snapshots(id_))
+        if replay is None or (replay.state is not None and replay.state.head().dropped):
+            yield from self._left_of_dropped(id_)
+        elif replay.number:
+            yield finding("log-without-name", id=id_, number=replay.number)
+
+    def _left_of_dropped(self, id_: TableId) -> Iterator[Finding]:
+        left = sum(1 for _ in self._objects.list(table_prefix(id_)))
+        if left:
+            yield finding("dropped-table-objects", id=id_, objects=left)
+
+
+def _replayed(log: TransactionLog, snapshots: Snapshots) -> Replay | None:
+    """Return what a log without a name leads to; None: only a tombstone is left of it."""
+    try:
+        next(iter(log.read_after(TransactionNumber(0))), None)
+    except LogTruncatedError:
+        if not snapshots.newest_first():
+            return None
+    return ReplayLog(NAMELESS, log, snapshots).run(None, heard_of=TransactionNumber(0))

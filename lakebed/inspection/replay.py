@@ -1,0 +1,144 @@
+"""The state that the log leads to, worked out anew, and what is wrong with the log on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lakebed.errors import CorruptError, LogTruncatedError
+from lakebed.inspection.findings import Finding, finding
+from lakebed.model.names import TableName, TransactionNumber
+from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.codec import Entry, decode_entry
+from lakebed.statestore.layout import open_memory
+from lakebed.statestore.snapshots import SNAPSHOTS_KEPT, Snapshots
+from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.transactions import finish_entry
+
+PROBED_NUMBERS = 16
+"""Numbers after a gap at which an entry is looked for."""
+
+_BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
+"""What applying an entry that no check has let in may run into."""
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """What the log leads to. state: None when there is nothing to begin with.
+
+    whole: the log was read up to the number that was wanted.
+    """
+
+    state: TableState | None
+    number: TransactionNumber
+    whole: bool
+    findings: tuple[Finding, ...]
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    number: TransactionNumber
+    path: str
+    digest: bytes
+
+
+class ReplayLog:
+    """Replays one table's log, from its beginning or from the oldest snapshot that it needs."""
+
+    def __init__(self, table: TableName, log: TransactionLog, snapshots: Snapshots) -> None:
+        self._table = table
+        self._log = log
+        self._snapshots = snapshots
+        self._found: list[Finding] = []
+
+    def run(self, upto: TransactionNumber | None, *, heard_of: TransactionNumber) -> Replay:
+        """Read the log up to an entry, or to its end, and compare snapshots on the way.
+
+        heard_of: the newest number that anybody has told of.
+        """
+        self._found = []
+        oldest = self._oldest()
+        good = self._good_snapshots(oldest)
+        state = TableState(open_memory())
+        if oldest > 1 and not self._begin(state, oldest, good):
+            return Replay(None, TransactionNumber(0), whole=False, findings=tuple(self._found))
+        digests = {s.number: s for s in good}
+        readable = self._apply(state, upto, digests)
+        number = state.head().number
+        wanted = max([heard_of, upto or 0, *digests])
+        if readable and number < wanted and (upto is None or number < upto):
+            self._tell("log-gap", after=number, heard_of=wanted)
+        elif readable and upto is None:
+            self._probe(number)
+        whole = readable and (upto is None or number == upto)
+        return Replay(state, number, whole, tuple(self._found))
+
+    def _tell(self, code: str, **facts: str | int) -> None:
+        self._found.append(finding(code, table=self._table, **facts))
+
+    def _oldest(self) -> int:
+        try:
+            next(iter(self._log.read_after(TransactionNumber(0))), None)
+        except LogTruncatedError as error:
+            return error.oldest
+        return 1
+
+    def _good_snapshots(self, oldest: int) -> list[_Snapshot]:
+        """Return those that are proven and that the log reaches back to, oldest first."""
+        good = []
+        for number, path in self._snapshots.newest_first():
+            if number < oldest - 1:
+                self._tell("snapshot-old", path=path, number=number)
+            elif self._snapshots.prove(path):
+                good.append(_Snapshot(number, path, bytes.fromhex(path.rpartition("-")[2])))
+            elif (number, path) in self._snapshots.newest_first():  # and not deleted meanwhile
+                self._tell("snapshot-damaged", path=path, number=number)
+        if oldest > 1 and len(good) < SNAPSHOTS_KEPT:
+            self._tell("snapshot-lost", good=len(good), wanted=SNAPSHOTS_KEPT)
+        return sorted(good, key=lambda s: s.number)
+
+    def _begin(self, state: TableState, oldest: int, good: Sequence[_Snapshot]) -> bool:
+        for snapshot in good:
+            self._snapshots.load(snapshot.path, state)
+            return True
+        self._tell("no-base", oldest=oldest)
+        return False
+
+    def _apply(
+        self,
+        state: TableState,
+        upto: TransactionNumber | None,
+        snapshots: dict[TransactionNumber, _Snapshot],
+    ) -> bool:
+        """Apply entries in order. False: one cannot be read or applied."""
+        number = state.head().number
+        try:
+            for number, body in self._log.read_after(state.head().number):
+                if upto is not None and number > upto:
+                    break
+                entry = decode_entry(body, number)
+                if entry.at < state.head().at:
+                    self._tell("log-time-backwards", number=number)
+                _apply(state, entry, number)
+                snapshot = snapshots.get(number)
+                if snapshot is not None and state.digest() != snapshot.digest:
+                    self._tell("snapshot-differs", path=snapshot.path, number=number)
+        except _BROKEN_STATE as error:
+            self._tell("log-damaged", number=number, problem=str(error) or type(error).__name__)
+            return False
+        return True
+
+    def _probe(self, end: TransactionNumber) -> None:
+        """Look for entries behind the end: a gap ends the log for every reader."""
+        for number in range(end + 1, end + 1 + PROBED_NUMBERS):
+            found = next(iter(self._log.read_after(TransactionNumber(number))), None)
+            if found is not None:
+                self._tell("log-gap", after=end, heard_of=found[0])
+                return
+
+
+def _apply(state: TableState, entry: Entry, number: TransactionNumber) -> None:
+    moment = Moment(number, entry.at)
+    with state.writing():
+        for transaction in entry.transactions:
+            transaction.apply(state, moment)
+        finish_entry(state, moment)

@@ -1,0 +1,213 @@
+"""What a table looks like now: one version of its state, its jobs and its queue, as figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from lakebed.config.settings import TableSettings
+from lakebed.model.keys import decode_field, key_value_text
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.model.partitions import Partition, PartitionTree
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Schema
+from lakebed.ports.job_queue import JobQueue
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.statestore.figures import (
+    FileFigures,
+    GarbageFigures,
+    claims_by_job,
+    file_figures,
+    garbage_figures,
+    inexact_leaves,
+)
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.state import Job, LeafFigures, TableState
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition. min, max: of the field by which its parent is split, as text; None: unbounded.
+
+    left, right: its children; None in a leaf. rows, files, claimed, bytes: of a leaf, 0 in others.
+    unsplittable: it had too many rows and no split point.
+    """
+
+    id: int
+    field: str
+    min: str | None = None
+    max: str | None = None
+    left: int | None = None
+    right: int | None = None
+    rows: int = 0
+    rows_exact: bool = True
+    files: int = 0
+    claimed: int = 0
+    bytes: int = 0
+    unsplittable: bool = False
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A compaction job that holds a claim. report: the newest thing that was heard of it."""
+
+    id: str
+    partition: int
+    files: int
+    age_seconds: float
+    report: str | None = None
+    report_age_seconds: float | None = None
+    reason: str = ""
+
+
+class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A table at one log entry. rows: exact if `rows_exact`, else about.
+
+    nodes: the partition tree, each parent before its children, in key order; the first is the root.
+    snapshots: their log numbers, newest first. queued, dead_letters: messages of the lake's queue.
+    settings: those that differ from the defaults.
+    """
+
+    name: str
+    id: str
+    number: int
+    floor: int
+    generation: int
+    rows: int
+    rows_exact: bool
+    files: int
+    bytes: int
+    leaves: int
+    nodes: tuple[NodeStatus, ...]
+    jobs: tuple[JobStatus, ...]
+    garbage_files: int
+    garbage_bytes: int
+    garbage_due: int
+    pins: int
+    snapshots: tuple[int, ...]
+    settings: Mapping[str, object]
+    queued: int | None = None
+    dead_letters: int | None = None
+
+
+def table_status(
+    table: OpenTable,
+    *,
+    tracker: JobTracker,
+    snapshots: Snapshots | None = None,
+    queue: JobQueue | None = None,
+) -> TableStatus:
+    """Return what a table looks like in its newest version. Changes nothing.
+
+    Raises:
+        TableMissingError: it was dropped. UnavailableError: a store is busy; ask again.
+    """
+    schema, now = table.schema, table.head.log_time()
+    with table.head.reading() as state:
+        head, settings = state.head(), state.settings()
+        files = file_figures(state)
+        before = Micros(now - settings.garbage_seconds_min * MICROS_PER_SECOND)
+        garbage = garbage_figures(state, before=before, now=now)
+        nodes = _nodes(state, schema)
+        jobs, claims, pins = state.jobs(), dict(claims_by_job(state)), len(state.pins())
+    depth = queue.depth() if queue is not None else (None, None)
+    return TableStatus(
+        name=table.name,
+        id=table.id,
+        number=head.number,
+        floor=head.floor,
+        generation=head.generation,
+        leaves=sum(node.left is None for node in nodes),
+        nodes=nodes,
+        jobs=tuple(_job(table, tracker, job, claims.get(job.id, 0), now) for job in jobs),
+        pins=pins,
+        snapshots=tuple(number for number, _ in snapshots.newest_first()) if snapshots else (),
+        settings=_changed(settings),
+        queued=depth[0],
+        dead_letters=depth[1],
+        **_sums(files, garbage),
+    )
+
+
+def _sums(files: FileFigures, garbage: GarbageFigures) -> dict[str, Any]:
+    return {
+        "rows": files.rows,
+        "rows_exact": files.exact,
+        "files": files.files,
+        "bytes": files.size,
+        "garbage_files": garbage.files,
+        "garbage_bytes": garbage.size,
+        "garbage_due": garbage.due,
+    }
+
+
+def _nodes(state: TableState, schema: Schema) -> tuple[NodeStatus, ...]:
+    if not state.head().root:
+        return ()
+    tree = state.tree()
+    figures = {figure.partition: figure for figure in state.leaf_figures()}
+    inexact = inexact_leaves(state)
+    nodes = []
+    stack = [tree.root]
+    while stack:
+        node = tree.nodes[stack.pop()]
+        figure = figures.get(node.id)
+        nodes.append(_node(tree, schema, node, figure, exact=node.id not in inexact))
+        if node.left is not None and node.right is not None:
+            stack += [node.right, node.left]
+    return tuple(nodes)
+
+
+def _node(
+    tree: PartitionTree,
+    schema: Schema,
+    node: Partition,
+    figure: LeafFigures | None,
+    *,
+    exact: bool,
+) -> NodeStatus:
+    dimension = 0 if node.parent is None else tree.nodes[node.parent].dimension
+    field = schema.row_keys[dimension]
+    region: KeyRange = tree.region(node.id)[dimension]
+
+    def text(end: bytes | None) -> str | None:
+        return key_value_text(field, decode_field(field.type, end)) if end else None
+
+    found = figure or LeafFigures(node.id, 0, 0, 0, 0, 0)
+    return NodeStatus(
+        id=node.id,
+        field=field.name,
+        min=text(region.min),
+        max=text(region.max),
+        left=node.left,
+        right=node.right,
+        rows=found.rows,
+        rows_exact=exact,
+        files=found.files,
+        claimed=found.claimed,
+        bytes=found.size,
+        unsplittable=found.rows_unsplittable > 0,
+    )
+
+
+def _job(table: OpenTable, tracker: JobTracker, job: Job, files: int, now: Micros) -> JobStatus:
+    last = tracker.last(table.id, job.id)
+    return JobStatus(
+        id=job.id,
+        partition=job.partition,
+        files=files,
+        age_seconds=_seconds(now - job.at),
+        report=last.event if last else None,
+        report_age_seconds=_seconds(now - last.at) if last else None,
+        reason=last.reason if last else "",
+    )
+
+
+def _changed(settings: TableSettings) -> dict[str, object]:
+    defaults = msgspec.structs.asdict(TableSettings())
+    return {k: v for k, v in msgspec.structs.asdict(settings).items() if v != defaults[k]}
+
+
+def _seconds(micros: int) -> float:
+    return max(0, micros) / MICROS_PER_SECOND

@@ -1,0 +1,101 @@
+"""Sums over a state, for people who look at it: each is one statement, whatever the table's
+size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lakebed.model.names import Micros
+from lakebed.statestore.state import TableState
+
+
+class FileFigures(msgspec.Struct, frozen=True):
+    """Files of a state. size: bytes. rows: exact if `exact`; after a split, estimates per leaf."""
+
+    files: int
+    size: int
+    rows: int
+    exact: bool
+
+
+class GarbageFigures(msgspec.Struct, frozen=True):
+    """Files without references that are not removed yet. due: those that may be removed now."""
+
+    files: int
+    size: int
+    due: int
+
+
+def file_figures(state: TableState) -> FileFigures:
+    """Return the sums over all files, each counted once."""
+    files, size, rows, exact = state.connection.execute(
+        "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(rows), 0), coalesce(min(exact), 1)"
+        " FROM (SELECT max(size) AS size, sum(rows) AS rows, min(exact) AS exact"
+        " FROM file_references GROUP BY file)"
+    ).fetchone()
+    return FileFigures(files, size, rows, bool(exact))
+
+
+def inexact_leaves(state: TableState) -> set[int]:
+    """Return the leaves whose row counts are estimates."""
+    rows = state.connection.execute(
+        "SELECT DISTINCT partition FROM file_references WHERE NOT exact"
+    )
+    return {partition for (partition,) in rows}
+
+
+def garbage_figures(state: TableState, *, before: Micros, now: Micros) -> GarbageFigures:
+    """Return the sums over garbage. before: due is what was removed until then and no pin reads."""
+    files, size, due = state.connection.execute(
+        "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(at <= ?1 AND number <= coalesce("
+        "(SELECT min(number) FROM pins WHERE until >= ?2), number)), 0) FROM garbage",
+        (before, now),
+    ).fetchone()
+    return GarbageFigures(files, size, due)
+
+
+def claims_by_job(state: TableState) -> Sequence[tuple[str, int]]:
+    """Return how many references each job holds."""
+    return state.connection.execute(
+        "SELECT j.id, count(r.file) FROM jobs j LEFT JOIN file_references r ON r.job = j.key"
+        " GROUP BY j.key ORDER BY j.key"
+    ).fetchall()
+
+
+def claims_without_job(state: TableState) -> Sequence[tuple[bytes, int]]:
+    """Return file and partition of references that a job holds which is not there."""
+    return state.connection.execute(
+        "SELECT file, partition FROM file_references"
+        " WHERE job IS NOT NULL AND job NOT IN (SELECT key FROM jobs)"
+    ).fetchall()
+
+
+def garbage_with_references(state: TableState) -> Sequence[bytes]:
+    """Return files that are garbage and referenced."""
+    rows = state.connection.execute(
+        "SELECT file FROM garbage WHERE file IN (SELECT file FROM file_references)"
+    )
+    return [file for (file,) in rows]
+
+
+def numbers_beyond(state: TableState) -> Sequence[tuple[str, int]]:
+    """Return what holds a log number above the state's own, or an id that is not given out."""
+    return state.connection.execute(
+        "SELECT what, n FROM (SELECT 'floor' AS what, floor AS n FROM head"
+        " UNION ALL SELECT 'commit ' || id, number FROM commits"
+        " UNION ALL SELECT 'base of commit ' || id, base + 1 FROM commits"
+        " UNION ALL SELECT 'job ' || id, number FROM jobs"
+        " UNION ALL SELECT 'pin ' || id, number FROM pins"
+        " UNION ALL SELECT 'garbage ' || hex(file), number FROM garbage)"
+        " WHERE n > (SELECT number FROM head)"
+        " UNION ALL SELECT 'partition', id FROM partitions"
+        " WHERE id >= (SELECT partition_next FROM head)"
+    ).fetchall()
+
+
+def damaged_pages(state: TableState) -> Sequence[str]:
+    """Return what SQLite finds wrong with its pages and indexes."""
+    rows = state.connection.execute("PRAGMA integrity_check(20)").fetchall()
+    return [text for (text,) in rows if text != "ok"]
