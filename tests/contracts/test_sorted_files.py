@@ -23,7 +23,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.keys import encode_key
 from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING, KeyRange, Range, box_of
-from lakebed.model.schema import Schema, schema_of
+from lakebed.model.schema import schema_of
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, SortedFiles
 from lakebed.sorted_files.arrow_schema import arrow_schema
@@ -53,10 +53,10 @@ class Lake:
             return TupleFiles(objects)
         return ParquetFiles(objects, spill_directory=self.spill, memory_bytes=1 << 20)
 
-    def batch(self, rows: Sequence[Row], schema: Schema = SCHEMA) -> Any:  # noqa: ANN401  a list, or Arrow's
+    def batch(self, rows: Sequence[Row]) -> Any:  # noqa: ANN401  a list, or Arrow's
         if self.kind == "tuples":
             return list(rows)
-        columns = arrow_schema(schema)
+        columns = arrow_schema(SCHEMA)
         return pa.RecordBatch.from_pylist(
             [dict(zip(columns.names, row, strict=True)) for row in rows], schema=columns
         )

@@ -1,7 +1,7 @@
 """Each fault fires, is counted, and does what its name says."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -10,20 +10,11 @@ from lakebed.backends.faulty import (
     CALM,
     HARSH,
     MILD,
-    Crash,
-    CrashPlan,
     Fault,
     Faults,
     FaultyJobQueues,
     FaultyObjectStore,
     FaultyTransactionLog,
-    FaultyTransactionLogs,
-)
-from lakebed.backends.memory import (
-    MemoryJobQueues,
-    MemoryObjectStore,
-    MemoryTransactionLogs,
-    VirtualClock,
 )
 from lakebed.errors import (
     LakebedError,
@@ -32,55 +23,7 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.model.names import TableId, TransactionNumber
-
-TABLE = TableId("t1")
-
-
-def number(n: int) -> TransactionNumber:
-    return TransactionNumber(n)
-
-
-class World:
-    """True stores, and the same as a worker meets them while one fault always happens."""
-
-    def __init__(self, *faults: Fault, crashes: CrashPlan | None = None) -> None:
-        clock = VirtualClock()
-        self.logs = MemoryTransactionLogs(clock)
-        self.objects = MemoryObjectStore(clock)
-        self.queues = MemoryJobQueues(clock)
-        self.faults = Faults(random.Random(7), dict.fromkeys(faults, 1.0))
-        self.log = FaultyTransactionLogs(self.logs, self.faults, crashes).open(TABLE)
-        self.store = FaultyObjectStore(self.objects, self.faults, crashes)
-        self.queue = FaultyJobQueues(self.queues, self.faults, crashes).open("jobs")
-
-    def entries(self) -> list[bytes]:
-        return [body for _, body in self.logs.open(TABLE).read_after(number(0))]
-
-    def taken(self, n: TransactionNumber) -> bool:
-        if n == 0:
-            return True
-        try:
-            self.logs.open(TABLE).append(n, b"")
-        except LogConflictError:
-            return True
-        return False
-
-    def paths(self) -> list[str]:
-        return list(self.objects.list(""))
-
-    def messages(self) -> list[bytes]:
-        received = self.queues.open("jobs").receive(messages_max=99, hidden_seconds=0)
-        return [message.body for message in received]
-
-    def put(self, path: str = "a", body: bytes = b"body") -> None:
-        writer = self.store.create(path)
-        writer.write(body)
-        writer.finish()
-
-    def truly_put(self, path: str) -> None:
-        with self.faults.none():
-            self.put(path)
+from tests.unit.backends.faulty_world import TABLE, World, busy, number
 
 
 def test_without_faults_all_is_as_it_was() -> None:
@@ -323,26 +266,6 @@ def test_late_requests_hang_until_they_are_delivered() -> None:
     assert (world.faults.late_count, len(world.paths())) == (0, 100)
 
 
-def busy(world: World) -> Iterator[str]:
-    """A worker that does everything, whatever it is told. Yields what it lived to see."""
-    for n in range(1, 4):
-        for step in (
-            lambda n=n: world.put(f"{n}"),
-            lambda n=n: world.log.append(number(n), b"%d" % n),
-            lambda n=n: world.queue.send([b"%d" % n]),
-            lambda n=n: world.store.delete([f"{n}"]),
-            lambda n=n: world.log.truncate(number(n)),
-            lambda n=n: [
-                world.queue.delete(m.receipt)
-                for m in world.queue.receive(messages_max=9, hidden_seconds=9)
-            ],
-            lambda: list(world.log.read_after(number(2))),
-        ):
-            with suppress(LakebedError):
-                step()
-            yield "step"
-
-
 def test_one_seed_gives_one_world_and_harsh_faults_all_fire() -> None:
     def run(seed: int) -> tuple[str, list[str]]:
         world = World()
@@ -385,66 +308,3 @@ def test_rates_are_chances_and_those_of_one_request_exclude_each_other() -> None
     drawn = [faults.choose(Fault.PUT_LOST, Fault.PUT_LATE) for _ in range(4000)]
     for fault, share in ((Fault.PUT_LOST, 0.25), (Fault.PUT_LATE, 0.5), (None, 0.25)):
         assert abs(drawn.count(fault) / 4000 - share) < 0.05
-
-
-def test_every_effect_is_counted_by_name() -> None:
-    plan = CrashPlan()
-    assert len(list(busy(World(crashes=plan)))) == 21
-    assert len(plan.effects) == 3 * 6
-    assert plan.effects[:6] == [
-        "object put",
-        "log append",
-        "queue send",
-        "object delete",
-        "log truncate",
-        "queue delete",
-    ]
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("at", range(1, 19))
-def test_a_worker_can_be_killed_at_every_effect(at: int, moment: str) -> None:
-    plan = CrashPlan(at, moment)  # type: ignore[arg-type]  # one of two words
-    world = World(crashes=plan)
-    with pytest.raises(Crash):
-        list(busy(world))
-    assert len(plan.effects) == at
-    happened = at if moment == "after" else at - 1
-    assert world.taken(number((happened + 4) // 6))
-    assert not world.taken(number((happened + 4) // 6 + 1))
-    assert world.queues.open("jobs").depth()[0] == (1 if happened % 6 in (3, 4, 5) else 0)
-
-
-def test_a_dead_worker_does_nothing_on_its_way_out() -> None:
-    world = World(crashes=CrashPlan(1, "before"))
-
-    def work() -> None:
-        try:
-            world.put("a")
-        finally:
-            world.put("b")
-
-    with pytest.raises(Crash):
-        work()
-    calls: list[Callable[[], object]] = [
-        lambda: list(world.log.read_after(number(0))),
-        world.log.store_time,
-        lambda: world.log.append(number(1), b""),
-        lambda: world.store.look("a"),
-        lambda: list(world.store.list("")),
-        lambda: world.store.delete(["a"]),
-        lambda: world.queue.receive(messages_max=1, hidden_seconds=1),
-        world.queue.depth,
-    ]
-    for call in calls:
-        with pytest.raises(Crash):
-            call()
-    assert world.paths() == []
-
-
-def test_late_requests_of_a_dead_worker_still_land() -> None:
-    world = World(Fault.APPEND_LATE, crashes=CrashPlan(1, "after"))
-    with pytest.raises(Crash):
-        world.log.append(number(1), b"x")
-    world.faults.settle()
-    assert world.entries() == [b"x"]
