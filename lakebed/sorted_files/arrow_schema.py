@@ -137,7 +137,10 @@ def _nested_text_form(arrow: pa.DataType, field: str) -> object:
         return {"map": [_text_form(arrow.key_type, field), _text_form(arrow.item_type, field)]}
     if kinds.is_struct(arrow) and arrow.num_fields:
         return {"struct": [{"name": m.name, "type": _text_form(m.type, field)} for m in arrow]}
-    raise InvalidError("no type holds this", field=field, type=arrow, hint=hint_for(arrow))
+    hint = hint_for(arrow) or "cast it to one of the types in docs/design/model.md"
+    if kinds.is_decimal(arrow):
+        hint = "cast it to decimal128 with a precision up to 38 and a scale of 0 or more"
+    raise InvalidError("no type holds this", field=field, type=arrow, hint=hint)
 
 
 def is_list(arrow: pa.DataType) -> bool:
@@ -152,10 +155,8 @@ def is_list(arrow: pa.DataType) -> bool:
     )
 
 
-def hint_for(arrow: pa.DataType) -> str:
-    """Return what to do with a type that is not held."""
+def hint_for(arrow: pa.DataType) -> str | None:
+    """Return what to do with a type that is never held, if it is one."""
     name = str(arrow).split("[", 1)[0].split("<", 1)[0].split("(", 1)[0]
     name = "extension" if isinstance(arrow, pa.BaseExtensionType) else name
-    if pa.types.is_decimal(arrow):
-        return "cast it to decimal128 with a precision up to 38 and a scale of 0 or more"
-    return _NO_TYPE.get(name, "cast it to a type of docs/design/model.md before")
+    return _NO_TYPE.get(name)

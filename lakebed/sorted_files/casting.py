@@ -172,9 +172,8 @@ def _hint(got: pa.DataType, wanted: pa.DataType) -> str:
         if wanted.tz is None:
             return "the times have an offset: make the field 'timestamp[us, UTC]'"
         return "the times have no offset: say which zone they are in, then cast them"
-    if kinds.is_integer(got) and kinds.is_integer(wanted):
+    if kinds.is_integer(got) and kinds.is_integer(wanted) and not kinds.is_uint64(got):
         return f"not every {got} is an {wanted}: cast the column first, or make the field wider"
     if kinds.is_nested(wanted) and kinds.is_nested(got):
         return f"it is stored as {wanted}"
-    hint = hint_for(got)
-    return f"cast the column to {wanted} first" if "docs/design" in hint else hint
+    return hint_for(got) or f"cast the column to {wanted} first"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -18,7 +17,6 @@ from lakebed.sorted_files.range_file import RangeFile
 from lakebed.sorted_files.tails import Tail
 
 BATCH_ROWS_MAX = 65_536
-T = TypeVar("T")
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -55,8 +53,8 @@ def read_part(
     at_once = all(_size(ranges) <= share.file_bytes for ranges in chunks.values())
     file = RangeFile(objects, part, tail, memory_bytes=share.file_bytes)
     guard = _Guard(part, file)
-    parquet = guard.call(
-        lambda: pq.ParquetFile(
+    with guard:
+        parquet = pq.ParquetFile(
             pa.PythonFile(file, mode="r"),
             metadata=tail.metadata,
             pre_buffer=False,
@@ -64,38 +62,44 @@ def read_part(
             # RangeFile has compared every byte, page headers too: once is enough.
             page_checksum_verification=False,
         )
-    )
+    names = columns.names
     for group, is_whole in groups.items():
-        if at_once:
-            file.load(chunks[group])
         rows = share.batch_bytes // max(1, tail.notes.groups[group].row_bytes)
         rows = max(1, min(rows, share.batch_rows))
-        batches = guard.call(
-            lambda g=group, r=rows: parquet.iter_batches(  # type: ignore[misc]
-                r, row_groups=[g], columns=columns.names, use_threads=False
+        if at_once:
+            file.load(chunks[group])
+        with guard:
+            batches = parquet.iter_batches(
+                rows, row_groups=[group], columns=names, use_threads=False
             )
-        )
-        while (batch := guard.call(lambda b=batches: next(b, None))) is not None:  # type: ignore[misc]
-            batch = batch.select(columns.names)  # a name with a dot in it finds others, too
-            yield from [batch] if is_whole else wanted.apply(batch)
+        while (batch := guard.next_of(batches)) is not None:
+            # Selected again: a name with a dot in it finds members of structs, too.
+            selected = batch.select(names)
+            yield from [selected] if is_whole else wanted.apply(selected)
 
 
 class _Guard:
-    """Calls Arrow and lets out only our own errors."""
+    """Around calls of Arrow; lets out only our own errors."""
 
     def __init__(self, part: FilePart, file: RangeFile) -> None:
         self._part = part
         self._file = file
 
-    def call(self, act: Callable[[], T]) -> T:
-        try:
-            return act()
-        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, (pa.ArrowException, OSError, ValueError, KeyError)):
             if self._file.problem is not None:
                 raise self._file.problem from error
             raise CorruptError(
                 "a file cannot be read", path=self._part.path, problem=str(error)
             ) from error
+
+    def next_of(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        """Return the next batch, None at the end."""
+        with self:
+            return next(batches, None)
 
 
 def _groups_wanted(tail: Tail, wanted: RowFilter) -> dict[int, bool]:

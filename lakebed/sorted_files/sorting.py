@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -123,7 +124,7 @@ class ExternalSorter:
         for run in runs:
             lowest = max(region.min, run.firsts[0])
             if region.max is None or lowest < region.max:
-                sources.append(Source(lowest, lambda r=run: self._read(r, region)))  # type: ignore[misc]
+                sources.append(Source(lowest, partial(self._read, run, region)))
         return merge(sources, self._keys)
 
     def _read(self, run: Run, region: KeyRange) -> Iterator[pa.RecordBatch]:

@@ -78,10 +78,12 @@ class Lake:
     def __init__(self, directory: Path, *, memory_bytes: int = 64 * 1024 * 1024) -> None:
         self.objects = MemoryObjectStore(VirtualClock())
         self.directory = directory
-        self.files = ParquetFiles(
-            self.objects, spill_directory=directory, memory_bytes=memory_bytes
-        )
+        self.memory_bytes = memory_bytes
+        self.files = self.over(self.objects)
         self._numbers = itertools.count()
+
+    def over(self, objects: Any) -> ParquetFiles:  # noqa: ANN401  any store
+        return ParquetFiles(objects, spill_directory=self.directory, memory_bytes=self.memory_bytes)
 
     def sort_and_write(
         self,
@@ -108,6 +110,9 @@ class Lake:
         assert written is not None
         number = int.from_bytes(written.file.name, "big")
         return FilePart(written.file, path(number), region, 0)
+
+    def part_of(self, part: FilePart, region: KeyRange) -> FilePart:
+        return FilePart(part.file, part.path, region, part.rows)
 
     def read(
         self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None

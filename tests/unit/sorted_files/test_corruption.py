@@ -49,7 +49,7 @@ def written(tmp_path: Path, rows: int) -> tuple[Lake, FilePart, pa.Table]:
 
 def read_damaged(lake: Lake, part: FilePart, body: bytes) -> pa.Table:
     damaged = Lake(lake.directory)
-    damaged.files = type(lake.files)(DamagedStore(body), spill_directory=lake.directory)  # type: ignore[arg-type]
+    damaged.files = lake.over(DamagedStore(body))
     return damaged.read(SLEEPER, [part])
 
 
@@ -76,13 +76,13 @@ def test_a_flipped_bit_in_a_page_header_is_found_where_pages_are_read_piece_by_p
     small = Lake(tmp_path, memory_bytes=1024 * 1024)
     chance = random.Random(3)
     store = DamagedStore(body)
-    small.files = type(lake.files)(store, spill_directory=tmp_path, memory_bytes=1024 * 1024)  # type: ignore[arg-type]
+    small.files = small.over(store)
     assert small.read(SLEEPER, [part]).equals(rows)
     for _ in range(20):
         flipped = bytearray(body)
         flipped[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
         store.body = bytes(flipped)
-        small.files = type(lake.files)(store, spill_directory=tmp_path, memory_bytes=1024 * 1024)  # type: ignore[arg-type]
+        small.files = small.over(store)
         with pytest.raises(CorruptError):
             small.read(SLEEPER, [part])
 

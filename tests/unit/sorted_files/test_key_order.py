@@ -24,9 +24,11 @@ from lakebed.sorted_files.key_encoding import (
 from lakebed.sorted_files.ordering import is_sorted, sorted_order
 from tests.unit.sorted_files.lakes import KEY_VALUES, keys_batch
 
+KeyedRows = tuple[Schema, list[tuple[Any, ...]]]
+
 
 @st.composite
-def keyed_rows(draw: st.DrawFn) -> tuple[Schema, list[tuple[Any, ...]]]:
+def keyed_rows(draw: st.DrawFn) -> KeyedRows:
     types = draw(st.lists(st.sampled_from(sorted(KEY_VALUES)), min_size=1, max_size=3))
     rows = draw(st.lists(st.tuples(*(KEY_VALUES[t] for t in types)), max_size=30))
     if rows and draw(st.booleans()):
@@ -35,7 +37,7 @@ def keyed_rows(draw: st.DrawFn) -> tuple[Schema, list[tuple[Any, ...]]]:
 
 
 @given(keyed_rows())
-def test_keys_encoded_as_columns_are_those_encoded_one_by_one(given_rows: Any) -> None:
+def test_keys_encoded_as_columns_are_those_encoded_one_by_one(given_rows: KeyedRows) -> None:
     schema, rows = given_rows
     batch = keys_batch(schema, rows)
     wanted = [encode_key(schema.row_keys, row) for row in rows]
@@ -47,7 +49,7 @@ def test_keys_encoded_as_columns_are_those_encoded_one_by_one(given_rows: Any) -
 
 
 @given(keyed_rows())
-def test_rows_are_sorted_as_their_encoded_keys(given_rows: Any) -> None:
+def test_rows_are_sorted_as_their_encoded_keys(given_rows: KeyedRows) -> None:
     schema, rows = given_rows
     batch = keys_batch(schema, rows)
     order = sorted_order(batch.columns)
@@ -60,7 +62,7 @@ def test_rows_are_sorted_as_their_encoded_keys(given_rows: Any) -> None:
 
 
 @given(keyed_rows())
-def test_arrow_and_duckdb_sort_as_encoded_keys_do(given_rows: Any) -> None:
+def test_arrow_and_duckdb_sort_as_encoded_keys_do(given_rows: KeyedRows) -> None:
     schema, rows = given_rows
     table = pa.Table.from_batches([keys_batch(schema, rows)])
     names = table.column_names
@@ -85,7 +87,7 @@ def test_arrow_and_duckdb_sort_as_encoded_keys_do(given_rows: Any) -> None:
 
 
 @given(keyed_rows())
-def test_smallest_and_largest_keys_are_those_of_parquets_statistics(given_rows: Any) -> None:
+def test_smallest_and_largest_keys_are_those_of_parquets_statistics(given_rows: KeyedRows) -> None:
     schema, rows = given_rows
     if not rows:
         return
@@ -103,7 +105,9 @@ def test_smallest_and_largest_keys_are_those_of_parquets_statistics(given_rows: 
 
 
 @given(keyed_rows(), st.binary(max_size=12), st.integers(0, 40))
-def test_a_search_finds_the_place_of_any_bytes(given_rows: Any, junk: bytes, cut: int) -> None:
+def test_a_search_finds_the_place_of_any_bytes(
+    given_rows: KeyedRows, junk: bytes, cut: int
+) -> None:
     schema, rows = given_rows
     fields = schema.row_keys
     keys = sorted(encode_key(fields, row) for row in rows)
