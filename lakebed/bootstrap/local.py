@@ -12,6 +12,7 @@ from lakebed.backends.local.job_queues import SqliteJobQueue, SqliteJobQueues
 from lakebed.backends.local.job_tracker import SqliteJobTracker
 from lakebed.backends.local.lake_directory import LakeDirectory, open_lake_directory
 from lakebed.backends.local.object_store import LocalObjectStore
+from lakebed.backends.local.process_folder import ProcessFolder, dead_in, remove_dead
 from lakebed.backends.local.table_registry import SqliteTableRegistry
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.chance import system_random
@@ -21,6 +22,7 @@ from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
+from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.fsck import Fsck
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import TableId
@@ -42,12 +44,14 @@ class LocalHeads:
         self,
         *,
         directory: LakeDirectory,
+        scratch: Path,
         logs: SqliteTransactionLogs,
         objects: LocalObjectStore,
         clock: Clock,
         chance: random.Random,
     ) -> None:
         self._directory = directory
+        self._scratch = scratch
         self._logs = logs
         self._objects = objects
         self._clock = clock
@@ -68,7 +72,7 @@ class LocalHeads:
 
     def snapshots(self, table: TableId) -> Snapshots:
         """Return the snapshots of a table."""
-        return Snapshots(table, self._objects, scratch=self._directory.spill)
+        return Snapshots(table, self._objects, scratch=self._scratch)
 
     def cache_path(self, table: TableId) -> Path:
         """Return where the state of a table is kept. Deleting it is safe while no process runs."""
@@ -86,6 +90,7 @@ class LocalApp:
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
         self.directory = open_lake_directory(path, create=create)
+        self.spill = ProcessFolder(self.directory.spill)
         self.clock = SystemClock()
         self.chance = system_random()
         self.objects = LocalObjectStore(self.directory.path, self.clock)
@@ -95,12 +100,13 @@ class LocalApp:
         self.tracker = SqliteJobTracker(self.directory.queues)
         self.heads = LocalHeads(
             directory=self.directory,
+            scratch=self.spill.path,
             logs=self.logs,
             objects=self.objects,
             clock=self.clock,
             chance=self.chance,
         )
-        self.files = ParquetFiles(self.objects, spill_directory=self.directory.spill)
+        self.files = ParquetFiles(self.objects, spill_directory=self.spill.path)
         self.catalog = TableCatalog(
             registry=self.registry,
             logs=self.logs,
@@ -128,10 +134,22 @@ class LocalApp:
             files=files,
             open_head=self.heads,
             snapshots=self.heads.snapshots,
+            leftovers=self.leftovers,
         )
+
+    def leftovers(self) -> list[Finding]:
+        """Return what dead processes left on this machine."""
+        unfinished = [finding("unfinished-upload", name=n) for n in self.objects.unfinished()]
+        spilled = dead_in(self.directory.spill)
+        return unfinished + [finding("spill-left", name=path.name) for path in spilled]
+
+    def sweep_leftovers(self) -> int:
+        """Remove what dead processes left on this machine, however new: the dead hold no lock."""
+        unfinished = self.objects.abort_unfinished(older_than_seconds=0.0)
+        return unfinished + remove_dead(self.directory.spill)
 
     def close(self) -> None:
         """Close files; what was committed stays."""
         self.heads.close()
-        for part in (self.logs, self.queues, self.registry, self.tracker):
+        for part in (self.logs, self.queues, self.registry, self.tracker, self.spill):
             part.close()

@@ -24,6 +24,7 @@ from lakebed.backends.local.durable_folder import (
     sync_folder,
     translated,
 )
+from lakebed.backends.local.process_folder import is_held, is_still_at
 from lakebed.errors import (
     CorruptError,
     InvalidError,
@@ -172,10 +173,20 @@ class LocalObjectStore:
         with translated("removing unfinished objects"):
             for file in list(self._unfinished.iterdir()):
                 with suppress(FileNotFoundError):
-                    if file.stat().st_mtime <= end and _writer_is_dead(file):
+                    if file.stat().st_mtime <= end and not is_held(file):
                         file.unlink()
                         removed += 1
         return removed
+
+    def unfinished(self) -> Sequence[str]:
+        """Return the names of what dead writers left behind."""
+        found = []
+        with translated("listing unfinished objects"):
+            for file in sorted(self._unfinished.iterdir()):
+                with suppress(FileNotFoundError):
+                    if not is_held(file):
+                        found.append(file.name)
+        return found
 
     def _file_of(self, path: str) -> Path:
         return self._objects / check_path(path)
@@ -189,7 +200,9 @@ class LocalObjectStore:
             except FileExistsError:
                 continue
             fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-            return file, name
+            if is_still_at(file, name):
+                return file, name
+            file.close()  # between open and lock it looked like a dead writer's
 
     def _link(self, name: Path, path: str) -> None:
         """Give a finished, synced file its path. What is linked and not synced may yet vanish."""
@@ -241,15 +254,3 @@ def _walk(root: Path, folder: str, prefix: str, below: str | None) -> Iterator[s
                 yield from _walk(root, path, prefix, below)
         elif path.startswith(prefix):
             yield path
-
-
-def _writer_is_dead(name: Path) -> bool:
-    """Whether nobody holds the file's lock: the kernel frees it when a process dies, however."""
-    descriptor = os.open(name, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True

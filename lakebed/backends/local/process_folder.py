@@ -1,0 +1,122 @@
+"""A folder for one process's rows on their way: its own while it lives, anybody's to remove after.
+
+<name>.lock   held by the process while it lives; the kernel frees it when it dies, however
+<name>/       what it spills
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from lakebed.backends.local.durable_folder import translated
+
+SUFFIX = ".lock"
+_serial = itertools.count()
+
+
+class ProcessFolder:
+    """A new folder inside `root`. Close it to remove it; a process that dies leaves it to
+    `remove_dead`."""
+
+    def __init__(self, root: Path) -> None:
+        with translated("making a folder to spill to"):
+            self._lock, self._lock_path = _locked_file(root)
+            self.path = self._lock_path.with_suffix("")
+            self.path.mkdir()
+
+    def __del__(self) -> None:
+        if hasattr(self, "path"):
+            self.close()
+
+    def close(self) -> None:
+        """Remove it and all that is in it. Safe to call again."""
+        if not self._lock.closed:
+            shutil.rmtree(self.path, ignore_errors=True)
+            with suppress(OSError):
+                self._lock_path.unlink()
+            self._lock.close()
+
+
+def dead_in(root: Path) -> list[Path]:
+    """Return what processes that are dead left in the folder `root`."""
+    with translated("looking for spilled rows"):
+        return [path for path in sorted(root.iterdir()) if _is_dead(path)]
+
+
+def remove_dead(root: Path) -> int:
+    """Remove what dead processes left in the folder `root`. Returns how many things."""
+    removed = 0
+    for path in dead_in(root):
+        if path.suffix == SUFFIX:
+            removed += _remove_locked(path)
+        elif path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+            removed += 1
+        else:
+            path.unlink(missing_ok=True)
+            removed += 1
+    return removed
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a living process holds the lock on a file. Raises: FileNotFoundError."""
+    descriptor = os.open(lock, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def is_still_at(file: BinaryIO, path: Path) -> bool:
+    """Whether a file that was opened and then locked is still the one at its path.
+
+    Between the two steps it looks like a dead process's, and may have been removed.
+    """
+    try:
+        return path.stat().st_ino == os.fstat(file.fileno()).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _locked_file(root: Path) -> tuple[BinaryIO, Path]:
+    while True:
+        path = root / f"{os.getpid()}-{next(_serial)}{SUFFIX}"
+        try:
+            file = path.open("xb")
+        except FileExistsError:  # a dead process of the same id left it
+            continue
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        if is_still_at(file, path):
+            return file, path
+        file.close()
+
+
+def _is_dead(path: Path) -> bool:
+    lock = path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+    try:
+        return not is_held(lock)
+    except FileNotFoundError:
+        return path != lock
+
+
+def _remove_locked(lock: Path) -> bool:
+    """Remove a dead process's lock and folder, while holding the lock."""
+    with suppress(FileNotFoundError), lock.open("rb") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if is_still_at(file, lock):
+            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+            lock.unlink(missing_ok=True)
+            return True
+    return False
