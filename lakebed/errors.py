@@ -16,20 +16,23 @@ these the page `docs/reference/errors.md` and `lakebed explain CODE` are made.
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
+import sys
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
 class LakebedError(Exception):
-    """Something Lakebed could not do.
+    """Something Lakebed could not do; a subclass says what.
 
-    message: the problem, in lower case. facts: fields for logs. hint: what to do next.
+    What is done: what the subclass says. What you can do: what its hint says.
     """
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
+        """message: the problem, in lower case. facts: fields for logs. hint: what to do next."""
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -103,8 +106,10 @@ class CorruptError(LakebedError):
 
 
 class LogConflictError(ConflictError):
-    """The log already holds a transaction with this number, perhaps by an earlier try of this
-    call."""
+    """The log already holds a transaction with this number, perhaps by an earlier try of this call.
+
+    What is done: nothing was written. What you can do: read the log and plan again.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__("number is taken", number=number, hint="read the log, plan again")
@@ -143,11 +148,18 @@ class ObjectExistsError(ConflictError):
 
 
 class TableExistsError(InvalidError):
-    """A table of this name exists already."""
+    """A table of this name exists already.
+
+    What is done: that table is untouched. What you can do: choose another name, or drop it first.
+    """
 
 
 class TableMissingError(InvalidError):
-    """No table has this name."""
+    """No table has this name.
+
+    What is done: nothing. What you can do: take the name that the hint tells, or see `lakebed table
+    list`.
+    """
 
 
 class JobIdReusedError(InvalidError):
@@ -166,7 +178,11 @@ class ClaimLostError(ConflictError):
 
 
 class GenerationError(ConflictError):
-    """The table was cleared since this work was planned."""
+    """The table was cleared since this work was planned.
+
+    What is done: nothing was written; the rows that were cleared stay away. What you can do: send
+    it again if it was meant for the table as it is now.
+    """
 
 
 class TableBusyError(UnavailableError):
@@ -208,7 +224,46 @@ class NewerFormatError(InvalidError):
 
 
 class UnreadableInputError(InvalidError):
-    """An input file cannot be read as what it is said to be."""
+    """An input file cannot be read as what it is said to be.
+
+    What is done: no row of the request was taken in. What you can do: mend or replace the file that
+    the error names, then send the same request again.
+    """
+
+
+class Explanation(NamedTuple):
+    """What the docstring of an error says."""
+
+    code: str
+    exit_code: int
+    kind: str
+    cause: str
+    done: str
+    can_do: str
+
+    def text(self) -> str:
+        """Return it for people."""
+        return (
+            f"{self.code} ({self.kind}, exit code {self.exit_code})\n\n{self.cause}\n\n"
+            f"What is done: {self.done}\nWhat you can do: {self.can_do}"
+        )
+
+
+def explanation_of(error: type[LakebedError]) -> Explanation:
+    """Return what an error's docstring says: its cause, then what is done and what you can do."""
+    lines = " ".join(inspect.cleandoc(error.__dict__.get("__doc__") or "").split())
+    cause, _, rest = lines.partition(" What is done: ")
+    done, _, can_do = rest.partition(" What you can do: ")
+    kinds = [c for c in error.__mro__ if issubclass(c, LakebedError) and c is not LakebedError]
+    return Explanation(error.code(), error.exit_code, kinds[-1].code(), cause, done, can_do)
+
+
+def explanations() -> list[Explanation]:
+    """Return the explanation of every error, kinds before what belongs to them."""
+    classes = inspect.getmembers(sys.modules[__name__], inspect.isclass)
+    errors = [e for _, e in classes if issubclass(e, LakebedError) and e is not LakebedError]
+    every = [explanation_of(error) for error in errors]
+    return sorted(every, key=lambda e: (e.exit_code, e.code != e.kind, e.code))
 
 
 def did_you_mean(name: str, known: Iterable[str], *, what: str) -> str:

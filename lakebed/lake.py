@@ -19,8 +19,10 @@ from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp
 from lakebed.config.settings import TableSettings
 from lakebed.ingest.ingest_rows import Ingested
-from lakebed.ingest.sources import ExtraColumns, FileFormat, source_of
-from lakebed.model.names import JobId, TableName, table_name
+from lakebed.ingest.sources import ExtraColumns, FileFormat, WatchedSource, source_of
+from lakebed.inspection.fsck import FsckReport
+from lakebed.inspection.status import TableStatus, table_status
+from lakebed.model.names import TableName, job_id, table_name
 from lakebed.model.schema import Schema
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
@@ -67,13 +69,14 @@ class Table:
         job: str | None = None,
         format: FileFormat | None = None,
         extra_columns: ExtraColumns = "refuse",
+        told: Callable[[int], None] | None = None,
     ) -> Ingested:
         """Take rows in, all or none, durably.
 
         rows: a path of a Parquet or CSV file or of a directory of them, several paths, or Arrow
         data (also pandas, Polars, DuckDB). job: a name for this request; the same request under the
         same name is done once, for `job_id_seconds_min`. extra_columns: "drop" ignores unknown
-        columns.
+        columns. told: called with the number of rows that were read so far.
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
@@ -82,7 +85,8 @@ class Table:
             UnknownOutcomeError: call again with the job in its facts; it is done once.
         """
         source = source_of(rows, self.schema, format=format, extra_columns=extra_columns)
-        return self._app.ingest.run(self._opened, source, JobId(job) if job else None)
+        watched = source if told is None else WatchedSource(source, told)
+        return self._app.ingest.run(self._opened, watched, None if job is None else job_id(job))
 
     def query(
         self,
@@ -108,9 +112,15 @@ class Table:
         batches = self._app.query.run(self._opened, condition, limit=limit)
         return pa.RecordBatchReader.from_batches(given, batches)
 
-    def compact(self) -> WorkDone:
-        """Merge until each leaf has one file."""
-        return Housekeeping(self._app).run([TableName(self.name)], everything=True)
+    def compact(
+        self,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        told: Callable[[str], None] = lambda _: None,
+    ) -> WorkDone:
+        """Merge until each leaf has one file. should_stop, told: as in `Lake.run`."""
+        housekeeping = Housekeeping(self._app, told=told)
+        return housekeeping.run([TableName(self.name)], everything=True, should_stop=should_stop)
 
 
 class Lake:
@@ -179,6 +189,39 @@ class Lake:
         for name in names or ():
             self._app.catalog.find(name)
         return Housekeeping(self._app, told=told).run(names, should_stop=should_stop)
+
+    def status(self, table: str | None = None) -> list[TableStatus]:
+        """Return what one table, or each, looks like now: its tree, rows, files, jobs, garbage.
+
+        Raises:
+            TableMissingError: with the nearest known name.
+        """
+        app = self._app
+        found = [app.catalog.find(name) for name in (self.tables() if table is None else [table])]
+        return [
+            table_status(
+                one, tracker=app.tracker, snapshots=app.heads.snapshots(one.id), queue=app.queue
+            )
+            for one in found
+        ]
+
+    def fsck(
+        self,
+        table: str | None = None,
+        *,
+        deep: bool = False,
+        told: Callable[[str, int, int], None] = lambda _name, _done, _total: None,
+    ) -> FsckReport:
+        """Hold log, state, snapshots and objects against each other. Changes nothing.
+
+        table: None for the whole lake. deep: read every byte and every row. told: called with the
+        table's name, and how many of its files are checked.
+
+        Raises:
+            TableMissingError: with the nearest known name.
+        """
+        names = None if table is None else [self._app.catalog.find(table).name]
+        return self._app.fsck.run(names, deep=deep, told=told)
 
     def close(self) -> None:
         """Close files; what was committed stays."""

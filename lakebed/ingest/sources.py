@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,6 +61,27 @@ class FileSource:
         if kind == "csv":
             return csv_batches(file, self._schema)
         return parquet_batches(file)
+
+
+class WatchedSource:
+    """Rows of another source; tells after each batch how many were read."""
+
+    def __init__(self, source: FileSource | ArrowSource, told: Callable[[int], None]) -> None:
+        self._source = source
+        self._told = told
+
+    @property
+    def digest(self) -> RequestDigest | None:
+        """Stands for the request."""
+        return self._source.digest
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        rows = 0
+        for batch in self._source.batches():
+            yield batch
+            rows += batch.num_rows
+            self._told(rows)
 
 
 class ArrowSource:

@@ -32,6 +32,7 @@ BASE_BYTES, JOB_BYTES, RUN_BYTES, SEQUENCE_BYTES = 5, 4, 4, 3
 FILE_NAME_BYTES = BASE_BYTES + JOB_BYTES + RUN_BYTES + SEQUENCE_BYTES
 FILES_PER_RUN_MAX = 1 << (8 * SEQUENCE_BYTES)
 
+JOB_ID_BYTES_MAX = 200
 TABLE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
@@ -48,6 +49,19 @@ def table_name(name: object) -> TableName:
             hint="use 1 to 63 of a-z, 0-9, '_' and '-', beginning with a letter",
         )
     return TableName(name)
+
+
+def job_id(id_: object) -> JobId:
+    """Return a user's name for a request as a job id.
+
+    Raises:
+        InvalidError: it is empty, longer than JOB_ID_BYTES_MAX bytes, or not text.
+    """
+    valid = isinstance(id_, str) and id_.isprintable() and "\ufffd" not in id_
+    if not valid or not 0 < len(str(id_).encode("utf-8", "replace")) <= JOB_ID_BYTES_MAX:
+        hint = f"use 1 to {JOB_ID_BYTES_MAX} bytes of printable text, for instance with the day"
+        raise InvalidError("not a job id", job=ascii(id_)[:80], hint=hint)
+    return JobId(str(id_))
 
 
 def file_name(*, base: TransactionNumber, job: JobId, run: int, sequence: int) -> FileName:

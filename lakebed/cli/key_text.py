@@ -1,0 +1,140 @@
+"""Keys, ranges, split points and settings as people type them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.keys import KeyValue, key_value_from_text
+from lakebed.model.ranges import Range
+from lakebed.model.schema import Field, Schema, schema_of
+
+KEY_HINT = "--key VALUE, --key VALUE,VALUE or --key FIELD=VALUE,FIELD=VALUE"
+RANGE_HINT = "--range FIELD=MIN..MAX, where an empty end is unbounded"
+
+
+def key_from_text(schema: Schema, text: str) -> dict[str, KeyValue]:
+    """Return the values by field of a key: `UA,1545`, or by name: `carrier=UA,flight=1545`.
+
+    A table with one row key takes the whole text as its value, commas too.
+
+    Raises:
+        InvalidError: an unknown field, more values than row keys, a wrong type.
+    """
+    names = "|".join(re.escape(field.name) for field in schema.fields)
+    if re.match(rf"(?:{names})=", text):
+        pairs = [part.split("=", 1) for part in re.split(rf",(?=(?:{names})=)", text)]
+        named = [(schema.row_keys[schema.dimension_of(name)], value) for name, value in pairs]
+    else:
+        values = [text] if len(schema.row_keys) == 1 else next(csv.reader([text]), [])
+        if not 0 < len(values) <= len(schema.row_keys):
+            fields = ", ".join(field.name for field in schema.row_keys)
+            raise InvalidError(
+                "a key has one value per row key", key=text, row_keys=fields, hint=KEY_HINT
+            )
+        named = list(zip(schema.row_keys, values, strict=False))
+    return {field.name: key_value_from_text(field, value) for field, value in named}
+
+
+def ranges_from_text(schema: Schema, texts: Sequence[str]) -> list[dict[str, Range]]:
+    """Return boxes: ranges of one field are alternatives, ranges of several must all hold.
+
+    Raises:
+        InvalidError: not of the form, an unknown field, a wrong type.
+    """
+    by_field: dict[str, list[Range]] = {}
+    for text in texts:
+        name, equals, ends = text.partition("=")
+        least, dots, most = ends.partition("..")
+        if not equals or not dots or ".." in most:
+            raise InvalidError("not a range", range=text, hint=RANGE_HINT)
+        field = schema.row_keys[schema.dimension_of(name)]
+        first, last = (key_value_from_text(field, end) if end else None for end in (least, most))
+        by_field.setdefault(name, []).append(Range(first, last))
+    return [dict(zip(by_field, box, strict=True)) for box in itertools.product(*by_field.values())]
+
+
+def split_points_from_file(field: Field, path: Path, *, as_base64: bool) -> list[KeyValue]:
+    """Return the split points of a file that has one in each line. Empty lines are skipped.
+
+    Raises:
+        UnreadableInputError: it cannot be read as text, or as base64.
+        InvalidError: a line is not a value of the field.
+    """
+    try:
+        lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        hint = "one split point in each line, as text"
+        raise UnreadableInputError(
+            "cannot read split points", path=path, reason=error, hint=hint
+        ) from None
+    if not as_base64:
+        return [key_value_from_text(field, line) for line in lines]
+    try:
+        raw = [base64.b64decode(line, validate=True) for line in lines]
+        return [key_value_from_text(field, one.decode()) if _is_text(field) else one for one in raw]
+    except (binascii.Error, UnicodeDecodeError) as error:
+        hint = "one base64 text in each line"
+        raise UnreadableInputError(
+            "split points are not base64", path=path, reason=error, hint=hint
+        ) from None
+
+
+def _is_text(field: Field) -> bool:
+    return str(field.type) != "binary"
+
+
+def schema_from_options(
+    row_keys: Sequence[str], sort_keys: Sequence[str], values: Sequence[str]
+) -> Schema:
+    """Return the schema that `name:type` options name.
+
+    Raises:
+        InvalidError: not of the form, or a type that is not allowed.
+    """
+    return schema_of(
+        row_keys=_named_types(row_keys),
+        sort_keys=_named_types(sort_keys),
+        values=_named_types(values),
+    )
+
+
+def _named_types(texts: Sequence[str]) -> dict[str, object]:
+    fields: dict[str, object] = {}
+    for text in texts:
+        name, colon, type_ = text.partition(":")
+        if not colon or not type_:
+            hint = "write NAME:TYPE, for instance id:string or count:int64?"
+            raise InvalidError("a field needs a type", field=text, hint=hint)
+        if name in fields:
+            raise InvalidError("two fields have one name", name=name, hint="name each field once")
+        fields[name] = _type_text(text, type_)
+    return fields
+
+
+def _type_text(text: str, type_: str) -> object:
+    if not type_.startswith("{"):
+        return type_
+    try:
+        return json.loads(type_)
+    except json.JSONDecodeError as error:
+        hint = 'for instance \'tags:{"list": "string"}\''
+        raise InvalidError("a nested type is JSON", field=text, reason=error, hint=hint) from None
+
+
+def settings_from_text(texts: Sequence[str]) -> dict[str, object]:
+    """Return settings by name: `leaf_rows_max=50000`. Raises: InvalidError: not of the form."""
+    settings: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidError("not a setting", setting=text, hint="write --set NAME=VALUE")
+        settings[name] = int(value) if re.fullmatch(r"[+-]?\d[\d_]*", value) else value
+    return settings

@@ -1,0 +1,40 @@
+"""The command `lakebed`. Commands import what needs pyarrow when they run, so that help is
+instant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from lakebed.cli.explanations import explain
+from lakebed.cli.looking import fsck, status
+from lakebed.cli.program import Program
+from lakebed.cli.rows import ingest, query
+from lakebed.cli.tables import table
+from lakebed.cli.work import compact, run
+
+
+@click.command(
+    cls=Program,
+    examples="""
+    lakebed table create trips --row-key id:string --value count:int64?
+    lakebed ingest trips trips.parquet
+    lakebed run
+    lakebed query trips --key b7
+    lakebed status
+    """,
+)
+@click.version_option(package_name="lakebed")
+def program() -> None:
+    """Tables of rows sorted by key, in a directory that needs no server."""
+
+
+for _command in (table, ingest, query, run, compact, status, fsck, explain):
+    program.add_command(_command)
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and exit. args: None for those of this process."""
+    program.main(args, prog_name="lakebed")

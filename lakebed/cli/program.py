@@ -1,0 +1,217 @@
+"""What all commands share: options, help that begins with examples, errors with a hint and a
+code."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from lakebed.errors import InvalidError, LakebedError
+
+if TYPE_CHECKING:
+    from lakebed.lake import Lake
+
+EXIT_BUG = 1
+EXIT_STOPPED = 130
+LAKE_VARIABLE = "LAKEBED_LAKE"
+
+
+class Session:
+    """What the options of every command say."""
+
+    def __init__(self) -> None:
+        self.lake_path = os.environ.get(LAKE_VARIABLE) or "lake"
+        self.as_json = False
+        self.verbose = False
+
+    def open(self, *, create: bool = False) -> Lake:
+        """Return the lake that the options name, made if there is none and `create` is true."""
+        from lakebed.lake import connect
+
+        return connect(self.lake_path, create=create)
+
+    def say(self, text: str) -> None:
+        """Tell people; silent with --json."""
+        if not self.as_json:
+            click.echo(text)
+
+    def give(self, value: object, text: str) -> None:
+        """Write a result: the value with --json, else the text."""
+        click.echo(json.dumps(value, default=str) if self.as_json else text)
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)
+
+
+class Command(click.Command):
+    """A command. examples: lines that its help begins with, ready to be typed."""
+
+    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - for click
+        super().__init__(*args, **kwargs)
+        self.examples = _lines(examples)
+        self.params += _everywhere()
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples, then what click writes."""
+        _write_examples(formatter, self.examples)
+        super().format_help(ctx, formatter)
+
+
+class Group(click.Group):
+    """Commands under one noun."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - for click
+        super().__init__(*args, **kwargs)
+        self.examples = _lines(examples)
+        self.params += _everywhere()
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples, then what click writes."""
+        _write_examples(formatter, self.examples)
+        super().format_help(ctx, formatter)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command; an unknown one is answered with the nearest known one."""
+        from lakebed.errors import did_you_mean
+
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = did_you_mean(args[0], self.list_commands(ctx), what="command")
+            raise InvalidError("no such command", command=args[0], hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+class Program(Group):
+    """The whole command: turns every end into an exit code, every error into a sentence."""
+
+    group_class = Group
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
+        **extra: Any,  # noqa: ANN401 - click's signature
+    ) -> NoReturn:
+        """Run and exit."""
+        given = list(sys.argv[1:] if args is None else args)
+        session = Session()
+        try:
+            code = super().main(
+                given, prog_name, complete_var, standalone_mode=False, obj=session, **extra
+            )
+            sys.stdout.flush()
+        except LakebedError as error:
+            code = _told(error, as_json=session.as_json or "--json" in given)
+        except click.ClickException as error:
+            code = _told(_refused(error), as_json=session.as_json or "--json" in given)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("stopped", err=True)
+            code = EXIT_STOPPED
+        except BrokenPipeError:  # the reader has seen enough, as `head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        except Exception as error:
+            if session.verbose:
+                raise
+            code = _told_bug(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refused(error: click.ClickException) -> InvalidError:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "lakebed"
+    message = " ".join(error.format_message().rstrip(".").split())
+    return InvalidError(message[:1].lower() + message[1:], hint=f"`{path} --help` shows how")
+
+
+def _told(error: LakebedError, *, as_json: bool) -> int:
+    facts = {name: str(value) for name, value in error.facts.items()}
+    if as_json:
+        value = {
+            "code": error.code(),
+            "message": error.message,
+            "facts": facts,
+            "hint": error.hint,
+            "exit_code": error.exit_code,
+        }
+        click.echo(json.dumps({"error": value}), err=True)
+        return error.exit_code
+    shown = " ".join(f"{name}={value}" for name, value in facts.items())
+    click.echo(f"error: {error.message}" + (f" ({shown})" if shown else ""), err=True)
+    if error.hint:
+        click.echo(f"  hint: {error.hint}", err=True)
+    click.echo(f"  code: {error.code()}, see `lakebed explain {error.code()}`", err=True)
+    return error.exit_code
+
+
+def _told_bug(error: Exception) -> int:
+    click.echo(f"error: a bug in Lakebed: {type(error).__name__}: {error}", err=True)
+    click.echo("  hint: `--verbose` shows where; please report it", err=True)
+    return EXIT_BUG
+
+
+def _everywhere() -> list[click.Parameter]:
+    """Options that are understood before and after the name of a command."""
+    return [
+        click.Option(
+            ["--lake"],
+            metavar="PATH",
+            help=f"Directory of the lake.  [default: ${LAKE_VARIABLE}, else ./lake]",
+            expose_value=False,
+            callback=_set("lake_path"),
+        ),
+        click.Option(
+            ["--json"],
+            is_flag=True,
+            default=None,
+            help="Write results and errors as JSON.",
+            expose_value=False,
+            callback=_set("as_json"),
+        ),
+        click.Option(
+            ["--verbose"],
+            is_flag=True,
+            default=None,
+            help="Tell on stderr what happens.",
+            expose_value=False,
+            callback=_be_verbose,
+        ),
+    ]
+
+
+def _set(name: str) -> Callable[[click.Context, click.Parameter, object], None]:
+    def callback(ctx: click.Context, _: click.Parameter, value: object) -> None:
+        if value is not None:
+            setattr(ctx.ensure_object(Session), name, value)
+
+    return callback
+
+
+def _be_verbose(ctx: click.Context, _: click.Parameter, value: object) -> None:
+    if value:
+        ctx.ensure_object(Session).verbose = True
+        logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
+        logging.getLogger("lakebed").setLevel(logging.INFO)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.strip().splitlines())
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
+    if examples:
+        with formatter.section("Examples"):
+            for line in examples:
+                formatter.write(f"  {line}\n")
+        formatter.write("\n")

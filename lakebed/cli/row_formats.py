@@ -1,0 +1,142 @@
+"""Rows of a query as a table for people, JSON lines, CSV or Parquet: batch by batch, never all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Literal
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from lakebed.cli.json_text import json_lines, plain_texts
+
+Format = Literal["table", "jsonl", "csv", "parquet"]
+FORMATS: tuple[Format, ...] = ("table", "jsonl", "csv", "parquet")
+TEXT_BYTES_AT_ONCE = 8 * 1024 * 1024
+PAGE_ROWS = 1_000
+CELL_COLUMNS_MAX = 40
+
+
+def write_rows(rows: pa.RecordBatchReader, format: Format, out: IO[bytes]) -> int:
+    """Write all rows; return how many there were."""
+    written = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal written
+        for batch in rows:
+            written += batch.num_rows
+            yield batch
+
+    writer = {"table": _table, "jsonl": _jsonl, "csv": _csv, "parquet": _parquet}[format]
+    writer(rows.schema, counted(), out)
+    return written
+
+
+def write_file(rows: pa.RecordBatchReader, format: Format, path: Path) -> int:
+    """Write all rows to a file that appears, or replaces another, when it is complete."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        with unfinished.open("wb") as out:
+            written = write_rows(rows, format, out)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return written
+
+
+def _jsonl(_: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+    for batch in batches:
+        for part in _parts(batch):
+            out.write(json_lines(part))
+
+
+def _csv(columns: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+    """As `lakebed ingest` reads it: binary as base64, nulls empty, text in quotes."""
+    kept = {c.name: _csv_keeps(c.type) for c in columns}
+    shown = pa.schema([c if kept[c.name] else pa.field(c.name, pa.string()) for c in columns])
+    with pa.csv.CSVWriter(pa.PythonFile(out, mode="w"), shown) as writer:
+        for batch in batches:
+            for part in _parts(batch):
+                texts = [
+                    column if kept[name] else plain_texts(column)
+                    for name, column in zip(columns.names, part.columns, strict=True)
+                ]
+                writer.write_batch(pa.RecordBatch.from_arrays(texts, schema=shown))
+
+
+def _csv_keeps(type_: pa.DataType) -> bool:
+    """Whether Arrow writes the type as we want it."""
+    kinds = pa.types
+    return not (kinds.is_nested(type_) or kinds.is_binary(type_) or kinds.is_timestamp(type_))
+
+
+def _parquet(columns: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+    with pq.ParquetWriter(out, columns, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _table(columns: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+    """Aligned columns; widths are those of the first page."""
+    widths: list[int] = []
+    numbers = [pa.types.is_integer(c.type) or pa.types.is_floating(c.type) for c in columns]
+
+    def line(cells: list[str]) -> bytes:
+        aligned = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, numbers, strict=True)
+        )
+        return ("  ".join(aligned).rstrip() + "\n").encode()
+
+    for page in _pages(batches):
+        cells = [
+            [_cell(text) for text in plain_texts(column).to_pylist()]  # bounded: a page
+            for column in page.columns
+        ]
+        if not widths:
+            widths = [
+                max(len(name), *map(len, texts))
+                for name, texts in zip(columns.names, cells, strict=True)
+            ]
+            out.write(line(columns.names))
+            out.write(line(["-" * width for width in widths]))
+        out.writelines(line(list(row)) for row in zip(*cells, strict=True))
+
+
+def _pages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield pages of PAGE_ROWS rows, the last one shorter."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, PAGE_ROWS):
+            part = batch.slice(start, PAGE_ROWS - rows)
+            held, rows = [*held, part], rows + part.num_rows
+            if rows == PAGE_ROWS:
+                yield _one(held)
+                rest = batch.slice(start + part.num_rows, PAGE_ROWS - part.num_rows)
+                held, rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
+    if held:
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+
+
+def _cell(text: str | None) -> str:
+    if text is None:
+        return "null"
+    shown = "".join(
+        c if c.isprintable() else "\N{MIDDLE DOT}" for c in text[: CELL_COLUMNS_MAX + 1]
+    )
+    return shown if len(shown) <= CELL_COLUMNS_MAX else f"{shown[: CELL_COLUMNS_MAX - 1]}…"
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield slices whose text stays far below what one Arrow array of text can hold."""
+    width = max(1, batch.nbytes // max(1, batch.num_rows))
+    rows = max(1, TEXT_BYTES_AT_ONCE // width)
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)

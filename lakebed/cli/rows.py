@@ -1,0 +1,158 @@
+"""`lakebed ingest` and `lakebed query`: rows in, rows out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from lakebed.cli.key_text import key_from_text, ranges_from_text
+from lakebed.cli.program import Command, Session, pass_session
+from lakebed.cli.progress import ProgressLine
+from lakebed.errors import InvalidError
+
+if TYPE_CHECKING:
+    from lakebed.cli.row_formats import Format
+
+ROWS_SHOWN = 40
+"""Rows of a table for people, unless they ask for more."""
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed ingest trips trips.parquet
+    lakebed ingest trips january/ february/ --job 2013-q1
+    lakebed ingest trips trips.txt --format csv --extra-columns drop
+    """,
+)
+@click.argument("table")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--job", metavar="ID", help="Name of this request: sent again, it is done once.")
+@click.option(
+    "--format", type=click.Choice(["parquet", "csv"]), help="If the files' names do not tell."
+)
+@click.option(
+    "--extra-columns",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with columns that the table does not have.",
+)
+@pass_session
+def ingest(
+    session: Session,
+    *,
+    table: str,
+    paths: tuple[Path, ...],
+    job: str | None,
+    format: Literal["parquet", "csv"] | None,
+    extra_columns: Literal["refuse", "drop"],
+) -> None:
+    """Take rows of Parquet or CSV files, or of directories of them, into TABLE: all or none."""
+    with session.open() as lake, ProgressLine(silent=session.as_json) as line:
+        done = lake.table(table).ingest(
+            list(paths),
+            job=job,
+            format=format,
+            extra_columns=extra_columns,
+            told=lambda rows: line.show(f"{rows:,} rows read"),
+        )
+    value = {
+        "table": table,
+        "job": done.job,
+        "number": done.number,
+        "rows": done.rows,
+        "files": done.files,
+        "repeated": done.repeated,
+    }
+    said = f"{done.rows:,} rows in {done.files} files, job {done.job}, log entry {done.number}"
+    if done.repeated:
+        said = f"job {done.job} was done before, in log entry {done.number}: nothing to do"
+    session.give(value, said)
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed query trips --key b7
+    lakebed query flights --key UA,1545
+    lakebed query flights --key carrier=UA,flight=1545 --columns time_hour,dest
+    lakebed query flights --range carrier=AA..B6 --range flight=100..200
+    lakebed query flights --format csv --output flights.csv
+    lakebed query flights --json --limit 5
+    """,
+)
+@click.argument("table")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="V[,V]",
+    help="Exact key, or its first values; also FIELD=V,FIELD=V. Several are a union.",
+)
+@click.option(
+    "--range",
+    "ranges",
+    multiple=True,
+    metavar="FIELD=MIN..MAX",
+    help="MIN and above, below MAX; an empty end is unbounded. Ranges of one field are"
+    " alternatives, those of several fields must all hold.",
+)
+@click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]")
+@click.option("--limit", type=int, metavar="N", help="Rows at the most.")
+@click.option(
+    "--format",
+    type=click.Choice(["table", "jsonl", "csv", "parquet"]),
+    help=f"[default: table, which shows {ROWS_SHOWN} rows unless --limit is given]",
+)
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
+@pass_session
+def query(
+    session: Session,
+    *,
+    table: str,
+    keys: tuple[str, ...],
+    ranges: tuple[str, ...],
+    columns: str | None,
+    limit: int | None,
+    format: Format | None,
+    output: Path | None,
+) -> None:
+    """Write the rows of TABLE, in key order. With --json as JSON lines.
+
+    JSON has integers beyond 2^53 as strings and binary as base64.
+    """
+    from lakebed.cli.row_formats import write_file, write_rows
+
+    chosen: Format = format or ("jsonl" if session.as_json else "table")
+    if chosen == "parquet" and output is None:
+        raise InvalidError("Parquet needs a file", hint="add --output FILE")
+    peek = chosen == "table" and limit is None and output is None
+    with session.open() as lake:
+        opened = lake.table(table)
+        rows = opened.query(
+            keys=[key_from_text(opened.schema, key) for key in keys] or None,
+            ranges=ranges_from_text(opened.schema, ranges) if ranges else None,
+            columns=columns.split(",") if columns is not None else None,
+            limit=ROWS_SHOWN + 1 if peek else limit,
+        )
+        if output is not None:
+            written = write_file(rows, chosen, output)
+            session.give({"rows": written, "output": str(output)}, f"{written:,} rows in {output}")
+            return
+        out = sys.stdout.buffer
+        if not peek:
+            written = write_rows(rows, chosen, out)
+        else:
+            held = rows.read_all()  # at most ROWS_SHOWN + 1 rows
+            shown = held.slice(0, ROWS_SHOWN)
+            written = write_rows(shown.to_reader(), chosen, out)
+            if held.num_rows > ROWS_SHOWN:
+                out.flush()
+                click.echo(f"the first {ROWS_SHOWN} rows; --limit shows more", err=True)
+        out.flush()
+        if chosen == "table" and not written:
+            click.echo("no rows", err=True)

@@ -1,0 +1,214 @@
+"""`lakebed table`: create, list, describe, drop."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lakebed.cli.key_text import (
+    schema_from_options,
+    settings_from_text,
+    split_points_from_file,
+)
+from lakebed.cli.program import Group, Session, pass_session
+from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.keys import key_value_from_text
+from lakebed.model.schema import Schema, schema_from_json, schema_json
+
+if TYPE_CHECKING:
+    from lakebed.lake import Table
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    lakebed table create trips --row-key id:string --value count:int64?
+    lakebed table list
+    lakebed table describe trips
+    lakebed table drop trips
+    """,
+)
+def table() -> None:
+    """Create, list, describe and drop tables."""
+
+
+@table.command(
+    examples="""
+    lakebed table create trips --row-key id:string --sort-key at:int64 --value fare:float64?
+    lakebed table create trips --schema trips.json --set leaf_rows_max=1000000
+    lakebed table create trips --like trips.parquet --row-key id
+    lakebed table create trips --row-key id:string --split-point g --split-point p
+    """
+)
+@click.argument("name")
+@click.option("--schema", "schema_file", type=click.Path(path_type=Path), metavar="FILE.json")
+@click.option(
+    "--like", type=click.Path(path_type=Path), metavar="FILE.parquet", help="Its columns."
+)
+@click.option("--row-key", "row_keys", multiple=True, metavar="NAME:TYPE", help="Required field.")
+@click.option("--sort-key", "sort_keys", multiple=True, metavar="NAME:TYPE", help="Required field.")
+@click.option("--value", "values", multiple=True, metavar="NAME:TYPE[?]", help="`?`: nullable.")
+@click.option(
+    "--split-point",
+    "split_points",
+    multiple=True,
+    metavar="V",
+    help="Value of the first row key where a leaf begins; ascending.",
+)
+@click.option(
+    "--split-points",
+    "split_points_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="One split point in each line.",
+)
+@click.option("--base64", "as_base64", is_flag=True, help="The lines of that file are base64.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting.")
+@pass_session
+def create(
+    session: Session,
+    *,
+    name: str,
+    schema_file: Path | None,
+    like: Path | None,
+    row_keys: tuple[str, ...],
+    sort_keys: tuple[str, ...],
+    values: tuple[str, ...],
+    split_points: tuple[str, ...],
+    split_points_file: Path | None,
+    as_base64: bool,
+    settings: tuple[str, ...],
+) -> None:
+    """Create an empty table called NAME, and the lake if there is none.
+
+    A type is one of int32, int64, string, binary, date32, "timestamp[us, UTC]" and, for values,
+    those of docs/design/model.md.
+    """
+    if schema_file is not None and (like or row_keys or sort_keys or values):
+        raise InvalidError("--schema says all fields", hint="leave the other options out")
+    if schema_file is not None:
+        schema = _schema_in(schema_file)
+    elif like is not None:
+        schema = _schema_like(like, row_keys, sort_keys, values)
+    else:
+        schema = schema_from_options(row_keys, sort_keys, values)
+    first = schema.row_keys[0]
+    points: list[object] = [key_value_from_text(first, text) for text in split_points]
+    if split_points_file is not None:
+        if split_points:
+            raise InvalidError("split points twice", hint="use --split-point or --split-points")
+        points += split_points_from_file(first, split_points_file, as_base64=as_base64)
+    with session.open(create=True) as lake:
+        made = lake.create_table(
+            name, schema, split_points=points, settings=settings_from_text(settings)
+        )
+        value = {"table": made.name, "leaves": len(points) + 1, "schema": schema_json(schema)}
+        keys = ", ".join(field.name for field in schema.row_keys)
+        session.give(value, f"created table {made.name} by {keys}, leaves: {len(points) + 1}")
+
+
+@table.command("list", examples="lakebed table list\nlakebed table list --json")
+@pass_session
+def list_(session: Session) -> None:
+    """List all tables."""
+    with session.open() as lake:
+        names = lake.tables()
+    session.give(names, "\n".join(names) if names else "no tables yet")
+
+
+@table.command(examples="lakebed table describe trips\nlakebed table describe trips --json")
+@click.argument("name")
+@pass_session
+def describe(session: Session, name: str) -> None:
+    """Show the fields and settings of a table."""
+    with session.open() as lake:
+        opened = lake.table(name)
+        session.give(_described(opened), _described_text(opened))
+
+
+@table.command(examples="lakebed table drop trips --dry-run\nlakebed table drop trips --yes")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@pass_session
+def drop(session: Session, name: str, *, yes: bool, dry_run: bool) -> None:
+    """Remove a table and all its rows, for good."""
+    with session.open() as lake:
+        opened = lake.table(name)
+        if dry_run:
+            session.give({"would_drop": name}, f"would drop table {opened.name} and all its rows")
+            return
+        if not yes:
+            if session.as_json or not sys.stdin.isatty():
+                raise InvalidError(
+                    "dropping a table cannot be undone", table=name, hint="add --yes"
+                )
+            click.confirm(f"drop table {opened.name} and all its rows?", abort=True, err=True)
+        lake.drop_table(name)
+    session.give({"dropped": name}, f"dropped table {name}")
+
+
+def _schema_in(path: Path) -> Schema:
+    try:
+        return schema_from_json(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        hint = 'for instance {"row_keys": [{"name": "id", "type": "string"}]}'
+        raise UnreadableInputError(
+            "cannot read the schema", path=path, reason=error, hint=hint
+        ) from None
+
+
+def _schema_like(
+    like: Path, row_keys: tuple[str, ...], sort_keys: tuple[str, ...], values: tuple[str, ...]
+) -> Schema:
+    from lakebed.sorted_files.arrow_schema import schema_from_arrow
+    from lakebed.sorted_files.inputs import parquet_columns
+
+    if values:
+        raise InvalidError("--like says all values", hint="leave --value out")
+    columns = parquet_columns(like)
+    for text in (*row_keys, *sort_keys):
+        if ":" in text and text not in columns.names:
+            hint = "with --like a key is a name only; the file says its type"
+            raise InvalidError("a type where the file has one", field=text, hint=hint)
+    return schema_from_arrow(columns, row_keys=row_keys, sort_keys=sort_keys)
+
+
+def _described(opened: Table) -> dict[str, Any]:
+    import msgspec
+
+    return {
+        "table": opened.name,
+        "schema": schema_json(opened.schema),
+        "settings": msgspec.to_builtins(opened.settings),
+    }
+
+
+def _described_text(opened: Table) -> str:
+    import msgspec
+
+    from lakebed.config.settings import TableSettings
+
+    schema = opened.schema
+    width = max(len(field.name) for field in schema.fields)
+    lines = [f"table {opened.name}", ""]
+    for role, fields in (
+        ("row key", schema.row_keys),
+        ("sort key", schema.sort_keys),
+        ("value", schema.values),
+    ):
+        lines += [
+            f"  {role:<8}  {field.name:<{width}}  {field.type}{'?' if field.nullable else ''}"
+            for field in fields
+        ]
+    default = msgspec.to_builtins(TableSettings())
+    settings = msgspec.to_builtins(opened.settings)
+    lines += ["", "settings (* changed)", ""]
+    for name, value in settings.items():
+        mark = "*" if value != default[name] else " "
+        lines.append(f"{mark} {name} = {value}")
+    return "\n".join(lines)

@@ -1,0 +1,108 @@
+"""`lakebed run` and `lakebed compact`: the work that a lake needs."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from lakebed.cli.program import EXIT_STOPPED, Command, Session, pass_session
+from lakebed.cli.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from lakebed.bootstrap.housekeeping import WorkDone
+
+Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
+WORDS = {
+    "leaves_split": "leaves split",
+    "jobs_done": "compaction jobs done",
+    "jobs_given_up": "jobs given up",
+    "snapshots_written": "snapshots written",
+    "files_collected": "files collected",
+    "objects_swept": "objects swept",
+}
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed run
+    lakebed run flights trips
+    lakebed run --forever --every 30
+    """,
+)
+@click.argument("tables", nargs=-1)
+@click.option("--forever", is_flag=True, help="Go on until stopped by SIGTERM or Ctrl-C.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Pause of --forever when nothing is due.",
+)
+@pass_session
+def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: float) -> None:
+    """Split, compact, write snapshots, collect garbage and sweep until nothing is due.
+
+    SIGTERM and Ctrl-C stop it between two jobs. Several may run at once on one lake.
+    """
+    with session.open() as lake, ProgressLine(silent=session.as_json) as line, _stop() as stopped:
+        while True:
+            done = lake.run(list(tables) or None, should_stop=stopped.is_set, told=line.show)
+            line.clear()
+            if not done.is_nothing or not forever:
+                _give(session, done)
+            if not forever or stopped.wait(every):
+                return
+
+
+@click.command(cls=Command, examples="lakebed compact flights")
+@click.argument("table")
+@pass_session
+def compact(session: Session, table: str) -> None:
+    """Merge until each leaf of TABLE has one file.
+
+    What was merged is collected later, when no reader needs it: by `lakebed run`.
+    """
+    with session.open() as lake, ProgressLine(silent=session.as_json) as line, _stop() as stopped:
+        done = lake.table(table).compact(should_stop=stopped.is_set, told=line.show)
+        line.clear()
+        _give(session, done)
+
+
+def _give(session: Session, done: WorkDone) -> None:
+    value = msgspec.to_builtins(done)
+    said = ", ".join(f"{value[name]:,} {words}" for name, words in WORDS.items() if value[name])
+    session.give(value, said or "nothing was due")
+
+
+@contextmanager
+def _stop() -> Iterator[threading.Event]:
+    """An event that the first SIGTERM or Ctrl-C sets; a second one ends the process at once."""
+    stopped = threading.Event()
+
+    def stop(*_: object) -> None:
+        if stopped.is_set():
+            raise SystemExit(EXIT_STOPPED)
+        stopped.set()
+        click.echo("\nstopping after this job", err=True)
+
+    before = _handle(dict.fromkeys((signal.SIGTERM, signal.SIGINT), stop))
+    try:
+        yield stopped
+    finally:
+        _handle(before)
+
+
+def _handle(handlers: Mapping[signal.Signals, Handler]) -> dict[signal.Signals, Handler]:
+    """Set handlers; return those that were there. Only a main thread may."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.signal(number, handler) for number, handler in handlers.items()}

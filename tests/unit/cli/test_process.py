@@ -1,0 +1,67 @@
+"""The command as a process: how fast it answers, how it stops."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.programs import Shell
+
+COMMAND = [sys.executable, "-c", "from lakebed.cli.main import main; main()"]
+EVERY_HELP = [
+    ["--help"],
+    *([name, "--help"] for name in ("ingest", "query", "run", "compact", "status", "explain")),
+    *(["table", name, "--help"] for name in ("create", "list", "describe", "drop")),
+    ["explain", "corrupt"],
+]
+
+
+def test_help_loads_neither_pyarrow_nor_numpy() -> None:
+    code = (
+        "import sys\nfrom lakebed.cli.main import main\n"
+        f"for args in {EVERY_HELP}:\n"
+        "    try: main(args)\n"
+        "    except SystemExit as end: assert not end.code, args\n"
+        "sys.exit(bool({'pyarrow', 'numpy', 'sqlite3'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("args", EVERY_HELP[:-1], ids=" ".join)
+def test_help_begins_with_examples(tmp_path: Path, args: list[str]) -> None:
+    assert Shell(tmp_path).ok(*args).startswith("Examples:\n  lakebed ")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+def test_a_signal_stops_the_work_between_two_jobs(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.ok("table", "create", "t", "--row-key", "id:int64")
+    shell.ok("ingest", "t", shell.write("rows.parquet", {"id": [1]}))
+    args = ["run", "--forever", "--every", "0.1", "--lake", str(shell.lake), "--verbose"]
+    running = subprocess.Popen([*COMMAND, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1.5)
+    assert running.poll() is None, "it goes on until it is told to stop"
+    running.send_signal(signal.SIGTERM)
+    _, told = running.communicate(timeout=30)
+    assert running.returncode == 0, told.decode()
+    assert b"stopping" in told
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.ok("table", "create", "t", "--row-key", "id:int64")
+    shell.ok("ingest", "t", shell.write("rows.parquet", {"id": range(50_000)}))
+    args = ["query", "t", "--json", "--lake", str(shell.lake)]
+    writing = subprocess.Popen([*COMMAND, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert writing.stdout is not None
+    assert writing.stderr is not None
+    assert writing.stdout.readline() == b'{"id":0}\n'
+    writing.stdout.close()
+    told = writing.stderr.read()
+    writing.stderr.close()
+    assert (writing.wait(30), told) == (0, b"")
