@@ -32,6 +32,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry
 from lakebed.statestore.state import Head, Moment, TableState
+from lakebed.statestore.table_changes import DropTable
 from lakebed.statestore.transactions import Transaction, finish_entry, new_files_begin_at
 
 CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
@@ -336,11 +337,32 @@ class TableHead:
     def _start_from_snapshot(self, oldest: int) -> None:
         """Take a snapshot that the log reaches back to; each call makes the state newer, or
         raises."""
-        if self._snapshots is None or not self._snapshots.load_newest(self.state):
+        if self._snapshots is not None and self._snapshots.load_newest(self.state):
+            return
+        if not self._take_tombstone(TransactionNumber(oldest - 1)):
             hint = "run `lakebed fsck`"
             raise CorruptError(
                 "no good snapshot, and the log starts later", oldest=oldest, hint=hint
             )
+
+    def _take_tombstone(self, after: TransactionNumber) -> bool:
+        """Of a dropped table the log keeps the end and no snapshot is kept: its last entry says all
+        there is to know (H10). False: the table was not dropped."""
+        last: tuple[int, bytes] | None = None
+        for last in self._log.read_after(after):  # noqa: B007 - the last one is wanted
+            pass
+        if last is None:
+            return False
+        number, entry = last[0], decode_entry(last[1], last[0])
+        if not any(isinstance(c, DropTable) for t in entry.transactions for c in t.changes):
+            return False
+        with self.state.writing():
+            if self.state.head().number < number:  # else another process was faster
+                moment = Moment(TransactionNumber(number), entry.at)
+                for transaction in entry.transactions:
+                    transaction.apply(self.state, moment)
+                finish_entry(self.state, moment)
+        return True
 
 
 def _last_answer(member: _Member, failure: LakebedError | None) -> LakebedError:
