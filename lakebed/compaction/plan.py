@@ -24,14 +24,19 @@ def plan_compactions(
     files: those that no job has claimed. everything: all files, until the leaf has one.
     """
     fan_in = settings.job_files_max
-    if len(files) >= settings.leaf_files_max:  # behind: merge more at once
+    behind = len(files) >= settings.leaf_files_max
+    if behind:  # merge more at once
         fan_in = max(fan_in, min(FAN_IN_MAX, len(files)))
     if everything:
         return [g for g in _chunks([f.file.name for f in files], FAN_IN_MAX) if len(g) > 1]
     if settings.compaction_strategy == "basic":
         oldest = sorted(files, key=lambda f: f.file.name)
         return [g for g in _chunks([f.file.name for f in oldest], fan_in) if len(g) == fan_in]
-    return _by_size_ratio(files, settings.size_ratio, fan_in)
+    groups = _by_size_ratio(files, settings.size_ratio, fan_in)
+    if behind and not groups:  # no ratio holds; but ingest waits until there are fewer files
+        ascending = sorted(files, key=lambda f: (f.rows, f.file.name))
+        return [tuple(f.file.name for f in ascending[: max(2, min(fan_in, len(files) // 2))])]
+    return groups
 
 
 def _by_size_ratio(
