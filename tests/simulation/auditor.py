@@ -1,0 +1,229 @@
+"""Looks at each entry as it lands: a full replay of one table, and what must be true of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from lakebed.errors import LakebedError
+from lakebed.model.files import FileReference
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    CommitId,
+    FileName,
+    JobId,
+    Micros,
+    RequestDigest,
+    TableId,
+    TransactionNumber,
+)
+from lakebed.model.partitions import PartitionTree
+from lakebed.model.paths import file_path
+from lakebed.ports.clock import Clock
+from lakebed.ports.object_store import ObjectFacts
+from lakebed.statestore.codec import Entry, decode_entry
+from lakebed.statestore.file_changes import AddFiles, ClaimFiles, ReplaceFiles
+from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.table_changes import Clear, CreateTable, DropTable, Split
+from lakebed.statestore.transactions import Change, Transaction, finish_entry
+from tests.simulation.new_state import new_state
+from tests.simulation.rows import Request, Row
+from tests.simulation.violation import (
+    CLAIMS,
+    DELAY,
+    EXISTS,
+    LANDED_ONCE,
+    NO_GAP,
+    REPLAY,
+    TILES,
+    TIME,
+    Violation,
+)
+
+CLOCK_SLACK = Micros(601 * MICROS_PER_SECOND)
+"""A machine's clock may be ten minutes ahead of the store's before it is refused."""
+
+Look = Callable[[str], ObjectFacts | None]
+
+
+class Landing(msgspec.Struct, frozen=True):
+    """A commit in the log."""
+
+    number: TransactionNumber
+    at: Micros
+    digest: RequestDigest
+    user: bool
+
+
+class Auditor:
+    """One table as its log says. requests: by digest. look: at the objects that truly exist."""
+
+    def __init__(
+        self, table: TableId, clock: Clock, requests: Mapping[RequestDigest, Request], look: Look
+    ) -> None:
+        self.table = table
+        self.bodies: list[bytes] = []
+        self.state = new_state()
+        self.landings: dict[CommitId, list[Landing]] = {}
+        self.cleared_at: list[TransactionNumber] = []
+        self._clock = clock
+        self._requests = requests
+        self._look = look
+        self._by_digest: dict[RequestDigest, list[Landing]] = {}
+        self._claimed: dict[JobId, set[FileName]] = {}
+        self._added: list[tuple[TransactionNumber, Request]] = []
+
+    @property
+    def number(self) -> TransactionNumber:
+        """The newest entry."""
+        return TransactionNumber(len(self.bodies))
+
+    def rows_at(self, number: TransactionNumber) -> Counter[Row]:
+        """Return the rows of a version: of all requests that had landed since the last clear."""
+        since = max((n for n in self.cleared_at if n <= number), default=0)
+        rows: Counter[Row] = Counter()
+        for landed, request in self._added:
+            if since < landed <= number:
+                rows += request.rows
+        return rows
+
+    def landings_of(self, digest: RequestDigest) -> list[Landing]:
+        """Return where a user's request landed."""
+        return self._by_digest.get(digest, [])
+
+    def landed(self, number: TransactionNumber, body: bytes) -> None:
+        """Look at an entry that was just written."""
+        if number != self.number + 1:
+            raise Violation(NO_GAP, f"entry {number} was written after entry {self.number}")
+        self.bodies.append(body)
+        entry = decode_entry(body, number)
+        before = self.state.head().at
+        if not before <= entry.at <= self._clock.now() + CLOCK_SLACK:
+            raise Violation(TIME, f"entry {number} is at {entry.at}, the one before at {before}")
+        moment = Moment(number, entry.at)
+        with _replaying(number):
+            for transaction in entry.transactions:
+                self._note(transaction, moment)
+                for change in transaction.changes:
+                    self._apply(change, moment)
+                for position in transaction.positions:
+                    position.apply(self.state, moment)
+                transaction.remember(self.state, moment)
+            finish_entry(self.state, moment)
+
+    def deleting(self, file: FileName) -> None:
+        """Look at an object that is about to be deleted."""
+        head = self.state.head()
+        if head.dropped:
+            return
+        if self.state.references_of(file):
+            raise Violation(EXISTS, f"file {file.hex()} is deleted and referenced")
+        now = Micros(self._clock.now() + CLOCK_SLACK)
+        delay = self.state.settings().garbage_seconds_min * MICROS_PER_SECOND
+        garbage = {g.file: g for g in self.state.garbage()}.get(file)
+        if garbage is None:
+            return
+        if garbage.at + delay > now:
+            raise Violation(DELAY, f"file {file.hex()} is deleted before its delay is over")
+        if any(p.number < garbage.number and p.until > now for p in self.state.pins()):
+            raise Violation(DELAY, f"file {file.hex()} is deleted in spite of a pin")
+
+    def _note(self, transaction: Transaction, moment: Moment) -> None:
+        landings = self.landings.setdefault(transaction.id, [])
+        kept = self.state.settings().job_id_seconds_min if moment.number > 1 else 0
+        for other in landings:
+            old = moment.at - other.at > kept * MICROS_PER_SECOND
+            if not (transaction.user and other.user and old):
+                story = f"{transaction.id} landed in {other.number} and in {moment.number}"
+                raise Violation(LANDED_ONCE, story)
+        landing = Landing(moment.number, moment.at, transaction.digest, user=transaction.user)
+        landings.append(landing)
+        if transaction.user:
+            self._by_digest.setdefault(transaction.digest, []).append(landing)
+            self._added.append((moment.number, self._requests[transaction.digest]))
+
+    def _apply(self, change: Change, moment: Moment) -> None:
+        claims = dict(self._claimed)
+        if isinstance(change, ClaimFiles):
+            free = {r.file.name for r, job in self.state.references(change.partition) if not job}
+            if not free.issuperset(change.inputs):
+                raise Violation(CLAIMS, f"job {change.job} claims what is not free")
+            claims[change.job] = set(change.inputs)
+        if isinstance(change, ReplaceFiles) and claims.get(change.job) != set(change.inputs):
+            raise Violation(CLAIMS, f"job {change.job} replaces what it does not hold")
+        change.apply(self.state, moment)
+        if isinstance(change, Clear | DropTable):
+            claims = {}
+            self.cleared_at.append(moment.number)
+        if claims or self._claimed:
+            self._claimed = self._claims()
+        if any(claims[job] != files for job, files in self._claimed.items()):
+            raise Violation(CLAIMS, f"entry {moment.number} changed the claims of another job")
+        if isinstance(change, CreateTable | Split | Clear):
+            self._check_tiles(moment.number)
+        if isinstance(change, AddFiles):
+            self._check_exist(change.files)
+        if isinstance(change, ReplaceFiles) and change.output is not None:
+            self._check_exist((change.output,))
+
+    def _claims(self) -> dict[JobId, set[FileName]]:
+        rows = self.state.connection.execute(
+            "SELECT jobs.id, file FROM jobs LEFT JOIN file_references ON job = key"
+        )
+        claims: dict[JobId, set[FileName]] = {}
+        for job, file in rows:
+            claims.setdefault(job, set()).update({file} - {None})
+        return claims
+
+    def _check_tiles(self, number: int) -> None:
+        """Leaves of the first key field follow one another, from below every key to above."""
+        with _as_violation(TILES, number):
+            tree: PartitionTree = self.state.tree()
+            end: bytes | None = b""
+            for leaf in tree.leaves():
+                region = tree.region(leaf)[0]
+                if region.min != end or region.is_empty:
+                    raise Violation(TILES, f"leaf {leaf} begins at {region.min!r}, not at {end!r}")
+                end = region.max
+            if end is not None:
+                raise Violation(TILES, f"no leaf holds keys from {end!r} on")
+
+    def _check_exist(self, references: tuple[FileReference, ...]) -> None:
+        for reference in references:
+            file = reference.file
+            found = self._look(file_path(self.table, file.name))
+            if found is None or (found.size, found.checksum) != (file.size, file.checksum):
+                raise Violation(EXISTS, f"{file.name.hex()} was committed and is not there")
+
+    def replayed(self, state: TableState) -> None:
+        """Bring a state of this table to the newest entry."""
+        for number in range(state.head().number + 1, self.number + 1):
+            entry: Entry = decode_entry(self.bodies[number - 1], number)
+            moment = Moment(TransactionNumber(number), entry.at)
+            for transaction in entry.transactions:
+                transaction.apply(state, moment)
+            finish_entry(state, moment)
+
+    def close(self) -> None:
+        """Forget the state."""
+        self.state.connection.close()
+
+
+@contextmanager
+def _replaying(number: int) -> Iterator[None]:
+    with _as_violation(REPLAY, number):
+        yield
+
+
+@contextmanager
+def _as_violation(checker: str, number: int) -> Iterator[None]:
+    """Whatever goes wrong while an entry is applied is a broken promise: `apply` never refuses."""
+    try:
+        yield
+    except Violation:
+        raise
+    except (AssertionError, LakebedError, LookupError, ArithmeticError) as error:
+        raise Violation(checker, f"entry {number}: {error!r}") from error

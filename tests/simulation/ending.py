@@ -1,0 +1,194 @@
+"""The end of a world: nothing fails any more, all work ends, and everything is looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import zstandard
+
+from lakebed.errors import LakebedError, TableBusyError, TableMissingError
+from lakebed.model.paths import file_path, files_prefix, snapshot_of, snapshots_prefix
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.placing import own_region
+from lakebed.statestore.state import TableState
+from tests.simulation.actors import read_all, send
+from tests.simulation.auditor import Auditor
+from tests.simulation.machine import Machine
+from tests.simulation.new_state import state_in
+from tests.simulation.rows import rows_of
+from tests.simulation.violation import ENDS, LEAKS, NAMES, REPLAY, ROWS, TRUTH, Violation
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+ROUNDS_MAX = 12
+
+
+def end_in_peace(world: World) -> None:
+    """Finish what is under way, send again what is unknown, and do all that is due."""
+    world.weather.clear_up()
+    world.scheduler.finish()
+    machine = world.calm_machine()
+    world.machines.append(machine)
+    for table in tables(machine):
+        for _ in range(ROUNDS_MAX):
+            keep_house(world, machine, table)
+            if not send_unknown(world, machine, table):
+                break
+        else:
+            raise Violation(ENDS, "a request sent again and again has no end")
+    for _ in range(3):
+        world.clock.advance(50 * 3_600)
+        for table in tables(machine):
+            keep_house(world, machine, table)
+        machine.catalog.sweep_nameless()
+    for table in tables(machine):  # what the last jobs replaced
+        world.clock.advance(50 * 3_600)
+        machine.collect.run(table)
+        machine.sweep.run(table)
+
+
+def tables(machine: Machine) -> list[OpenTable]:
+    """Return all tables that have names and were not dropped."""
+    found = []
+    for entry in machine.catalog.list():
+        try:
+            found.append(machine.catalog.find(entry.name))
+        except TableMissingError:
+            machine.catalog.drop(entry.name)  # a killed drop is finished by the next
+    return found
+
+
+def keep_house(world: World, machine: Machine, table: OpenTable) -> None:
+    """Do once what is due."""
+    machine.split.run(table)
+    machine.create_jobs.run(table)
+    world.clock.advance(1_000)
+    machine.worker.run(jobs_max=100)
+    machine.give_up_dead_letters()
+    machine.collect.run(table)
+    machine.sweep.run(table)
+
+
+def send_unknown(world: World, machine: Machine, table: OpenTable) -> int:
+    """Send again what may be in or not. Returns how many are still open."""
+    left = 0
+    for asked in list(world.truth.asked.values()):
+        is_open = asked.open and asked.acknowledged is None and not asked.reused
+        if asked.table != table.id or asked.job is None or not is_open:
+            continue
+        if not world.is_remembered(asked):
+            continue
+        try:
+            send(world, machine, table, asked)
+        except TableBusyError:
+            left += 1
+        except LakebedError as error:
+            raise Violation(ENDS, f"sent again in peace: {error}") from error
+    return left
+
+
+def check_world(world: World) -> None:
+    """Raise a Violation for each promise that was broken."""
+    machine = world.calm_machine()
+    world.machines.append(machine)
+    if world.weather.reused_paths:
+        raise Violation(NAMES, f"put twice with other bytes: {world.weather.reused_paths}")
+    for asked in world.truth.asked.values():
+        world.truth.check(asked)
+        if asked.acknowledged is not None and world.truth.landing(asked) is None:
+            raise Violation(TRUTH, f"{asked.request.id} was acknowledged and is gone")
+    for table in tables(machine):
+        auditor = world.auditors[table.id]
+        check_rows(machine, table, auditor)
+        check_replay(world, table, auditor)
+        check_rest(world, table, auditor)
+        read_all(world, machine, table, until=None)
+    check_dropped(world, machine)
+
+
+def check_rows(machine: Machine, table: OpenTable, auditor: Auditor) -> None:
+    """A fresh reader sees each row that was acknowledged, once."""
+    wanted = auditor.rows_at(auditor.number)
+    seen = [row for batch in machine.query.run(table) for row in rows_of(batch)]
+    lost, more = dict(wanted), {}
+    for row in seen:
+        if lost.get(row, 0):
+            lost[row] -= 1
+        else:
+            more[row] = more.get(row, 0) + 1
+    lost = {row: n for row, n in lost.items() if n}
+    if lost or more:
+        raise Violation(ROWS, f"lost {lost}, too many {more}")
+    check_exact(machine, table)
+
+
+def check_exact(machine: Machine, table: OpenTable) -> None:
+    """A reference that says it is exact has as many rows as it says."""
+    with table.head.reading() as state:
+        parts = [
+            table.part(reference, own_region(state, reference.partition))
+            for reference in state.all_references()
+            if reference.exact
+        ]
+    for part in parts:
+        rows = sum(map(machine.files.rows, machine.files.merge(table.schema, [part])))
+        if rows != part.rows:
+            raise Violation(ROWS, f"a reference tells of {part.rows} rows, there are {rows}")
+
+
+def check_replay(world: World, table: OpenTable, auditor: Auditor) -> None:
+    """Every machine, and every good snapshot with the log after it, says the same."""
+    wanted = auditor.state.digest()
+    for machine in world.machines:
+        if table.id in machine.states and not machine.is_busy:
+            machine.crashes = type(machine.crashes)()
+            state = machine.states[table.id]
+            auditor.replayed(state)
+            if state.digest() != wanted:
+                raise Violation(REPLAY, "a machine's state is another than the log's")
+    snapshots = world.machines[-1].snapshots(table.id)
+    for path in list(world.shared.objects.list(snapshots_prefix(table.id))):
+        parsed = snapshot_of(path)
+        if parsed is None or not snapshots.prove(path):
+            continue
+        state = opened(world, path)
+        auditor.replayed(state)
+        same = state.digest() == wanted
+        state.connection.close()
+        if not same:
+            raise Violation(REPLAY, f"snapshot {parsed[0]} plus the log's tail is another state")
+
+
+def opened(world: World, path: str) -> TableState:
+    """Return a snapshot, read without the code that wrote it."""
+    facts = world.shared.objects.facts(path)
+    assert facts is not None, "listed without a lag"
+    (packed,) = world.shared.objects.read(path, [(0, facts.size)])
+    return state_in(zstandard.ZstdDecompressor().decompressobj().decompress(packed))
+
+
+def check_rest(world: World, table: OpenTable, auditor: Auditor) -> None:
+    """Claims have ended, and no object is there without a reason."""
+    state = auditor.state
+    if state.jobs():
+        raise Violation(ENDS, f"{len(state.jobs())} jobs never ended")
+    known = {file_path(table.id, r.file.name) for r in state.all_references()}
+    floor = state.head().floor
+    known |= {file_path(table.id, g.file) for g in state.garbage()}
+    there = set(world.shared.objects.list(files_prefix(table.id)))
+    if there - known:
+        raise Violation(LEAKS, f"objects that nothing knows, floor {floor}: {there - known}")
+    if state.garbage():
+        raise Violation(LEAKS, f"garbage was never collected: {state.garbage()}")
+
+
+def check_dropped(world: World, machine: Machine) -> None:
+    """Of a dropped table nothing is left but a tombstone."""
+    named = {entry.id for entry in machine.catalog.list()}
+    for id_, auditor in world.auditors.items():
+        if id_ in named:
+            continue
+        left = [path for path in world.shared.objects.paths() if id_ in path]
+        if left or (auditor.number and not auditor.state.head().dropped):
+            raise Violation(LEAKS, f"of a table without a name there is still: {left}")

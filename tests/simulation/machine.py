@@ -1,0 +1,161 @@
+"""One process with its own heads, clock and doors, and the services as they are deployed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lakebed.backends.faulty import (
+    CrashPlan,
+    FaultyJobQueues,
+    FaultyObjectStore,
+    FaultyTransactionLogs,
+)
+from lakebed.backends.memory import MemoryJobQueues, MemoryJobTracker, MemoryTableRegistry
+from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.garbage.collect import CollectGarbage
+from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
+from lakebed.ingest.ingest_rows import IngestRows
+from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
+from lakebed.model.names import TableId
+from lakebed.ports.clock import Clock
+from lakebed.query.run_query import RunQuery
+from lakebed.splitting.split_leaves import SplitLeaves
+from lakebed.statestore.head import Retry, TableHead
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.state import TableState
+from lakebed.tables.catalog import TableCatalog
+from lakebed.tasks.worker import Worker
+from tests.simulation.new_state import new_state
+from tests.simulation.observed import ObservedLog, ObservedLogs, ObservedObjects
+from tests.simulation.registry import KillableRegistry
+from tests.simulation.weather import Weather
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a world is made of. A broken twin replaces one part."""
+
+    head: type[TableHead] = TableHead
+    log: type[ObservedLog] = ObservedLog
+    snapshots: type[Snapshots] = Snapshots
+    sweep: type[SweepObjects] = SweepObjects
+    collect: type[CollectGarbage] = CollectGarbage
+    query: type[RunQuery[Any]] = RunQuery
+
+
+class Shared(msgspec.Struct, kw_only=True):
+    """What all machines of a world meet: the true stores, and the weather between."""
+
+    logs: ObservedLogs
+    objects: ObservedObjects
+    queues: MemoryJobQueues
+    tracker: MemoryJobTracker
+    registry: MemoryTableRegistry
+    weather: Weather
+    scratch: Path
+    parts: Parts
+    parquet: bool
+
+
+class Machine:
+    """A process. states: what a former process left in its caches."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        *,
+        clock: Clock,
+        chance: random.Random,
+        crashes: CrashPlan,
+        states: dict[TableId, TableState] | None = None,
+    ) -> None:
+        self.shared = shared
+        self.clock = clock
+        self.chance = chance
+        self.crashes = crashes
+        self.is_busy = False
+        self.states = states or {}
+        self._heads: dict[TableId, TableHead] = {}
+        parts = shared.parts
+        self._retry = Retry(seconds_max=chance.choice((0.0, 1.0, 60.0)))
+        self.logs = FaultyTransactionLogs(shared.logs, shared.weather, crashes)
+        self.objects = FaultyObjectStore(shared.objects, shared.weather, crashes)
+        self.queue = FaultyJobQueues(shared.queues, shared.weather, crashes).open(COMPACTION_QUEUE)
+        self.files = self._sorted_files()
+        told: dict[str, Any] = {"clock": clock, "tracker": shared.tracker}
+        self.ingest = IngestRows[Any](files=self.files, **told)
+        self.create_jobs = CreateCompactionJobs(queue=self.queue, **told)
+        self.run_job = RunCompactionJob[Any](files=self.files, **told)
+        self.give_up = GiveUpCompactionJob(**told)
+        self.split = SplitLeaves(files=self.files)
+        self.collect = parts.collect(objects=self.objects)
+        self.sweep = parts.sweep(objects=self.objects)
+        self.query = parts.query(files=self.files)
+        self.catalog = TableCatalog(
+            registry=KillableRegistry(shared.registry, shared.weather, crashes),
+            logs=self.logs,
+            open_head=self.head,
+            delete_objects=DeleteTableObjects(objects=self.objects),
+            chance=chance,
+        )
+        self.worker = Worker(queue=self.queue, handle=self._run_message)
+
+    def head(self, table: TableId) -> TableHead:
+        """Return this process's head of a table."""
+        if table not in self._heads:
+            if table not in self.states:
+                self.states[table] = new_state()
+            self._heads[table] = self.shared.parts.head(
+                self.logs.open(table),
+                self.states[table],
+                clock=self.clock,
+                chance=self.chance,
+                snapshots=self.snapshots(table),
+                retry=self._retry,
+            )
+        return self._heads[table]
+
+    def snapshots(self, table: TableId) -> Snapshots:
+        """Return a table's snapshots."""
+        return self.shared.parts.snapshots(table, self.objects, scratch=self.shared.scratch)
+
+    def give_up_dead_letters(self) -> None:
+        """End the claims of jobs whose messages failed too often."""
+        for letter in self.queue.dead_letters(messages_max=10):
+            message = decode_message(letter.body)
+            table = self._table_of(message.table)
+            if table is not None:
+                self.give_up.run(table, message.job, reason="dead letter")
+            self.queue.delete(letter.receipt)
+
+    def close(self) -> None:
+        """Forget what the process knew."""
+        for state in self.states.values():
+            state.connection.close()
+
+    def _run_message(self, body: bytes) -> None:
+        message = decode_message(body)
+        table = self._table_of(message.table)
+        if table is not None:
+            self.run_job.run(table, message.job)
+
+    def _table_of(self, id_: TableId) -> OpenTable | None:
+        for entry in self.catalog.list():
+            if entry.id == id_:
+                return self.catalog.opened(entry)
+        return None
+
+    def _sorted_files(self) -> Any:  # noqa: ANN401 - files of tuples or of Arrow's batches
+        if not self.shared.parquet:
+            from lakebed.backends.memory import TupleFiles
+
+            return TupleFiles(self.objects)
+        from lakebed.sorted_files.parquet_files import ParquetFiles
+
+        spill = self.shared.scratch / "spill"
+        return ParquetFiles(self.objects, spill_directory=spill, memory_bytes=1 << 22)

@@ -1,0 +1,47 @@
+"""Names of tables as one worker meets them: others go on at the door, and it may be killed."""
+
+from __future__ import annotations
+
+from lakebed.backends.faulty import CrashPlan, Faults
+from lakebed.model.names import TableId, TableName, TransactionNumber
+from lakebed.ports.table_registry import TableEntry, TableRegistry
+
+
+class KillableRegistry:
+    """A registry whose effects are counted. crashes: that worker's."""
+
+    def __init__(self, registry: TableRegistry, faults: Faults, crashes: CrashPlan) -> None:
+        self._registry = registry
+        self._faults = faults
+        self._crashes = crashes
+
+    def claim(self, name: TableName, table: TableId) -> None:
+        """Give a free name to a table."""
+        self._pass_door()
+        with self._crashes.effect("name claim"):
+            self._registry.claim(name, table)
+
+    def find(self, name: TableName) -> TableEntry | None:
+        """Return the table called `name`."""
+        self._pass_door()
+        return self._registry.find(name)
+
+    def list(self) -> list[TableEntry]:
+        """Return all tables, by name."""
+        self._pass_door()
+        return self._registry.list()
+
+    def release(self, name: TableName, table: TableId) -> None:
+        """Free a name, if this table still has it."""
+        self._pass_door()
+        with self._crashes.effect("name release"):
+            self._registry.release(name, table)
+
+    def mark(self, table: TableId, number: TransactionNumber) -> None:
+        """Remember that the table's log has reached `number`."""
+        self._pass_door()
+        self._registry.mark(table, number)
+
+    def _pass_door(self) -> None:
+        self._crashes.check_alive()
+        self._faults.pass_door()

@@ -1,0 +1,107 @@
+"""Requests with rows that can be told apart, and their batches: tuples, or Arrow's."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.model.names import CommitId, RequestDigest, digest_of
+from lakebed.model.schema import Schema, schema_of
+from lakebed.sorted_files.arrow_schema import arrow_schema
+
+Row = tuple[Any, ...]
+
+SCHEMAS = (
+    schema_of(row_keys={"key": "int64"}, sort_keys={"at": "int32"}, values={"id": "int64"}),
+    schema_of(row_keys={"key": "string"}, values={"id": "int64", "note": "string?"}),
+    schema_of(row_keys={"key": "int64", "part": "string"}, values={"id": "int64"}),
+)
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a user asked to ingest. Each row holds an id that no other row of the world has."""
+
+    id: CommitId
+    digest: RequestDigest
+    batches: tuple[tuple[Row, ...], ...]
+
+    @property
+    def rows(self) -> Counter[Row]:
+        """All rows."""
+        return Counter(row for batch in self.batches for row in batch)
+
+
+class RowMaker:
+    """Makes requests whose keys meet often: some keys are hot, and the hot ones move."""
+
+    def __init__(self, schema: Schema, chance: random.Random) -> None:
+        self._schema = schema
+        self._chance = chance
+        self._last = 0
+        self._width = chance.choice((3, 30, 300))
+        self._is_text = str(schema.row_keys[0].type) == "string"
+
+    def request(self, id_: CommitId, *, rows_max: int = 14) -> Request:
+        """Return a request with fresh rows under this id."""
+        middle = self._chance.randrange(-self._width, self._width)
+        batches = []
+        for _ in range(self._chance.choice((1, 1, 2))):
+            rows = [self._row(middle) for _ in range(self._chance.randrange(1, rows_max))]
+            batches.append(tuple(rows))
+        return Request(id_, digest_of(id_.encode(), str(self._last).encode()), tuple(batches))
+
+    def key(self) -> Any:  # noqa: ANN401 - an integer or text, as the schema has it
+        """Return some key."""
+        number = self._chance.randrange(-self._width, self._width)
+        return f"{number + 500:05}" if self._is_text else number
+
+    def _row(self, middle: int) -> Row:
+        self._last += 1
+        number = middle + self._chance.randrange(5) if self._chance.random() < 0.5 else None
+        key = self.key()
+        if number is not None:
+            key = f"{number + 500:05}" if self._is_text else number
+        others = {"at": self._chance.randrange(3), "part": self._chance.choice("abc")}
+        others |= {"id": self._last, "note": None}
+        return (key, *(others[f.name] for f in self._schema.fields[1:]))
+
+
+class TupleRequest:
+    """A request as tuples: what `IngestRows` takes."""
+
+    def __init__(self, schema: Schema, request: Request) -> None:
+        self._schema = schema
+        self._request = request
+
+    @property
+    def digest(self) -> RequestDigest:
+        """Stands for the request."""
+        return self._request.digest
+
+    def batches(self) -> Iterator[Any]:
+        """Yield its rows."""
+        for batch in self._request.batches:
+            yield list(batch)
+
+
+class ArrowRequest(TupleRequest):
+    """The same as Arrow record batches."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield its rows."""
+        columns = arrow_schema(self._schema)
+        for batch in self._request.batches:
+            rows = [dict(zip(columns.names, row, strict=True)) for row in batch]
+            yield pa.RecordBatch.from_pylist(rows, schema=columns)
+
+
+def rows_of(batch: Any) -> Sequence[Row]:  # noqa: ANN401 - tuples or Arrow
+    """Return the rows of a batch of either kind."""
+    if isinstance(batch, pa.RecordBatch):
+        return [tuple(row.values()) for row in batch.to_pylist()]
+    return [tuple(row) for row in batch]

@@ -1,0 +1,56 @@
+"""How often each thing went wrong, summed over all worlds and all workers of a test run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lakebed.backends.faulty import Fault
+from tests.simulation.weather import Mishap
+
+KILLED_AT = (
+    "log append",
+    "log truncate",
+    "object put",
+    "object delete",
+    "queue send",
+    "queue delete",
+    "name claim",
+    "name release",
+)
+KINDS = (
+    *map(str, Fault),
+    *map(str, Mishap),
+    *(f"killed {moment} {effect}" for effect in KILLED_AT for moment in ("before", "after")),
+)
+NOT_OURS = frozenset({str(Fault.EXTEND_LOST)})
+"""A worker's messages are kept hidden by a thread of real time, which no virtual clock drives."""
+
+
+class Tally:
+    """Counts of what happened, and of worlds."""
+
+    def __init__(self) -> None:
+        self.worlds = 0
+        self.counts: Counter[str] = Counter()
+
+    def add(self, counts: Counter[str]) -> None:
+        """Count one world."""
+        self.worlds += 1
+        self.counts += counts
+
+    def merge(self, worlds: int, counts: dict[str, int]) -> None:
+        """Count those of another worker."""
+        self.worlds += worlds
+        self.counts += Counter(counts)
+
+    @property
+    def never(self) -> list[str]:
+        """What did not happen once."""
+        return [kind for kind in KINDS if not self.counts[kind] and kind not in NOT_OURS]
+
+    def table(self) -> str:
+        """Return one line per kind, then what users were told."""
+        told = sorted(kind for kind in self.counts if kind.startswith("told "))
+        width = max(map(len, (*KINDS, *told)))
+        lines = [f"{kind:<{width}} {self.counts[kind]:>9}" for kind in (*KINDS, *told)]
+        return "\n".join((f"{self.worlds} worlds", *lines))

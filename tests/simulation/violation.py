@@ -1,0 +1,27 @@
+"""What a checker says when the world is not as it should be."""
+
+from __future__ import annotations
+
+
+class Violation(AssertionError):  # noqa: N818 - what a checker says, not an error of its own
+    """A promise was broken. checker: the name of the promise."""
+
+    def __init__(self, checker: str, story: str) -> None:
+        super().__init__(f"[{checker}] {story}")
+        self.checker = checker
+
+
+ROWS = "no row lost or doubled"
+LANDED_ONCE = "a commit lands once"
+TRUTH = "answers are true"
+NO_GAP = "numbers have no gap and are used once"
+TIME = "log time never runs backwards or ahead"
+CLAIMS = "no file claimed twice, no claim lost"
+TILES = "leaves tile the key space"
+EXISTS = "every referenced file exists"
+DELAY = "garbage waits its time"
+READERS = "readers agree or are refused"
+REPLAY = "snapshot plus tail equals full replay"
+NAMES = "names are used once"
+LEAKS = "what nothing refers to is deleted"
+ENDS = "work ends when nothing fails"

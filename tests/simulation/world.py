@@ -1,0 +1,239 @@
+"""A world: one seed, one time, true stores, machines that meet them through faulty doors."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lakebed.backends.faulty import Crash, CrashPlan
+from lakebed.backends.memory import (
+    MemoryJobQueues,
+    MemoryJobTracker,
+    MemoryTableRegistry,
+    VirtualClock,
+)
+from lakebed.errors import CorruptError, InvalidError, LakebedError, TableMissingError
+from lakebed.model.names import MICROS_PER_SECOND, CommitId, JobId, TableId
+from lakebed.ports.object_store import ObjectFacts
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.state import TableState
+from tests.simulation.actors import ACTORS, Actor
+from tests.simulation.auditor import CLOCK_SLACK, Auditor
+from tests.simulation.ending import check_world, end_in_peace
+from tests.simulation.machine import Machine, Parts, Shared
+from tests.simulation.observed import ObservedLogs, ObservedObjects
+from tests.simulation.rows import SCHEMAS, Request, RowMaker
+from tests.simulation.scheduler import ScheduledClock, Scheduler
+from tests.simulation.truth import Asked, Truth
+from tests.simulation.violation import Violation
+from tests.simulation.weather import Mishap, Weather
+
+MACHINES = (2, 3, 3, 4)
+STEPS, STEPS_LONG, LONG_EVERY = 100, 400, 10
+OFFSETS_SECONDS = (0, 0, 0, 300, -300, 580, -3_600, -1_800, 3_600)
+PARQUET_EVERY = 50
+
+
+class World:
+    """All that one seed decides."""
+
+    def __init__(self, seed: int, scratch: Path, parts: Parts | None = None) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.parquet = seed % PARQUET_EVERY == PARQUET_EVERY - 1
+        self.clock = VirtualClock()
+        self.scheduler = Scheduler(self.clock, self.chance)
+        self.weather = Weather(self.chance, self.scheduler.pause)
+        self.schema = self.chance.choice(SCHEMAS)
+        self.row_maker = RowMaker(self.schema, self.chance)
+        self.auditors: dict[TableId, Auditor] = {}
+        self.truth = Truth(self.auditors)
+        self._requests: dict[Any, Request] = _Requests(self.truth)
+        parts = parts or Parts()
+        self.shared = Shared(
+            logs=ObservedLogs(self.clock, self.auditor_of, parts.log),
+            objects=ObservedObjects(self.clock, self.auditor_of),
+            queues=MemoryJobQueues(self.clock),
+            tracker=MemoryJobTracker(),
+            registry=MemoryTableRegistry(),
+            weather=self.weather,
+            scratch=scratch,
+            parts=parts,
+            parquet=self.parquet,
+        )
+        self.actors: Sequence[Actor] = list(ACTORS)
+        self.weights = [w * self.chance.choice((0, 1, 1, 2)) for w in ACTORS.values()]
+        self.weights[0] = 20
+        self.machines: list[Machine] = []
+        with self.weather.none():
+            self.main = self.calm_machine().catalog.create(
+                "main", self.schema, settings=self.some_settings()
+            )
+        self.machines += [self.new_machine() for _ in range(self.chance.choice(MACHINES))]
+
+    def auditor_of(self, table: TableId) -> Auditor:
+        """Return a table's auditor."""
+        if table not in self.auditors:
+            self.auditors[table] = Auditor(table, self.clock, self._requests, self._facts)
+        return self.auditors[table]
+
+    def _facts(self, path: str) -> ObjectFacts | None:
+        return self.shared.objects.facts(path)
+
+    def some_settings(self) -> dict[str, object]:
+        """Return settings with small numbers, so that little data does a lot."""
+        choice = self.chance.choice
+        return {
+            "compaction_strategy": choice(("basic", "size_ratio")),
+            "job_files_max": choice((2, 3, 4)),
+            "size_ratio": choice((1, 2)),
+            "leaf_rows_max": choice((8, 20, 60)),
+            "leaf_files_max": choice((4, 100, 100)),
+            "scrap_rows_max": choice((0, 2, 10)),
+            "garbage_seconds_min": choice((0, 0, 3_600)),
+            "pending_seconds_max": choice((3_600, 7_200, 48 * 3_600)),
+            "job_id_seconds_min": choice((5 * 86_400, 30 * 86_400)),
+            "redispatch_seconds": choice((0, 900)),
+        }
+
+    # machines
+
+    def calm_machine(self) -> Machine:
+        """Return a machine whose clock is right and that is never killed."""
+        return self._machine(0, CrashPlan(), {})
+
+    def new_machine(self, states: dict[TableId, TableState] | None = None) -> Machine:
+        """Return a machine with some clock, that is killed at some effect, or never."""
+        offset = self.chance.choice(OFFSETS_SECONDS)
+        if offset:
+            ahead = offset > 0
+            self.weather.happened[Mishap.CLOCK_AHEAD if ahead else Mishap.CLOCK_BEHIND] += 1
+        at = self.chance.randrange(1, 40) if self.chance.random() < 0.6 else None
+        return self._machine(offset, CrashPlan(at, self.chance.choice(("before", "after"))), states)
+
+    def _machine(
+        self, offset: int, crashes: CrashPlan, states: dict[TableId, TableState] | None
+    ) -> Machine:
+        return Machine(
+            self.shared,
+            clock=ScheduledClock(self.clock, offset * MICROS_PER_SECOND, self.scheduler),
+            chance=random.Random(self.chance.getrandbits(64)),
+            crashes=crashes,
+            states=states,
+        )
+
+    def replace(self, machine: Machine) -> None:
+        """Another process starts in the place of one that ended: with its caches, or without."""
+        if self.chance.random() < 0.7:
+            self.weather.happened[Mishap.CACHE_KEPT] += 1
+            states = machine.states
+        else:
+            self.weather.happened[Mishap.CACHE_LOST] += 1
+            machine.close()
+            states = {}
+        self.machines[self.machines.index(machine)] = self.new_machine(states)
+
+    # steps
+
+    def run(self) -> None:
+        """Let things happen; for longer in one seed of ten."""
+        for _ in range(STEPS if self.seed % LONG_EVERY else STEPS_LONG):
+            self.clock.advance(self.chance.choice((0.01, 1.0, 5.0)))
+            if self.chance.random() < 0.01:
+                self.clock.advance(self.chance.choice((1_000, 10_000, 200_000)))
+            idle = [m for m in self.machines if not m.is_busy]
+            if idle and (not self.scheduler.tasks or self.chance.random() < 0.2):
+                self._begin(self.chance.choice(idle))
+            else:
+                self.scheduler.step()
+
+    def _begin(self, machine: Machine) -> None:
+        if self.chance.random() < 0.03:
+            self.replace(machine)
+            return
+        (actor,) = self.chance.choices(self.actors, self.weights)
+        machine.is_busy = True
+        self.scheduler.start(actor.__name__, partial(self._act, actor, machine))
+
+    def _act(self, actor: Actor, machine: Machine) -> None:
+        try:
+            actor(self, machine)
+        except Crash as crash:
+            moment, name = str(crash).split(" effect ")
+            self.weather.happened[f"killed {moment} {name.partition(', ')[2]}"] += 1
+            self.replace(machine)
+        except TableMissingError:
+            pass
+        except (CorruptError, InvalidError) as error:
+            raise Violation("no work is refused for ever", f"{actor.__name__}: {error}") from error
+        except LakebedError as error:
+            self.weather.happened[f"told {error.code()}"] += 1
+        machine.is_busy = False
+
+    def end(self) -> None:
+        """Let the weather clear up and all work come to its end."""
+        end_in_peace(self)
+
+    def check(self) -> None:
+        """Look at everything with fresh eyes."""
+        check_world(self)
+
+    def close(self) -> None:
+        """Forget the world."""
+        self.scheduler.stop()
+        for machine in self.machines:
+            machine.close()
+        for auditor in self.auditors.values():
+            auditor.close()
+
+    # for actors
+
+    def ask(self, table: TableId, id_: str | None = None) -> Asked:
+        """Return a new request. id_: of the user's choice; None: a fresh one."""
+        name = CommitId(id_ or f"job-{len(self.truth.asked)}")
+        asked = Asked(self.row_maker.request(name), table, JobId(name))
+        self.truth.asked[asked.request.digest] = asked
+        return asked
+
+    def some_table(self, machine: Machine) -> OpenTable:
+        """Return a table, mostly the main one."""
+        name = "main" if self.chance.random() < 0.85 else "other"
+        return machine.catalog.find(name)
+
+    def is_remembered(self, asked: Asked) -> bool:
+        """Whether the id of a request is still known: sent again, it is done once."""
+        landing = self.truth.landing(asked)
+        if landing is None:
+            return True
+        kept = self.auditors[asked.table].state.settings().job_id_seconds_min * MICROS_PER_SECOND
+        return landing.at + kept > self.clock.now() + CLOCK_SLACK
+
+    @contextmanager
+    def expected_errors(self, *kinds: type[LakebedError]) -> Iterator[None]:
+        """What users may be told as well."""
+        try:
+            yield
+        except kinds as error:
+            self.weather.happened[f"told {error.code()}"] += 1
+
+
+class _Requests(dict[Any, Request]):
+    """The requests of a world by digest, whoever made them."""
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__()
+        self._truth = truth
+
+    def __missing__(self, digest: Any) -> Request:  # noqa: ANN401 - a digest
+        return self._truth.asked[digest].request
+
+
+def counted(world: World) -> Counter[str]:
+    """Return how often each thing happened."""
+    both = world.weather.fired + world.weather.happened
+    return Counter({str(kind): count for kind, count in both.items()})
