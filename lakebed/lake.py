@@ -18,8 +18,15 @@ import pyarrow as pa
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp
 from lakebed.config.settings import TableSettings
+from lakebed.errors import InvalidError
 from lakebed.ingest.ingest_rows import Ingested
-from lakebed.ingest.sources import ExtraColumns, FileFormat, WatchedSource, source_of
+from lakebed.ingest.sources import (
+    ExtraColumns,
+    FileFormat,
+    FileSource,
+    WatchedSource,
+    source_of,
+)
 from lakebed.inspection.fsck import FsckReport
 from lakebed.inspection.status import TableStatus, table_status
 from lakebed.model.names import TableName, job_id, table_name
@@ -86,7 +93,12 @@ class Table:
         """
         source = source_of(rows, self.schema, format=format, extra_columns=extra_columns)
         watched = source if told is None else WatchedSource(source, told)
-        return self._app.ingest.run(self._opened, watched, None if job is None else job_id(job))
+        try:
+            return self._app.ingest.run(self._opened, watched, None if job is None else job_id(job))
+        except InvalidError as error:
+            if isinstance(source, FileSource) and source.reading is not None:
+                error.facts.setdefault("path", source.reading)
+            raise
 
     def query(
         self,

@@ -52,7 +52,12 @@ pass_session = click.make_pass_decorator(Session, ensure=True)
 class Command(click.Command):
     """A command. examples: lines that its help begins with, ready to be typed."""
 
-    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - for click
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - for click
+        examples: str = "",
+        **kwargs: Any,  # noqa: ANN401 - for click
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.examples = _lines(examples)
         self.params += _everywhere()
@@ -63,20 +68,10 @@ class Command(click.Command):
         super().format_help(ctx, formatter)
 
 
-class Group(click.Group):
+class Group(Command, click.Group):
     """Commands under one noun."""
 
     command_class = Command
-
-    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:  # noqa: ANN401 - for click
-        super().__init__(*args, **kwargs)
-        self.examples = _lines(examples)
-        self.params += _everywhere()
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write examples, then what click writes."""
-        _write_examples(formatter, self.examples)
-        super().format_help(ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

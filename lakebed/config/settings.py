@@ -10,6 +10,9 @@ from msgspec import Meta
 
 from lakebed.errors import InvalidError, did_you_mean
 
+NUMBER_MAX = 1 << 53
+"""Readers of JSON take larger numbers as something else."""
+
 
 class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one table. Names put the noun first, then the unit, then min or max."""
@@ -26,7 +29,12 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 12
     size_ratio: Annotated[
         int,
-        Meta(ge=1, le=100, description="The others hold this times the rows of the largest file."),
+        Meta(
+            ge=1,
+            le=100,
+            description="The others hold this times the rows of the largest file."
+            " Keep it below `job_files_max`, else no group of files is large enough.",
+        ),
     ] = 3
     leaf_jobs_max: Annotated[
         int, Meta(ge=1, le=1000, description="Compaction jobs at one time in one leaf.")
@@ -71,10 +79,13 @@ def table_settings(
         InvalidError: an unknown name (with the nearest known one), or a value out of bounds.
     """
     known = TableSettings.__struct_fields__
-    for name in changes:
+    for name, value in changes.items():
         if name not in known:
-            hint = did_you_mean(name, known, what="setting")
+            hint = did_you_mean(str(name), known, what="setting")
             raise InvalidError("no such setting", setting=name, hint=hint)
+        if type(value) is int and abs(value) > NUMBER_MAX:
+            hint = f"give at most {NUMBER_MAX}"
+            raise InvalidError("a setting is too large", setting=name, value=value, hint=hint)
     values = msgspec.to_builtins(base or TableSettings()) | dict(changes)
     try:
         return msgspec.convert(values, TableSettings)

@@ -41,6 +41,8 @@ class FileSource:
         self._files = [(file, format or format_of(file)) for file in expanded(paths)]
         self._schema = schema
         self._extra_columns: ExtraColumns = extra_columns
+        self.reading: Path | None = None
+        """The file whose rows are being taken."""
 
     @property
     def digest(self) -> RequestDigest:
@@ -50,12 +52,14 @@ class FileSource:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, file after file. An error names the file."""
         for file, kind in self._files:
+            self.reading = file
             try:
                 for batch in self._read(file, kind):
                     yield conform(batch, self._schema, extra_columns=self._extra_columns)
             except LakebedError as error:
                 error.facts.setdefault("path", file)
                 raise
+        self.reading = None
 
     def _read(self, file: Path, kind: FileFormat) -> Iterator[pa.RecordBatch]:
         if kind == "csv":
@@ -157,7 +161,10 @@ def expanded(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
         elif path.exists():
             files.append(path)
         else:
-            raise InvalidError("no such file or directory", path=path)
+            hint = (
+                f"paths are relative to {Path.cwd()}" if not path.is_absolute() else "look for it"
+            )
+            raise InvalidError("no such file or directory", path=path, hint=hint)
     if not files:
         raise InvalidError("nothing to ingest", hint="name a file or a directory")
     return files

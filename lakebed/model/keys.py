@@ -44,11 +44,14 @@ def key_value(field: Field, value: object) -> KeyValue:
         case ("int32" | "int64" | "date32" | "timestamp[us, UTC]", int()) if type(value) is int:
             bits = 8 * _WIDTH[name]
             if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-                raise InvalidError("key value out of range", field=field.name, type=name)
+                least, most = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+                hint = f"give {least} to {most}, or leave an end open"
+                raise InvalidError("key value out of range", field=field.name, hint=hint)
             return value
         case "string", str():
             if any("\ud800" <= c <= "\udfff" for c in value):
-                raise InvalidError("a string with a lone surrogate is not UTF-8", field=field.name)
+                hint = "mend the text, or keep such keys as binary"
+                raise InvalidError("a lone surrogate is not UTF-8", field=field.name, hint=hint)
             return value
         case "binary", bytes():
             return value

@@ -12,7 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.keys import encode_field, key_value
+from lakebed.model.keys import KEY_BYTES_MAX, encode_field, key_value
 from lakebed.model.names import PartitionId
 from lakebed.model.ranges import EVERYTHING, Box, KeyRange
 from lakebed.model.schema import Schema
@@ -160,9 +160,19 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
         InvalidError: too many, unsorted, doubled, of the wrong type, or below every key.
     """
     field = schema.row_keys[0]
+    if isinstance(values, (str, bytes)):
+        hint = "give a list of values"
+        raise InvalidError("split points are several", field=field.name, hint=hint)
     points = tuple(encode_field(field.type, key_value(field, value)) for value in values)
     if len(points) > SPLIT_POINTS_MAX:
-        raise InvalidError("too many split points", got=len(points), max=SPLIT_POINTS_MAX)
+        hint = "leaves that grow are split later"
+        raise InvalidError(
+            "too many split points", got=len(points), max=SPLIT_POINTS_MAX, hint=hint
+        )
+    longest = max(map(len, points), default=0)
+    if longest > KEY_BYTES_MAX:
+        hint = f"a key has at most {KEY_BYTES_MAX} bytes when encoded"
+        raise InvalidError("a split point is too long", field=field.name, bytes=longest, hint=hint)
     for place, (before, after) in enumerate(pairwise(points), start=1):
         if before >= after:
             what = "doubled" if before == after else "unsorted"

@@ -114,7 +114,8 @@ def box_of_key(schema: Schema, key: object) -> Box:
         named = {f.name: v for f, v in zip(schema.row_keys, values, strict=False)}
     for name, value in named.items():
         if value is None:
-            raise InvalidError("null is never a key", field=name)
+            hint = "leave it out: fewer values match all keys that begin with them"
+            raise InvalidError("null is never a key", field=name, hint=hint)
     exact = {name: Range(v, v, max_inclusive=True) for name, v in named.items()}
     return box_of(schema, exact)
 

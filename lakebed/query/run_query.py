@@ -50,8 +50,9 @@ class RunQuery(Generic[BatchT]):
             VersionExpiredError: while reading: the version was collected as garbage; run it again.
             CorruptError: while reading: a file of a living version is missing or damaged.
         """
-        if limit is not None and limit < 0:
-            raise InvalidError("a limit is not negative", limit=limit)
+        if limit is not None and (type(limit) is not int or limit < 0):
+            hint = "give a number of rows, 0 or more, or None for all"
+            raise InvalidError("not a limit", limit=limit, hint=hint)
         return self._rows(table, self.plan(table, condition), limit)
 
     def plan(self, table: OpenTable, condition: Condition | None = None) -> QueryPlan:
@@ -123,11 +124,20 @@ def condition_of(
     Raises:
         InvalidError: an unknown field, a wrong type, reversed ends, too many ranges.
     """
-    boxes = [box_of_key(schema, key) for key in keys or ()]
+    if isinstance(keys, (str, bytes, Mapping)):
+        hint = "give a list of keys, for instance keys=[key]"
+        raise InvalidError("keys are several", keys=type(keys).__name__, hint=hint)
     given = [ranges] if isinstance(ranges, Mapping) else list(ranges or ())
+    if not all(isinstance(one, Mapping) for one in given):
+        hint = 'give them by field, for instance ranges={"id": ("a", "b")}'
+        raise InvalidError("not ranges of fields", ranges=given, hint=hint)
+    boxes = [box_of_key(schema, key) for key in keys or ()]
     boxes += [box_of(schema, one) for one in given]
     if len(boxes) > BOXES_MAX:
-        raise InvalidError("too many keys and ranges in one query", got=len(boxes), max=BOXES_MAX)
+        hint = "ask several queries"
+        raise InvalidError(
+            "too many keys and ranges in one query", got=len(boxes), max=BOXES_MAX, hint=hint
+        )
     if keys is None and ranges is None:
         boxes = [everything_of(schema)]
     if columns is not None:
@@ -137,6 +147,8 @@ def condition_of(
             )
         for name in columns:
             schema.field(name)
+            if list(columns).count(name) > 1:
+                raise InvalidError("a column is asked for twice", field=name, hint="name it once")
     return Condition(tuple(boxes), tuple(columns) if columns is not None else None)
 
 
