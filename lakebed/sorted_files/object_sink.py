@@ -25,21 +25,27 @@ class ObjectSink:
 
     def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
-        self._pending = bytearray()
+        self._pending = b""
         self._tail: bytearray | None = None
         self.size = 0
         self.checksum: int = _CRC64.calc(b"")
         self.blocks: list[int] = []
         self.problem: Exception | None = None
+        self._abandoned = False
+
+    def abandon(self) -> None:
+        """Send nothing more: Arrow's writer closes itself, with a footer, when it is let go."""
+        self._abandoned = True
 
     def write(self, data: bytes) -> int:
         self.size += len(data)
+        if self._abandoned:
+            return len(data)
         if self._tail is not None:
             self._tail += data
         else:
             self._pending += data
-            if len(self._pending) >= BLOCK_BYTES:
-                self._pass_on(len(self._pending) // BLOCK_BYTES * BLOCK_BYTES)
+            self._pass_on(len(self._pending) // BLOCK_BYTES * BLOCK_BYTES)
         return len(data)
 
     def begin_tail(self) -> int:
@@ -51,23 +57,24 @@ class ObjectSink:
     def end_tail(self) -> int:
         """Send the tail. Returns its CRC-32."""
         assert self._tail is not None, "the tail began"
-        self._send(self._tail)
+        self._send(memoryview(self._tail))
         return zlib.crc32(self._tail)
 
     def _pass_on(self, size: int) -> None:
-        data = bytes(memoryview(self._pending)[:size])
-        del self._pending[:size]
-        view = memoryview(data)
+        if not size:
+            return
+        view = memoryview(self._pending)
+        self._pending = bytes(view[size:])
+        whole = view[:size]
         self.blocks += [
-            block_checksum(view[at : at + BLOCK_BYTES]) for at in range(0, size, BLOCK_BYTES)
+            block_checksum(whole[at : at + BLOCK_BYTES]) for at in range(0, size, BLOCK_BYTES)
         ]
-        if data:
-            self._send(data)
+        self._send(whole)
 
-    def _send(self, data: bytes | bytearray) -> None:
+    def _send(self, data: memoryview) -> None:
         self.checksum = _CRC64.calc(data, self.checksum)
         try:
-            self._writer.write(memoryview(data))
+            self._writer.write(data)
         except Exception as problem:
             self.problem = problem
             raise

@@ -12,7 +12,7 @@ from lakebed.model.names import FileName
 from lakebed.model.ranges import KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
 from lakebed.model.schema import Field, Schema
-from lakebed.ports.object_store import ObjectStore, ObjectWriter
+from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import FileWritten, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.file_notes import Group, Notes, encode_notes
@@ -38,8 +38,9 @@ def write_file(
     if first is None:
         return None
     writer = objects.create(path)
+    sink = ObjectSink(writer)
     try:
-        file = _FileBeingWritten(schema, first, writer, regions)
+        file = _FileBeingWritten(schema, first, sink, regions)
         file.add(first)
         for group in groups:
             file.add(group)
@@ -47,6 +48,7 @@ def write_file(
         stored = written.file
         finish_object(objects, writer, path=path, size=stored.size, checksum=stored.checksum)
     except BaseException:
+        sink.abandon()
         writer.abort()
         raise
     return written
@@ -54,14 +56,14 @@ def write_file(
 
 class _FileBeingWritten:
     def __init__(
-        self, schema: Schema, first: pa.Table, writer: ObjectWriter, regions: Sequence[KeyRange]
+        self, schema: Schema, first: pa.Table, sink: ObjectSink, regions: Sequence[KeyRange]
     ) -> None:
         self._keys = schema.key_fields
         self._row_keys = schema.row_keys
-        self._sink = ObjectSink(writer)
+        self._sink = sink
         options = writer_options(schema, first, densest(first))
-        sink = pa.PythonFile(self._sink, mode="w")
-        self._parquet = pq.ParquetWriter(sink, arrow_schema(schema), **options)
+        file = pa.PythonFile(sink, mode="w")
+        self._parquet = pq.ParquetWriter(file, arrow_schema(schema), **options)
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
         self._groups: list[Group] = []

@@ -220,7 +220,7 @@ class LossyStore:
         return self
 
     def write(self, data: bytes) -> int:
-        if isinstance(self.problem, StorageFullError):
+        if isinstance(self.problem, (StorageFullError, AssertionError)):
             raise self.problem
         return self.inner.write(data)
 
@@ -232,6 +232,7 @@ class LossyStore:
     def abort(self) -> None:
         self.aborted += 1
         self.inner.abort()
+        self.problem = AssertionError("written to after it was given up")
 
     def look(self, path: str) -> ObjectFacts | None:
         if self.looks is not None:
