@@ -18,6 +18,22 @@ TABLE_CREATED = "table_created"
 TABLE_DROPPED = "table_dropped"
 JOB_FAILED = "job_failed"
 
+MEANINGS = {
+    INGEST_COMMITTED: "all rows of an ingest job became visible",
+    COMPACTION_JOBS_CREATED: "files were claimed for new compaction jobs, which were sent",
+    COMPACTION_COMMITTED: "one file took the place of a compaction job's inputs",
+    COMPACTION_LOST: "a compaction job ended for nothing: its claim was gone, or others were first",
+    COMPACTION_GIVEN_UP: "a compaction job failed too often; its files are free again",
+    PARTITIONS_SPLIT: "leaves with too many rows became several",
+    GARBAGE_COLLECTED: "files that nothing refers to any more were deleted",
+    OBJECTS_SWEPT: "objects that never got a reference were deleted",
+    SNAPSHOT_WRITTEN: "the state was written down, and the log before older snapshots emptied",
+    TABLE_CREATED: "a table got its name",
+    TABLE_DROPPED: "a table, its rows and its name are gone",
+    JOB_FAILED: "a try of a job failed; it is tried again, or given up",
+}
+"""What each event says; `docs/reference/events.md` is made from it."""
+
 _LOGGER = logging.getLogger("lakebed")
 
 

@@ -183,7 +183,7 @@ def test_a_path_with_nothing_to_ingest_is_refused(
     refused(lake, lambda: table.ingest(a_file(tmp_path, "rows.txt", b"id\n")), names="rows.txt")
     refused(lake, lambda: table.ingest(17), names="int")
     csv = a_file(tmp_path, "rows.csv", b"id,number,count\na,1,1\n")
-    refused(lake, lambda: table.ingest(csv, format="xlsx"), names="xlsx")  # type: ignore[arg-type]  # what a typing slip would do
+    refused(lake, lambda: table.ingest(csv, format="xlsx"), names="xlsx")
 
 
 def test_a_job_id_is_not_used_again_for_another_request(
@@ -251,14 +251,14 @@ def test_odd_table_names_are_refused(
     refused(lake, lambda: lake.create_table(name, SCHEMA), names=repr(name))
     for act in (lake.table, lake.drop_table, lambda n: lake.run([n]), lake.fsck):
         if name is not None:
-            refused(lake, lambda act=act: act(name), names=repr(name))  # type: ignore[misc]  # one of several
+            refused(lake, lambda act=act: act(name), names=repr(name))
 
 
 def test_a_table_that_is_not_there_is_told_with_the_nearest_name(
     lake: lakebed.Lake, table: lakebed.Table
 ) -> None:
     for act in (lake.table, lake.drop_table, lake.status, lake.fsck, lambda n: lake.run([n])):
-        error = refused(lake, lambda act=act: act("trisp"), TableMissingError, names="trisp")  # type: ignore[misc]  # one of several
+        error = refused(lake, lambda act=act: act("trisp"), TableMissingError, names="trisp")
         assert error.hint == "did you mean 'trips'?"
 
 

@@ -1,0 +1,162 @@
+"""Writes docs/reference from the source: what is written once is never written again by hand.
+
+make docs
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from lakebed.cli.main import program
+from lakebed.config.settings import TableSettings, describe
+from lakebed.errors import explanations
+from lakebed.inspection.findings import KINDS
+from lakebed.observe import events
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+HELP_COLUMNS = 96
+MADE = "Made by `make docs` from `{source}`; change it there.\n"
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page by its file's name."""
+    return {
+        "settings.md": settings_page(),
+        "errors.md": errors_page(),
+        "cli.md": cli_page(),
+        "events.md": events_page(),
+        "findings.md": findings_page(),
+    }
+
+
+def settings_page() -> str:
+    """Return the settings of a table."""
+    lines = [
+        "# Settings of a table",
+        "",
+        MADE.format(source="lakebed/config/settings.py"),
+        "Set them when the table is created: `lakebed table create NAME ... --set NAME=VALUE`, or",
+        "`lake.create_table(name, schema, settings={...})`; `lakebed table describe NAME` tells.",
+        "",
+        "| Setting | Allowed | Default | Meaning |",
+        "|---|---|---|---|",
+    ]
+    for name, allowed, default, meaning in describe(TableSettings):
+        lines.append(f"| `{name}` | {allowed} | `{default}` | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def errors_page() -> str:
+    """Return every error: cause, what is done, what you can do."""
+    lines = [
+        "# Errors",
+        "",
+        MADE.format(source="lakebed/errors.py"),
+        "An error is named by what to do next: its kind tells a program, its code tells you.",
+        "The exit code of `lakebed` is the kind's; 0: success, 1: a bug, 130: stopped by you.",
+        "`lakebed explain CODE` prints the same.",
+        "",
+    ]
+    for one in explanations():
+        level = "##" if one.code == one.kind else "###"
+        kind = "" if one.code == one.kind else f"kind `{one.kind}`, "
+        lines += [
+            f"{level} {one.code}",
+            "",
+            f"({kind}exit code {one.exit_code})",
+            "",
+            f"- Cause: {one.cause}",
+            f"- What is done: {one.done}",
+            f"- What you can do: {one.can_do}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def cli_page() -> str:
+    """Return the help of every command."""
+    lines = ["# The command", "", MADE.format(source="lakebed/cli")]
+    for path, command in commands("lakebed", program):
+        context = click.Context(
+            command,
+            info_name=path,
+            terminal_width=HELP_COLUMNS,
+            max_content_width=HELP_COLUMNS,
+        )
+        lines += [f"## {path}", "", "```text", command.get_help(context).rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Yield a command and all below it, each with the words that call it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in sorted(command.commands):
+            yield from commands(f"{path} {name}", command.commands[name])
+
+
+def events_page() -> str:
+    """Return every event of the log, with the facts that the source gives it."""
+    lines = [
+        "# Events",
+        "",
+        MADE.format(source="lakebed/observe/events.py"),
+        "One line per unit of work, at its end, in the logger `lakebed`; `--verbose` shows them.",
+        "Counts, ids and sizes only: never rows, keys or payloads.",
+        "",
+        "| Event | Says | Facts |",
+        "|---|---|---|",
+    ]
+    facts = facts_told()
+    for name, meaning in events.MEANINGS.items():
+        told = ", ".join(f"`{fact}`" for fact in facts.get(name, []))
+        lines.append(f"| `{name}` | {meaning} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+def facts_told() -> dict[str, list[str]]:
+    """Return the facts of each event, as the calls of `events.tell` in the source name them."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "lakebed").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "events.tell"):
+                continue
+            name = getattr(events, ast.unparse(node.args[0]).removeprefix("events."))
+            known = found.setdefault(name, [])
+            known += [k.arg for k in node.keywords if k.arg and k.arg not in known]
+    return found
+
+
+def findings_page() -> str:
+    """Return everything that fsck can find."""
+    lines = [
+        "# Findings of fsck",
+        "",
+        MADE.format(source="lakebed/inspection/findings.py"),
+        "`lakebed fsck` changes nothing. Damage: something that was committed is wrong or gone,",
+        "and the exit code is 7. Leftover: remains of a killed worker, which no reader sees.",
+        "Notice: worth knowing, perhaps work in progress.",
+        "",
+        "| Finding | Severity | Means | What is safe to do |",
+        "|---|---|---|---|",
+    ]
+    for code, kind in KINDS.items():
+        lines.append(f"| `{code}` | {kind.severity} | {kind.means} | {kind.safe} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write all pages."""
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+        print(f"wrote docs/reference/{name}")
+
+
+if __name__ == "__main__":
+    main()
