@@ -228,6 +228,9 @@ class TableState:
     def number_older_than(self, at: Micros) -> TransactionNumber:
         """Return a number whose entry and all before it were written before `at`; 0: none is
         known."""
+        head = self.head()
+        if head.at < at:  # of entries in one minute the first is remembered, not the last
+            return head.number
         row = self._run("SELECT max(number) FROM entry_times WHERE at < ?", (at,)).fetchone()
         return TransactionNumber(row[0] or 0)
 
