@@ -14,9 +14,9 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-import zlib
 from collections.abc import Mapping
 
+import anycrc
 import msgspec
 
 from lakebed.errors import CorruptError, NewerFormatError
@@ -24,6 +24,8 @@ from lakebed.model.samples import Sample
 
 FILE_FORMAT = 1
 BLOCK_BYTES = 64 * 1024
+_CRC32 = anycrc.Model("CRC32")
+"""The same as `zlib.crc32`, at three times its pace."""
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True):
@@ -90,7 +92,8 @@ def decode_notes(metadata: Mapping[bytes, bytes] | None, path: str) -> Notes:
 
 def block_checksum(data: bytes | memoryview) -> int:
     """Return the CRC-32 of a block."""
-    return zlib.crc32(data)
+    checksum: int = _CRC32.calc(data)
+    return checksum
 
 
 def _text(raw: bytes) -> str:

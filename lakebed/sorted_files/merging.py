@@ -143,10 +143,10 @@ def sorted_batches(
 
     In memory are at most two copies of the rows, besides what others hold.
     """
-    table = pa.Table.from_batches(batches).combine_chunks()
+    table = pa.Table.from_batches(batches)
     batches.clear()
-    columns = [table.column(field.name).chunk(0) for field in fields]
-    order = sorted_order(columns)
+    keys = table.select([field.name for field in fields]).combine_chunks()
+    order = sorted_order([column.chunk(0) for column in keys.columns])
     yield from table.take(pa.array(order, _index_type(len(order)))).to_batches()
 
 

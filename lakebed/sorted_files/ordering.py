@@ -8,6 +8,7 @@ which they differ; only rows that tie are sorted by the next one. On strings thi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from lakebed.sorted_files.key_encoding import integers
 
 Rows = npt.NDArray[np.intp]
+Starts = npt.NDArray[np.int32]
 Digits = npt.NDArray[np.uint64]
 _DIGIT = 8
 _SIGN = np.uint64(1 << 63)
@@ -46,9 +48,10 @@ def is_sorted(columns: Sequence[pa.Array]) -> bool:
         before, after = column.slice(0, rows - 1), column.slice(1)
         if pairs is not None:
             before, after = before.take(pairs), after.take(pairs)
-        rest = np.flatnonzero(~_booleans(pc.less(before, after)))
-        if not len(rest):
+        rises = pc.less(before, after)
+        if rises.true_count == len(rises):
             return True
+        rest = np.flatnonzero(~_booleans(rises))
         rest_array = pa.array(rest)
         equal = pc.equal(before.take(rest_array), after.take(rest_array))
         if not _booleans(equal).all():
@@ -75,10 +78,10 @@ class _StringDigits:
     def __init__(self, column: pa.Array) -> None:
         _, offsets, data = column.buffers()
         self._starts = np.frombuffer(offsets, np.int32, len(column) + 1, column.offset * 4)
-        raw = np.frombuffer(data if data is not None else b"", np.uint8)
-        if len(raw) < _DIGIT:
-            raw = np.concatenate([raw, np.zeros(_DIGIT, np.uint8)])
-        self._words = np.ndarray((len(raw) - _DIGIT + 1,), ">u8", raw, strides=(1,))
+        self._raw = np.frombuffer(data if data is not None else b"", np.uint8)
+        self._lengths = np.diff(self._starts)
+        even = int(self._lengths.min()) == int(self._lengths.max())
+        self._length = int(self._lengths[0]) if even else 0
         self._done = False
 
     def read(self, rows: Rows | None, skip: int) -> tuple[Digits | None, int]:
@@ -86,34 +89,51 @@ class _StringDigits:
         if self._done:
             return None, skip
         if rows is None:
-            starts, ends = self._starts[:-1].astype(np.int64), self._starts[1:].astype(np.int64)
+            starts, lengths = self._starts[:-1], self._lengths
         else:
-            starts = self._starts[rows].astype(np.int64)
-            ends = self._starts[rows + 1].astype(np.int64)
-        lengths = ends - starts
+            starts, lengths = self._starts[rows], self._lengths[rows]
         longest = int(lengths.max())
         while skip < longest:
-            digits = self._at(starts, lengths, skip)
-            differ = int(np.bitwise_or.reduce(digits ^ digits[0]))
+            if rows is None and skip + _DIGIT <= self._length:
+                digits = self._evenly_spaced(skip)
+            else:
+                digits = self._at(starts, lengths, skip)
+            differ = int(digits.min()) ^ int(digits.max())
             shared = (64 - differ.bit_length()) // 8
             if shared == 0:
                 return digits, skip + _DIGIT
             skip += shared
         self._done = True
-        return lengths.view(np.uint64), skip
+        return lengths.astype(np.uint64), skip
 
-    def _at(self, starts: Rows, lengths: Rows, skip: int) -> Digits:
-        at = starts + skip
-        place = np.minimum(at, len(self._words) - 1)
+    def _evenly_spaced(self, skip: int) -> Digits:
+        """Return a digit of each row where all are of one length: no places need be looked up."""
+        begin = int(self._starts[0]) + skip
+        rows = len(self._starts) - 1
+        return np.ndarray((rows,), ">u8", self._raw, begin, (self._length,)).astype(np.uint64)
+
+    def _at(self, starts: Starts, lengths: Starts, skip: int) -> Digits:
+        """Return a digit of each row, put together of the two aligned words that it touches."""
         left = lengths - skip
-        digits = self._words[place].astype(np.uint64)
-        late = at - place  # a digit near the end of the buffer is read from earlier, and moved up
-        if late.any():
-            digits <<= (8 * np.minimum(late, _DIGIT - 1)).astype(np.uint64)
+        at = starts + np.int64(skip - int(self._starts[0]))
+        if int(left.min()) <= 0:
+            at[left <= 0] = 0
+        word, shift = at >> 3, ((at & 7) << 3).astype(np.uint64)
+        digits: Digits = self._words[word] >> shift
+        digits |= self._words[word + 1] << (np.uint64(63) - shift) << np.uint64(1)
+        digits.byteswap(inplace=True)
         if int(left.min()) < _DIGIT:
             cut = (8 * np.clip(_DIGIT - left, 0, _DIGIT - 1)).astype(np.uint64)
             digits = np.where(left > 0, digits >> cut << cut, np.uint64(0))
         return digits
+
+    @cached_property
+    def _words(self) -> Digits:
+        """The bytes of all strings as little-endian words, and two more."""
+        raw = self._raw[self._starts[0] : self._starts[-1]]
+        words = np.zeros(len(raw) // _DIGIT + 2, "<u8")
+        words.view(np.uint8)[: len(raw)] = raw
+        return words
 
 
 class _Ties:
@@ -146,14 +166,16 @@ class _Ties:
     def _begin(self, digits: Digits) -> None:
         """Sort all rows. The row's number is packed into the low bits, so that numbers are sorted
         and not places, which is twice as fast; the digit's own low bits come after."""
-        digits = digits - digits.min()
+        digits -= digits.min()
         row_bits = (self._rows - 1).bit_length()
         lost = np.uint64(max(0, int(digits.max()).bit_length() + row_bits - 64))
-        packed = digits >> lost << np.uint64(row_bits)
+        packed = digits >> lost
+        packed <<= np.uint64(row_bits)
         packed |= np.arange(self._rows, dtype=np.uint64)
         packed.sort()
         self.order = (packed & np.uint64((1 << row_bits) - 1)).view(np.int64)
-        self._keep_ties(np.arange(self._rows), packed >> np.uint64(row_bits))
+        packed >>= np.uint64(row_bits)
+        self._keep_ties(None, packed)
         if lost and len(self._places):
             rows = self.order[self._places]
             low = digits[rows] & ((np.uint64(1) << lost) - np.uint64(1))
@@ -171,15 +193,19 @@ class _Ties:
         order[self._places] = rows[within]
         self._keep_ties(self._places, both[within])
 
-    def _keep_ties(self, places: Rows, ascending: Digits) -> None:
+    def _keep_ties(self, places: Rows | None, ascending: Digits) -> None:
+        """Remember which of these neighbours are equal. places: theirs; None: they are all rows."""
         same = ascending[1:] == ascending[:-1]
+        if not same.any():
+            self._places, self._groups = self._places[:0], self._groups[:0]
+            return
         tied = np.zeros(len(ascending), bool)
         tied[1:] = same
         tied[:-1] |= same
-        self._places = places[tied]
+        self._places = np.flatnonzero(tied) if places is None else places[tied]
         begins = np.ones(len(ascending), np.uint64)
         begins[1:] = ~same
-        self._groups = np.cumsum(begins[tied], dtype=np.uint64) if tied.any() else self._groups[:0]
+        self._groups = np.cumsum(begins[tied], dtype=np.uint64)
 
 
 def _ranks(digits: Digits) -> Digits:

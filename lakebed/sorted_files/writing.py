@@ -22,6 +22,9 @@ from lakebed.sorted_files.ordering import is_sorted
 from lakebed.sorted_files.row_groups import densest, row_groups
 from lakebed.sorted_files.writer_options import writer_options
 
+SINK_BYTES = 1024 * 1024
+"""Arrow writes pages of some kilobytes: so many bytes of them are passed on together."""
+
 
 def write_file(
     objects: ObjectStore,
@@ -62,8 +65,8 @@ class _FileBeingWritten:
         self._row_keys = schema.row_keys
         self._sink = sink
         options = writer_options(schema, first, densest(first))
-        file = pa.PythonFile(sink, mode="w")
-        self._parquet = pq.ParquetWriter(file, arrow_schema(schema), **options)
+        self._out = pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), SINK_BYTES)
+        self._parquet = pq.ParquetWriter(self._out, arrow_schema(schema), **options)
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
         self._groups: list[Group] = []
@@ -81,6 +84,7 @@ class _FileBeingWritten:
 
     def end(self, name: FileName) -> FileWritten:
         """Write the tail. Returns what was written; the object is not finished yet."""
+        self._guarded(self._out.flush)
         tail_offset = self._sink.begin_tail()
         sample = self._sampler.sample()
         last = self._regions.last
@@ -88,6 +92,7 @@ class _FileBeingWritten:
         notes = Notes(sample, tuple(self._groups), last, blocks)
         self._parquet.add_key_value_metadata(encode_notes(notes))
         self._guarded(self._parquet.close)
+        self._guarded(self._out.flush)
         tail_checksum = self._sink.end_tail()
         sink = self._sink
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)
