@@ -101,7 +101,7 @@ class TableHead:
 
         Raises:
             UnavailableError: the log or the snapshots cannot be read; what was read is kept.
-            NewerFormatError: a newer Lakebed wrote to the table; nothing was changed.
+            NewerFormatError: a newer Lakebed wrote an entry; it and what follows was not applied.
         """
         with self._lock:
             self._follow()
@@ -304,8 +304,8 @@ class TableHead:
                     at_end = self._apply(entries, number) and at_end
 
     def _read_some(self, number: TransactionNumber) -> tuple[list[Entry], bool]:
-        """Return entries after `number`, and whether the log ends with them. All are decoded
-        before one is applied; no lock of the state's is held while the log is read."""
+        """Return entries after `number`, and whether the log ends with them. No lock of the state's
+        is held while the log is read."""
         entries: list[Entry] = []
         size = 0
         try:
@@ -316,10 +316,10 @@ class TableHead:
                 size += len(body)
                 if len(entries) >= FOLLOWED_AT_ONCE_MAX or size >= FOLLOWED_BYTES_MAX:
                     return entries, False
-        except (UnavailableError, LogTruncatedError):
+        except LakebedError:
             if not entries:
                 raise
-            return entries, False  # what was read is right
+            return entries, False  # what was read is right; the error comes again
         return entries, True
 
     def _apply(self, entries: Sequence[Entry], after: TransactionNumber) -> bool:
@@ -368,7 +368,8 @@ class TableHead:
 def _last_answer(member: _Member, failure: LakebedError | None) -> LakebedError:
     """Return the truth at the deadline: the weakest outcome of all tries."""
     if member.unresolved is not None:
-        return UnknownOutcomeError("a try may still land", number=member.unresolved)
+        number = member.unresolved
+        return UnknownOutcomeError("a try may still land", number=number, reason=failure)
     if failure is None or isinstance(failure, UnknownOutcomeError):  # a neighbour's
         return ConflictError("others won until the deadline")
     return failure

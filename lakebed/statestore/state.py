@@ -38,6 +38,8 @@ from lakebed.statestore.layout import DIGESTED, translated
 REFERENCE_COLUMNS = (
     "partition, file, rows, exact, min, max, size, tail_offset, checksum, tail_checksum"
 )
+_REFERENCES = f"SELECT {REFERENCE_COLUMNS} FROM file_references"  # noqa: S608 - constant names
+_HELD = _REFERENCES.replace(" FROM", ", (SELECT id FROM jobs WHERE key = job) FROM", 1)
 ENTRY_TIME_SPACING = 60_000_000
 """Microseconds between remembered entry times: an age is known to a minute, in 48 hours 2,880
 rows."""
@@ -253,23 +255,18 @@ class TableState:
 
     def references(self, partition: PartitionId) -> list[tuple[FileReference, JobId | None]]:
         """Return the files of a leaf, oldest base first, each with the job that claimed it."""
-        rows = self._run(
-            f"SELECT {REFERENCE_COLUMNS}, (SELECT id FROM jobs WHERE key = job)"  # noqa: S608 - constant names
-            " FROM file_references WHERE partition = ? ORDER BY file",
-            (partition,),
-        )
+        rows = self._run(f"{_HELD} WHERE partition = ? ORDER BY file", (partition,))
         return [(_reference(row), row[10]) for row in rows]
 
     def all_references(self) -> Iterator[FileReference]:
         """Yield every reference. For inspection; a large table has a million."""
-        query = f"SELECT {REFERENCE_COLUMNS} FROM file_references ORDER BY partition, file"  # noqa: S608 - constant names
-        for row in self._run(query):
+        for row in self._run(f"{_REFERENCES} ORDER BY partition, file"):
             yield _reference(row)
 
     def references_of(self, file: FileName) -> list[FileReference]:
         """Return all references to a file."""
-        query = f"SELECT {REFERENCE_COLUMNS} FROM file_references WHERE file = ?"  # noqa: S608 - constant names
-        return [_reference(row) for row in self._run(query, (file,))]
+        rows = self._run(f"{_REFERENCES} WHERE file = ?", (file,))
+        return [_reference(row) for row in rows]
 
     def knows_file(self, file: FileName) -> bool:
         """Whether the file is referenced, or garbage that was not yet removed."""
@@ -309,11 +306,8 @@ class TableState:
 
     def claimed(self, id_: JobId) -> list[FileReference]:
         """Return the references a job holds, on whatever leaves they lie by now."""
-        rows = self._run(
-            f"SELECT {REFERENCE_COLUMNS} FROM file_references"  # noqa: S608 - constant names
-            " WHERE job = (SELECT key FROM jobs WHERE id = ?) ORDER BY partition, file",
-            (id_,),
-        )
+        job = "(SELECT key FROM jobs WHERE id = ?)"
+        rows = self._run(f"{_REFERENCES} WHERE job = {job} ORDER BY partition, file", (id_,))
         return [_reference(row) for row in rows]
 
     def garbage(self, *, before: Micros | None = None, files_max: int = -1) -> list[Garbage]:
@@ -340,7 +334,8 @@ class TableState:
         digest = hashlib.blake2b(digest_size=16)
         for table in DIGESTED:
             digest.update(table.encode())
-            for row in self._run(f"SELECT * FROM {table} ORDER BY 1, 2"):  # noqa: S608 - constant names
+            query = f"SELECT * FROM {table} ORDER BY 1, 2"  # noqa: S608 - constant names
+            for row in self._run(query):
                 digest.update(repr(row).encode())
         return digest.digest()
 

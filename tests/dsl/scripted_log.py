@@ -1,0 +1,74 @@
+"""A log that does to each append what the test says, in order; then it is a good log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from lakebed.backends.memory import MemoryTransactionLog
+from lakebed.errors import LogConflictError, UnavailableError, UnknownOutcomeError
+from lakebed.model.names import Micros, TransactionNumber
+
+Step = str | Callable[[], object]
+
+
+class ScriptedLog:
+    """A memory log behind a bad line.
+
+    A step of `appends` is for one append: "good"; "throttled" (not sent); "lost" (sent, no answer,
+    never lands); "unanswered" (landed, no answer); "late" (no answer, lands at `deliver`); "own
+    try" (landed, then told "taken"); or a function that is called before a good one. A step of
+    `reads` is for one read: "good", "throttled", a function, or a number of entries after which the
+    read is cut. appended, read: how many calls there were.
+    """
+
+    def __init__(self, log: MemoryTransactionLog) -> None:
+        self.log = log
+        self.appends: list[Step] = []
+        self.reads: list[Step | int] = []
+        self.appended = 0
+        self.read = 0
+        self._late: list[tuple[TransactionNumber, bytes]] = []
+
+    def append(self, number: TransactionNumber, body: bytes) -> None:
+        self.appended += 1
+        step = self.appends.pop(0) if self.appends else "good"
+        if callable(step):
+            step()
+        elif step == "throttled":
+            raise UnavailableError("throttled")
+        elif step == "late":
+            self._late.append((number, body))
+        elif step in ("unanswered", "own try"):
+            self.log.append(number, body)
+            if step == "own try":
+                raise LogConflictError(number)
+        if step in ("lost", "late", "unanswered"):
+            raise UnknownOutcomeError("no answer", number=number)
+        if step != "own try":
+            self.log.append(number, body)
+
+    def deliver(self) -> None:
+        """Let late appends arrive; those whose number is taken do nothing."""
+        for number, body in self._late:
+            with suppress(LogConflictError):
+                self.log.append(number, body)
+        self._late.clear()
+
+    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        self.read += 1
+        step = self.reads.pop(0) if self.reads else "good"
+        if callable(step):
+            step()
+        if step == "throttled":
+            raise UnavailableError("throttled")
+        for count, entry in enumerate(self.log.read_after(number)):
+            if count == step:
+                raise UnavailableError("cut")
+            yield entry
+
+    def truncate(self, below: TransactionNumber) -> None:
+        self.log.truncate(below)
+
+    def store_time(self) -> Micros:
+        return self.log.store_time()

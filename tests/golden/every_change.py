@@ -1,0 +1,88 @@
+"""One transaction of every kind of change, with each field set to something that shows."""
+
+from __future__ import annotations
+
+from lakebed.model.files import FileReference, KeyBounds, StoredFile
+from lakebed.model.names import (
+    CommitId,
+    FileName,
+    Generation,
+    JobId,
+    Micros,
+    PartitionId,
+    RequestDigest,
+    TransactionNumber,
+)
+from lakebed.statestore.codec import Entry
+from lakebed.statestore.file_changes import (
+    AddFiles,
+    ClaimFiles,
+    GiveUp,
+    RaiseFloor,
+    RemoveGarbage,
+    ReplaceFiles,
+)
+from lakebed.statestore.table_changes import (
+    ChangeSettings,
+    Clear,
+    CreateTable,
+    DropPin,
+    DropTable,
+    MarkUnsplittable,
+    PutPin,
+    Split,
+)
+from lakebed.statestore.transactions import Change, PositionChange, Transaction
+
+SCHEMA = {
+    "format": 1,
+    "row_keys": [{"name": "key", "type": "string", "number": 1}],
+    "sort_keys": [],
+    "values": [{"name": "value", "type": "int64", "number": 2, "nullable": True}],
+}
+
+
+def name(place: int) -> FileName:
+    return FileName(bytes([0, 0, 0, 0, 0x55, *range(10), place]))
+
+
+def reference(place: int, *, exact: bool = True, end: bytes | None = b"\xff") -> FileReference:
+    stored = StoredFile(name(place), 1_000_000, 900_000, (1 << 64) - place, (1 << 32) - place)
+    return FileReference(stored, PartitionId(3), 12_345, KeyBounds(b"a\x00", end), exact)
+
+
+CHANGES: tuple[Change, ...] = (
+    CreateTable(SCHEMA, {"job_files_max": 5}, (b"m\x00\x00",)),
+    AddFiles((reference(1), reference(2, exact=False, end=None))),
+    ClaimFiles(JobId("job"), PartitionId(3), (name(1), name(2))),
+    ReplaceFiles(JobId("job"), PartitionId(3), (name(1), name(2)), reference(3)),
+    ReplaceFiles(JobId("job"), PartitionId(3), (name(1),), None),
+    GiveUp(JobId("job")),
+    Split(PartitionId(3), (b"c\x00\x00", b"d\x00\x00"), ((name(1), (1, 2, 3)),), 1),
+    MarkUnsplittable(PartitionId(3), 20_000_000),
+    RemoveGarbage((name(1),)),
+    RaiseFloor(TransactionNumber(80), TransactionNumber(70)),
+    Clear(None),
+    Clear((b"q\x00\x00",)),
+    ChangeSettings({"size_ratio": 2}),
+    PutPin("reader", Micros(1_800_000_000_000_000)),
+    DropPin("reader"),
+    DropTable(),
+)
+
+
+def every_change() -> Entry:
+    """Return an entry with a transaction per kind of change, the last with positions too."""
+    transactions = [
+        Transaction(
+            CommitId(f"id-{place}"),
+            RequestDigest(bytes([place] * 16)),
+            TransactionNumber(85),
+            Generation(2),
+            (change,),
+            (PositionChange("topic/0", None, b"\x07", 3),) if place == len(CHANGES) - 1 else (),
+            place == 1,
+        )
+        for place, change in enumerate(CHANGES)
+    ]
+    return Entry(Micros(1_767_225_600_000_001), tuple(transactions))

@@ -1,0 +1,98 @@
+"""No stored format changes by accident, and what `apply` does for an old log never does (H14)."""
+
+from __future__ import annotations
+
+import os
+from typing import get_args
+
+import msgspec
+
+from lakebed.model.names import TransactionNumber
+from lakebed.statestore.codec import Entry, decode_entry, encode_entry
+from lakebed.statestore.file_changes import AddFiles, RaiseFloor
+from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.table_changes import ChangeSettings, DropPin, MarkUnsplittable, PutPin
+from lakebed.statestore.transactions import Change, PositionChange, finish_entry
+from tests.dsl import TableStory
+from tests.golden import FOLDER, check_golden, from_hex_lines, hex_lines
+from tests.golden.every_change import every_change
+
+OLD_LOG = "old_log.txt"
+
+
+def test_the_bytes_of_every_change_are_as_they_were() -> None:
+    entry = every_change()
+    raw = msgspec.msgpack.encode(entry)  # of the compressed bytes zstd's version may decide
+    check_golden("every_change.txt", hex_lines(raw))
+    assert decode_entry(encode_entry(entry), 1) == entry
+
+
+def test_every_kind_of_change_is_among_them() -> None:
+    shown = {type(change) for t in every_change().transactions for change in t.changes}
+    assert shown == set(get_args(Change))
+
+
+def old_log() -> list[bytes]:
+    """Tell the life of a table and return its log."""
+    story = TableStory("L | m | R")
+    for number, leaf in enumerate("LRLLR"):
+        story.clock.advance(45)
+        story.given_files(leaf, **{f"f{number}": 1000 + number})
+    wide = (*story.new_files("L", w=30), *story.new_files("R", w=70))
+    position = PositionChange("topic/0", None, b"\x01", 2)
+    story.head.commit(story.transaction(AddFiles(wide), positions=[position], user=True))
+    story.when_claimed("one", "L", "f0", "w")
+    story.when_split("L", "A | c | B | f | C", shares={"f0": (1, 5, 3)})
+    story.given_files("C", keys=("g", "h"), late=5)
+    story.when_claimed("two", "R", "f1", "f4")
+    story.when_claimed("three", "A", "f2")
+    story.when_replaced("two", "R", "f1", "f4", r=2003)
+    story.when_replaced("one", "L", "f0", "w", keys=("a", "e"), l=1030)
+    story.when_committed(PutPin("p", story.clock.now()), PutPin("q", story.clock.now()))
+    story.when_committed(DropPin("p"), ChangeSettings({"job_files_max": 7}))
+    story.when_garbage_is_removed("f1")
+    story.when_given_up("three")
+    story.clock.advance(500)
+    floor = RaiseFloor(TransactionNumber(9), TransactionNumber(5))
+    story.when_committed(floor, MarkUnsplittable(story.partitions["R"], 7))
+    story.when_cleared("X | t | Y")
+    story.given_files("Y", y=1)
+    story.when_split("X", "X1 | b | X2")
+    story.head.commit_group([story.transaction(AddFiles(story.new_files("X2", z=2)))] * 2)
+    return [body for _, body in story.log.log.read_after(TransactionNumber(0))]
+
+
+def test_an_old_log_leads_to_its_old_digests() -> None:
+    rewrite = os.environ.get("LAKEBED_GOLDEN") == "rewrite"
+    file = FOLDER / OLD_LOG
+    if rewrite or not file.exists():
+        bodies = old_log()
+    else:
+        rows = file.read_text(encoding="utf-8").splitlines()
+        bodies = [from_hex_lines(row.split()[1]) for row in rows]
+    head = TableStory().another_head()
+    rows = []
+    for number, body in enumerate(bodies, 1):
+        entry = decode_entry(body, number)
+        apply(head.state, number, entry)
+        rows.append(f"{head.state.digest().hex()} {body.hex()}\n")
+    check_golden(OLD_LOG, "".join(rows))
+
+
+def apply(state: TableState, number: int, entry: Entry) -> None:
+    moment = Moment(TransactionNumber(number), entry.at)
+    for transaction in entry.transactions:
+        transaction.apply(state, moment)
+    finish_entry(state, moment)
+
+
+def test_an_old_log_ends_in_this_picture() -> None:
+    story = TableStory("L | m | R")
+    rows = (FOLDER / OLD_LOG).read_text(encoding="utf-8").splitlines()
+    state = story.another_head().state
+    for number, row in enumerate(rows, 1):
+        apply(state, number, decode_entry(bytes.fromhex(row.split()[1]), number))
+    leaves = [(f.files, f.rows) for f in sorted(state.leaf_figures(), key=lambda f: f.partition)]
+    assert leaves == [(1, 1), (0, 0), (1, 2)]
+    assert len(state.garbage()) == 8
+    assert state.settings().job_files_max == 7

@@ -1,0 +1,181 @@
+"""One cache file that heads and processes share; deleting it is always safe (H27)."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
+from lakebed.backends.system.clock import SystemClock
+from lakebed.errors import CorruptError, UnavailableError
+from lakebed.model.names import TableId, TransactionNumber
+from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.layout import STATE_FORMAT, open_cache, translated
+from lakebed.statestore.state import TableState
+from tests.dsl import TableStory
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cache.sqlite"
+
+
+def test_two_heads_share_a_file_and_apply_each_entry_once(path: Path) -> None:
+    story = TableStory()
+    heads = [story.another_head(state=TableState(open_cache(path))) for _ in range(2)]
+    for index in range(10):
+        story.when_committed(AddFiles(()), head=heads[index % 2])
+    assert heads[0].state.digest() == heads[1].state.digest()
+    story.head.follow()
+    assert heads[0].state.digest() == story.state.digest()
+
+
+def test_entries_that_another_process_applied_meanwhile_are_not_applied_again(path: Path) -> None:
+    story = TableStory()
+    for name in "abc":
+        story.given_files("all", **{name: 1})
+    slow, fast = (story.another_head(state=TableState(open_cache(path))) for _ in range(2))
+    entries = list(story.log.log.read_after(TransactionNumber(0)))
+
+    class Overtaken:
+        """A log that lets the other head follow while it is being read."""
+
+        def read_after(self, number: int) -> object:
+            fast.follow()
+            return iter(entries[number:])
+
+    slow._log = Overtaken()  # type: ignore[assignment]  # only reads
+    slow.follow()
+    assert slow.state.digest() == story.state.digest()
+
+
+def test_a_reader_sees_one_version_while_another_writes(path: Path) -> None:
+    story = TableStory()
+    reader, writer = (story.another_head(state=TableState(open_cache(path))) for _ in range(2))
+    with reader.reading() as state:
+        before = state.head().number
+        story.when_committed(AddFiles(()), head=writer)
+        assert state.head().number == before
+        with reader.reading() as inside:
+            assert inside.head().number == before
+    with reader.reading() as state:
+        assert state.head().number == before + 1
+
+
+@pytest.mark.parametrize("left", [(), ("-wal",), ("-wal", "-shm"), ("-shm",)])
+def test_deleting_the_file_is_safe_whatever_is_left_beside_it(
+    path: Path, left: tuple[str, ...]
+) -> None:
+    story = TableStory()
+    living = story.another_head(state=TableState(open_cache(path)))
+    story.when_committed(AddFiles(()), head=living)
+    for suffix in ("", "-wal", "-shm"):
+        if suffix not in left:
+            path.with_name(path.name + suffix).unlink()
+    fresh = story.another_head(state=TableState(open_cache(path)))
+    for head in (fresh, living, fresh):
+        story.when_committed(AddFiles(()), head=head)
+        head.follow()
+    living.follow()
+    living.state.connection.close()
+    story.when_committed(AddFiles(()), head=fresh)
+    story.head.follow()
+    assert fresh.state.digest() == story.state.digest()
+    assert fresh.state.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_cache_of_another_format_begins_anew(path: Path) -> None:
+    story = TableStory()
+    story.another_head(state=TableState(open_cache(path))).follow()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version={STATE_FORMAT + 1}")
+    connection.close()
+    state = TableState(open_cache(path))
+    assert state.head().number == 0
+
+
+def test_a_cache_that_is_no_database_says_that_it_may_be_deleted(path: Path) -> None:
+    path.write_bytes(b"rubbish" * 1000)
+    with pytest.raises(CorruptError, match="delete it"):
+        open_cache(path)
+
+
+def test_a_cache_that_is_locked_is_unavailable_and_nothing_was_written(path: Path) -> None:
+    story = TableStory()
+    head = story.another_head(state=TableState(open_cache(path)))
+    head.follow()
+    head.state.connection.execute("PRAGMA busy_timeout=1")
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UnavailableError, match="busy"):
+            story.when_committed(AddFiles(()), head=head)
+    other.close()
+    assert story.when_committed(AddFiles(()), head=head) == 2
+
+
+def test_a_full_disk_says_so_and_a_bug_is_a_bug() -> None:
+    full = sqlite3.OperationalError("full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    assert translated(full).code() == "storage-full"
+    wrong = sqlite3.OperationalError("no such table")
+    wrong.sqlite_errorcode = sqlite3.SQLITE_ERROR
+    with pytest.raises(AssertionError, match="no such table"):
+        translated(wrong)
+
+
+def test_many_may_open_a_new_file_at_once(path: Path) -> None:
+    states: list[TableState] = []
+    threads = [
+        threading.Thread(target=lambda: states.append(TableState(open_cache(path))))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [state.head().number for state in states] == [0] * 8
+
+
+WORKER = """
+import random, sys
+from pathlib import Path
+from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
+from lakebed.backends.system.clock import SystemClock
+from lakebed.model.names import digest_of
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.layout import open_cache
+from lakebed.statestore.state import TableState
+from lakebed.statestore.table_changes import PutPin
+from lakebed.statestore.transactions import Transaction
+root, worker = Path(sys.argv[1]), sys.argv[2]
+log = SqliteTransactionLogs(root, SystemClock()).open("t")
+state = TableState(open_cache(root / "cache.sqlite"))
+head = TableHead(log, state, clock=SystemClock(), chance=random.Random(worker))
+head.follow()
+for i in range(50):
+    id_ = f"{worker}-{i}"
+    head.commit(Transaction(id_, digest_of(id_.encode()), 1, 1, (PutPin(id_, 5),)))
+"""
+
+
+def test_processes_share_a_cache_and_a_log(tmp_path: Path) -> None:
+    story = TableStory()
+    log = SqliteTransactionLogs(tmp_path, SystemClock()).open(TableId("t"))
+    ((_, creation),) = story.log.log.read_after(TransactionNumber(0))
+    log.append(story.state.head().number, creation)
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), name]) for name in "abc"
+    ]
+    assert [worker.wait(60) for worker in workers] == [0, 0, 0]
+    fresh = story.another_head(log=log, clock=SystemClock())
+    fresh.follow()
+    shared = story.another_head(
+        log=log, clock=SystemClock(), state=TableState(open_cache(tmp_path / "cache.sqlite"))
+    )
+    shared.follow()
+    assert fresh.state.head().number == 151
+    assert len(fresh.state.pins()) == 150
+    assert shared.state.digest() == fresh.state.digest()

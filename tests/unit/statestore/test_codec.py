@@ -1,0 +1,62 @@
+"""Bytes of log entries: round trips, newer formats, damage (H14)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakebed.errors import CorruptError, NewerFormatError
+from lakebed.model.names import Micros, TransactionNumber
+from lakebed.statestore.codec import (
+    COMPRESSED_FROM,
+    ENTRY_FORMAT,
+    Entry,
+    decode_entry,
+    encode_entry,
+)
+from tests.dsl import TableStory
+from tests.golden.every_change import every_change
+
+
+def test_every_change_comes_back_as_it_was() -> None:
+    entry = every_change()
+    assert decode_entry(encode_entry(entry), 1) == entry
+    for transaction in entry.transactions:
+        single = Entry(entry.at, (transaction,))
+        assert decode_entry(encode_entry(single), 1) == single
+
+
+def test_large_entries_are_compressed_and_small_ones_are_not() -> None:
+    small, large = Entry(Micros(1), ()), every_change()
+    assert encode_entry(small)[:2] == bytes((ENTRY_FORMAT, 0))
+    assert encode_entry(large)[:2] == bytes((ENTRY_FORMAT, 1))
+    assert len(encode_entry(large)) > COMPRESSED_FROM // 4
+
+
+def test_a_newer_format_is_told_from_damage() -> None:
+    with pytest.raises(NewerFormatError, match="upgrade") as caught:
+        decode_entry(bytes((ENTRY_FORMAT + 1, 7)) + b"whatever", 12)
+    assert caught.value.facts["number"] == 12
+
+
+@pytest.mark.parametrize("body", [b"", b"\x01", b"\x00\x00", b"\x01\x02", b"\x01\x01\x00"])
+def test_what_is_no_entry_is_corrupt(body: bytes) -> None:
+    with pytest.raises(CorruptError, match="not a log entry"):
+        decode_entry(body, 1)
+
+
+@given(st.data())
+def test_a_cut_entry_is_never_read_as_another(data: st.DataObject) -> None:
+    body = encode_entry(every_change())
+    cut = body[: data.draw(st.integers(0, len(body) - 1))]
+    with pytest.raises(CorruptError):
+        decode_entry(cut, 1)
+
+
+def test_a_newer_entry_stops_a_reader_and_changes_nothing() -> None:
+    story = TableStory()
+    story.given_files("all", a=1)
+    before = story.state.digest()
+    story.log.log.append(TransactionNumber(3), bytes((ENTRY_FORMAT + 1, 0)))
+    with pytest.raises(NewerFormatError):
+        story.head.follow()
+    assert story.state.digest() == before
