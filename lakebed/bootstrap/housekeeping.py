@@ -23,7 +23,6 @@ from lakebed.tasks.worker import Visibility, Worker
 
 HIDDEN_SECONDS = 30.0
 JOBS_PER_ROUND_MAX = 10_000
-UNFINISHED_SECONDS_MAX = 48 * 3_600.0
 DEAD_LETTERS_AT_ONCE = 10
 
 
@@ -77,15 +76,16 @@ class Housekeeping:
     ) -> WorkDone:
         """Work until nothing is due, then sweep. tables: None for all online ones.
 
-        everything: merge until each leaf has one file.
+        everything: merge until each leaf has one file. should_stop: asked between jobs; once true,
+        the sweep is left to the next run.
         """
         total = WorkDone()
         while not should_stop():
             done = self.round(tables, everything=everything, should_stop=should_stop)
             total = total.plus(done)
             if done.is_nothing:
-                break
-        return total.plus(self.sweep(tables))
+                return total.plus(self.sweep(tables))
+        return total
 
     def round(
         self,
@@ -111,7 +111,7 @@ class Housekeeping:
 
     def sweep(self, tables: Sequence[TableName] | None = None) -> WorkDone:
         """Sweep objects that never got a reference, and logs that never got a name."""
-        swept = self._app.objects.abort_unfinished(older_than_seconds=UNFINISHED_SECONDS_MAX)
+        swept = self._app.sweep_leftovers()
         for entry in self._entries(tables):
             swept += self._app.sweep.run(self._app.catalog.opened(entry))
         if tables is None:

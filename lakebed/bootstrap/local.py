@@ -86,12 +86,17 @@ class LocalHeads:
 
 
 class LocalApp:
-    """The services of a lake in a directory. Several processes may open one lake at once."""
+    """The services of a lake in a directory. Several processes may open one lake at once.
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
+    clock: None: this machine's. All processes of a lake use the same.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, create: bool = True, clock: Clock | None = None
+    ) -> None:
         self.directory = open_lake_directory(path, create=create)
         self.spill = ProcessFolder(self.directory.spill)
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         self.chance = system_random()
         self.objects = LocalObjectStore(self.directory.path, self.clock)
         self.logs = SqliteTransactionLogs(self.directory.logs, self.clock)

@@ -9,6 +9,7 @@ cache/           state of tables; may be deleted     spill/        rows being so
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ import msgspec
 
 from lakebed.backends.local.durable_folder import meaning_of, sync_file, sync_folder
 from lakebed.backends.local.mounts import Mount, mount_of, mounts_of_this_machine
+from lakebed.backends.local.process_folder import is_still_at
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 
 FORMAT = 1
@@ -125,12 +127,19 @@ def _probe(root: Path) -> None:
     """Do once what every object needs: make a file, link it, remove it."""
     new = root / "unfinished" / f"probe-{os.getpid()}"
     linked = new.with_name(f"{new.name}-linked")
-    try:
-        with new.open("wb"):
-            os.link(new, linked)
-    finally:
-        for name in (new, linked):
-            name.unlink(missing_ok=True)
+    probed = False
+    while not probed:
+        with new.open("wb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # what nobody holds is swept
+            if not is_still_at(file, new):
+                continue
+            try:
+                linked.unlink(missing_ok=True)  # of a dead process with the same id
+                os.link(new, linked)
+                probed = True
+            finally:
+                for name in (new, linked):
+                    name.unlink(missing_ok=True)
 
 
 def _refuse_network(root: Path, mounts: Sequence[Mount]) -> None:

@@ -24,7 +24,7 @@ from lakebed.backends.local.durable_folder import (
     sync_folder,
     translated,
 )
-from lakebed.backends.local.process_folder import is_held, is_still_at
+from lakebed.backends.local.process_folder import is_held, is_still_at, remove_unless_held
 from lakebed.errors import (
     CorruptError,
     InvalidError,
@@ -173,9 +173,8 @@ class LocalObjectStore:
         with translated("removing unfinished objects"):
             for file in list(self._unfinished.iterdir()):
                 with suppress(FileNotFoundError):
-                    if file.stat().st_mtime <= end and not is_held(file):
-                        file.unlink()
-                        removed += 1
+                    if file.stat().st_mtime <= end:
+                        removed += remove_unless_held(file)
         return removed
 
     def unfinished(self) -> Sequence[str]:

@@ -54,7 +54,7 @@ def remove_dead(root: Path) -> int:
     removed = 0
     for path in dead_in(root):
         if path.suffix == SUFFIX:
-            removed += _remove_locked(path)
+            removed += remove_unless_held(path, beside=path.with_suffix(""))
         elif path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
             removed += 1
@@ -73,6 +73,24 @@ def is_held(lock: Path) -> bool:
         return True
     finally:
         os.close(descriptor)
+    return False
+
+
+def remove_unless_held(path: Path, *, beside: Path | None = None) -> bool:
+    """Remove a file whose lock no living process holds, and a folder beside it. Returns whether.
+
+    The lock is held meanwhile: an owner that opens the file only now waits, and sees that it went.
+    """
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if is_still_at(file, path):
+            if beside is not None:
+                shutil.rmtree(beside, ignore_errors=True)
+            path.unlink(missing_ok=True)
+            return True
     return False
 
 
@@ -106,17 +124,3 @@ def _is_dead(path: Path) -> bool:
         return not is_held(lock)
     except FileNotFoundError:
         return path != lock
-
-
-def _remove_locked(lock: Path) -> bool:
-    """Remove a dead process's lock and folder, while holding the lock."""
-    with suppress(FileNotFoundError), lock.open("rb") as file:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        if is_still_at(file, lock):
-            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-            lock.unlink(missing_ok=True)
-            return True
-    return False

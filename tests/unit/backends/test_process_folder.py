@@ -1,12 +1,17 @@
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+from lakebed.backends.local import LocalObjectStore, open_lake_directory
 from lakebed.backends.local.process_folder import ProcessFolder, dead_in, remove_dead
+from lakebed.backends.system import SystemClock
 
 DIES = """
 import os, signal, sys
 from pathlib import Path
+from lakebed.backends.local import LocalObjectStore, open_lake_directory
 from lakebed.backends.local.process_folder import ProcessFolder
 folder = ProcessFolder(Path(sys.argv[1]))
 (folder.path / "run-1.arrow").write_bytes(b"rows")
@@ -47,3 +52,35 @@ def test_spilled_rows_without_a_lock_are_somebodys_who_is_dead(tmp_path: Path) -
     (tmp_path / "stray").write_bytes(b"")
     assert remove_dead(tmp_path) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lake_opens_while_others_sweep_what_dead_writers_left(tmp_path: Path) -> None:
+    open_lake_directory(tmp_path)
+    store = LocalObjectStore(tmp_path, SystemClock())
+    stop = threading.Event()
+
+    def sweep() -> None:
+        while not stop.is_set():
+            store.abort_unfinished(older_than_seconds=0.0)
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    try:
+        for _ in range(100):
+            open_lake_directory(tmp_path)
+            store.create("x").abort()
+    finally:
+        stop.set()
+        sweeper.join()
+    assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_a_lake_opens_after_a_process_of_the_same_id_was_killed_in_its_probe(
+    tmp_path: Path,
+) -> None:
+    open_lake_directory(tmp_path)
+    left = tmp_path / "unfinished" / f"probe-{os.getpid()}"
+    for name in (left, left.with_name(left.name + "-linked")):
+        name.write_bytes(b"")
+    open_lake_directory(tmp_path)
+    assert list((tmp_path / "unfinished").iterdir()) == []
