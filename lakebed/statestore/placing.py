@@ -31,9 +31,10 @@ def own_region(state: TableState, partition: PartitionId, dimension: int = 0) ->
     if region is None:
         least, end = state.connection.execute(_OWN_REGION, (partition, dimension)).fetchone()
         region = KeyRange(least or b"", end)
-        if len(state.regions) >= REGIONS_MAX:
-            state.regions.clear()
-        state.regions[partition, dimension] = region
+        if region != EVERYTHING:  # which is also that of a partition that does not exist yet
+            if len(state.regions) >= REGIONS_MAX:
+                state.regions.clear()
+            state.regions[partition, dimension] = region
     return region
 
 

@@ -45,6 +45,15 @@ def test_what_is_no_entry_is_corrupt(body: bytes) -> None:
 
 
 @given(st.data())
+def test_a_flipped_bit_of_an_entry_is_never_read_as_another(data: st.DataObject) -> None:
+    small = Entry(Micros(7), every_change().transactions[:1])
+    body = bytearray(encode_entry(data.draw(st.sampled_from([small, every_change()]))))
+    body[data.draw(st.integers(0, len(body) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises((CorruptError, NewerFormatError)):
+        decode_entry(bytes(body), 1)
+
+
+@given(st.data())
 def test_a_cut_entry_is_never_read_as_another(data: st.DataObject) -> None:
     body = encode_entry(every_change())
     cut = body[: data.draw(st.integers(0, len(body) - 1))]

@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from lakebed.errors import ClaimLostError, ConflictError, InvalidError
-from lakebed.model.names import JobId
+from lakebed.model.names import JobId, PartitionId
 from lakebed.statestore.file_changes import AddFiles, ReplaceFiles
 from lakebed.statestore.placing import own_region
 from lakebed.statestore.table_changes import MarkUnsplittable, Split
@@ -247,3 +247,12 @@ def test_a_split_that_was_refused_with_its_group_leaves_no_region_behind() -> No
         story.head.commit(split)
     leaves = list(story.state.tree().leaves())
     assert own_region(story.state, leaves[0]).max == point("c")
+
+
+def test_a_partition_that_was_asked_for_too_early_has_its_own_region_later() -> None:
+    story = TableStory()
+    for id_ in range(1, 9):
+        own_region(story.state, PartitionId(id_))
+    story.when_split("all", "L | m | R")
+    assert own_region(story.state, story.partitions["L"]).max == point("m")
+    assert own_region(story.state, story.partitions["R"]).min == point("m")

@@ -1,0 +1,311 @@
+"""Random transactions, good and bad, through three heads over one log: the state stays whole."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lakebed.backends.memory import MemoryTransactionLog, VirtualClock
+from lakebed.errors import ConflictError, FencedError, InvalidError, LakebedError
+from lakebed.model.files import FileReference, StoredFile, bounds_of
+from lakebed.model.keys import encode_field, encode_key
+from lakebed.model.names import (
+    CommitId,
+    FileName,
+    Generation,
+    JobId,
+    Micros,
+    PartitionId,
+    TransactionNumber,
+    digest_of,
+    file_name,
+)
+from lakebed.model.schema import Field, Schema
+from lakebed.model.types import type_of
+from lakebed.statestore.codec import decode_entry
+from lakebed.statestore.file_changes import (
+    AddFiles,
+    ClaimFiles,
+    GiveUp,
+    RaiseFloor,
+    RemoveGarbage,
+    ReplaceFiles,
+)
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.layout import open_memory
+from lakebed.statestore.placing import own_region
+from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.table_changes import (
+    ChangeSettings,
+    Clear,
+    DropPin,
+    MarkUnsplittable,
+    PutPin,
+    Split,
+    create_table,
+)
+from lakebed.statestore.transactions import Change, PositionChange, Transaction, finish_entry
+
+STRING, INT = type_of("string"), type_of("int32")
+SCHEMA = Schema(
+    row_keys=(
+        Field(name="key", type=STRING, number=1),
+        Field(name="more", type=INT, number=2),
+    )
+)
+LETTERS = "abcdefghijklmnop"
+LONG = "k" * 26  # keys that begin alike for longer than bounds are
+
+
+class Writers:
+    """Three heads that lag behind each other, and what they may try."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.clock = VirtualClock()
+        self.log = MemoryTransactionLog(self.clock)
+        self.heads = [self.head() for _ in range(3)]
+        self.sent: list[Transaction] = []
+        points = self.points(STRING) if self.chance.random() < 0.5 else ()
+        creation = create_table(SCHEMA, {}, tuple(sorted(set(points))))
+        self.heads[0].commit(self.transaction(self.heads[0].state, creation))
+
+    def head(self) -> TableHead:
+        state = TableState(open_memory())
+        return TableHead(self.log, state, clock=self.clock, chance=self.chance)
+
+    def step(self, kinds: list[int]) -> None:
+        """Plan a group on what one head knows and commit it through another."""
+        self.clock.advance(self.chance.choice([0, 30, 90]))
+        state = self.chance.choice(self.heads).state
+        if state.head().number == 0:
+            return
+        group = [self.planned(state, kind) for kind in kinds]
+        self.sent += group
+        for answer in self.chance.choice(self.heads).commit_group(group):
+            expected = (ConflictError, InvalidError, FencedError, int)
+            assert isinstance(answer, expected), answer
+        if self.chance.random() < 0.3:
+            self.chance.choice(self.heads).follow()
+
+    def planned(self, state: TableState, kind: int) -> Transaction:
+        if self.sent and self.chance.random() < 0.05:
+            return self.chance.choice(self.sent)
+        change = KINDS[kind % len(KINDS)]
+        return self.transaction(state, *(made for made in [change(self, state)] if made))
+
+    def transaction(self, state: TableState, *changes: Change) -> Transaction:
+        known = state.head()
+        odd = self.chance.random()
+        generation = known.generation + (1 if self.sent and odd < 0.02 else 0)
+        id_ = f"{self.chance.getrandbits(64):x}"
+        found = (state.position("topic") or (None, 0))[0]
+        value = self.chance.randbytes(2)
+        positions = (PositionChange("topic", found, value),) if odd > 0.9 else ()
+        return Transaction(
+            CommitId(id_),
+            digest_of(id_.encode()),
+            known.number,
+            Generation(generation),
+            changes,
+            positions,
+            self.chance.random() < 0.5,
+        )
+
+    def key(self) -> bytes:
+        text = self.chance.choice([*LETTERS, LONG + self.chance.choice(LETTERS)])
+        return encode_key(SCHEMA.row_keys, (text, self.chance.randrange(-3, 4)))
+
+    def points(self, type_: object) -> tuple[bytes, ...]:
+        some = self.chance.randrange(1, 5)
+        if type_ is INT:
+            values: list[int | str] = list(self.chance.sample(range(-9, 9), some))
+        else:
+            values = list(self.chance.sample([*LETTERS, *(LONG + c for c in LETTERS)], some))
+        encoded = [encode_field(type_, value) for value in values]
+        return tuple(encoded if self.chance.random() < 0.1 else sorted(encoded))
+
+    def partition(self, state: TableState) -> PartitionId:
+        """Return any partition that ever was, or will be."""
+        if self.chance.random() < 0.7:
+            return self.chance.choice(state.leaf_figures()).partition
+        return PartitionId(self.chance.randrange(1, state.head().partition_next + 1))
+
+    def reference(self, state: TableState, partition: PartitionId) -> FileReference:
+        run = self.chance.getrandbits(32)
+        name = file_name(base=state.head().number, job=JobId("j"), run=run, sequence=0)
+        least, most = sorted([self.key(), self.key()])
+        bounds = bounds_of(least, most)
+        region = own_region(state, partition)
+        if region.overlaps(bounds.as_range()) and self.chance.random() < 0.5:
+            bounds = bounds.inside(region)
+        stored = StoredFile(name, 100, 50, self.chance.getrandbits(64), 1)
+        return FileReference(stored, partition, self.chance.randrange(1000), bounds)
+
+    # one method for each kind of change
+
+    def add(self, state: TableState) -> Change:
+        first = self.reference(state, self.partition(state))
+        others = []
+        for _ in range(self.chance.choice([0, 0, 1, 2])):
+            other = self.reference(state, self.partition(state))
+            same = FileReference(first.file, other.partition, other.rows, other.bounds)
+            others.append(self.chance.choice([other, same]))
+        return AddFiles((first, *others))
+
+    def claim(self, state: TableState) -> Change:
+        partition = self.partition(state)
+        files = [r.file.name for r, _ in state.references(partition)]
+        some = self.chance.sample(files, self.chance.randrange(len(files) + 1))
+        return ClaimFiles(JobId(f"job-{self.chance.randrange(9)}"), partition, tuple(some))
+
+    def replace(self, state: TableState) -> Change | None:
+        jobs = state.jobs()
+        if not jobs:
+            return None
+        job = self.chance.choice(jobs)
+        inputs = {r.file.name for r in state.claimed(job.id)}
+        output = self.chance.choice([None, self.reference(state, job.partition)])
+        return ReplaceFiles(job.id, job.partition, tuple(inputs), output)
+
+    def give_up(self, state: TableState) -> Change:
+        return GiveUp(JobId(f"job-{self.chance.randrange(9)}"))
+
+    def split(self, state: TableState) -> Change:
+        partition = self.partition(state)
+        dimension = self.chance.choice([0, 0, 0, 1])
+        points = self.points(STRING if dimension == 0 else INT)
+        weights = tuple(self.chance.randrange(4) for _ in range(len(points) + 1))
+        shares = tuple((r.file.name, weights) for r, _ in state.references(partition)[::2])
+        return Split(partition, points, shares, dimension)
+
+    def unsplittable(self, state: TableState) -> Change:
+        return MarkUnsplittable(self.partition(state), 5)
+
+    def remove(self, state: TableState) -> Change:
+        files = [g.file for g in state.garbage()] + [r.file.name for r in state.all_references()]
+        return RemoveGarbage(tuple(files[:1]))
+
+    def floor(self, state: TableState) -> Change:
+        number = state.head().number
+        below = TransactionNumber(self.chance.randrange(number + 1))
+        return RaiseFloor(TransactionNumber(max(0, number - self.chance.randrange(4))), below)
+
+    def clear(self, state: TableState) -> Change:
+        return Clear(self.chance.choice([None, (), self.points(STRING)]))
+
+    def settle(self, state: TableState) -> Change:
+        return ChangeSettings({"job_files_max": self.chance.randrange(4)})
+
+    def pin(self, state: TableState) -> Change:
+        until = Micros(self.clock.now() + self.chance.randrange(200_000_000))
+        return self.chance.choice([PutPin("p", until), PutPin("q", until), DropPin("p")])
+
+
+KINDS: list[Callable[[Writers, TableState], Change | None]] = [
+    *[Writers.add] * 6,
+    *[Writers.claim] * 4,
+    *[Writers.replace] * 3,
+    *[Writers.split] * 3,
+    Writers.give_up,
+    Writers.unsplittable,
+    Writers.remove,
+    Writers.floor,
+    Writers.settle,
+    Writers.pin,
+    Writers.clear,
+]
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 1 << 32),
+    st.lists(st.lists(st.integers(0, len(KINDS) - 1), min_size=1, max_size=4), max_size=40),
+)
+@example(1, [[place % len(KINDS)] for place in range(150)])
+@example(2, [[place * 7 % len(KINDS), place * 5 % len(KINDS)] for place in range(150)])
+def test_the_state_stays_whole(seed: int, groups: list[list[int]]) -> None:
+    writers = Writers(seed)
+    for kinds in groups:
+        writers.step(kinds)
+    replay = replayed(writers.log)
+    for head in [*writers.heads, writers.head()]:
+        head.follow()
+        assert head.state.digest() == replay.digest()
+
+
+def replayed(log: MemoryTransactionLog) -> TableState:
+    """Apply a log and look at the state after each transaction."""
+    state = TableState(open_memory())
+    added: set[FileName] = set()
+    for number, body in log.read_after(TransactionNumber(0)):
+        entry = decode_entry(body, number)
+        moment = Moment(number, entry.at)
+        for transaction in entry.transactions:
+            for change in transaction.changes:
+                check_before(state, change)
+            rows = rows_of(state)
+            transaction.apply(state, moment)
+            check_after(state, added, transaction, rows)
+        finish_entry(state, moment)
+    return state
+
+
+def check_before(state: TableState, change: Change) -> None:
+    if isinstance(change, ClaimFiles):
+        held = {r.file.name: job for r, job in state.references(change.partition)}
+        assert all(held[name] is None for name in change.inputs), "claimed twice"
+
+
+def check_after(
+    state: TableState, added: set[FileName], transaction: Transaction, before: Counter[FileName]
+) -> None:
+    references = list(state.all_references())
+    leaves = list(state.tree().leaves())  # making the tree checks that leaves tile
+    assert {r.partition for r in references} <= set(leaves), "files lie on leaves only"
+    for r in references:
+        assert own_region(state, r.partition).overlaps(r.bounds.as_range()), "bounds reach the leaf"
+        assert r.rows >= 0
+    referenced, garbage = {r.file.name for r in references}, {g.file for g in state.garbage()}
+    assert not referenced & garbage, "referenced or garbage, never both"
+    for change in transaction.changes:
+        if isinstance(change, AddFiles):
+            added |= {r.file.name for r in change.files}
+        elif isinstance(change, ReplaceFiles) and change.output is not None:
+            added.add(change.output.file.name)
+        elif isinstance(change, RemoveGarbage):
+            added -= set(change.files)
+        elif isinstance(change, Split):
+            assert rows_of(state) == before, "a split loses and makes no rows"
+    assert referenced | garbage == added, "every file is referenced or garbage"
+    jobs = {job.id for job in state.jobs()}
+    holding = {job for leaf in leaves for _, job in state.references(leaf) if job is not None}
+    assert holding == jobs, "a job lives with its claim"
+
+
+def rows_of(state: TableState) -> Counter[FileName]:
+    rows: Counter[FileName] = Counter()
+    for r in state.all_references():
+        rows[r.file.name] += r.rows
+    return rows
+
+
+def test_the_writers_are_accepted_and_refused_often_enough() -> None:
+    answers: Counter[str] = Counter()
+    for seed in range(10):
+        writers = Writers(seed)
+        commit_group = TableHead.commit_group
+        for place in range(60):
+            state = writers.heads[0].state
+            group = [writers.planned(state, place * 7)]
+            (answer,) = commit_group(writers.heads[0], group)
+            kind = "done" if isinstance(answer, int) else type(answer).__name__
+            assert isinstance(answer, (int, LakebedError))
+            answers[kind] += 1
+    assert answers["done"] > 200, answers
+    assert answers["InvalidError"] > 20, answers
+    assert answers["ConflictError"] > 20, answers
