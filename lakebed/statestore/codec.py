@@ -1,6 +1,13 @@
-"""Bytes of log entries. Byte 0: format number. Byte 1: 1 if the rest is compressed with zstd."""
+"""Bytes of log entries. Byte 0: format number. Byte 1: 1 if the entry is compressed with zstd.
+Bytes 2 to 5: CRC-32 of byte 1 and of the entry, which follows.
+
+Not every log's store verifies its bytes: SQLite does not, and a flipped bit would lead all readers
+that come later to another state than those before.
+"""
 
 from __future__ import annotations
+
+import zlib
 
 import msgspec
 import zstandard
@@ -10,6 +17,7 @@ from lakebed.model.names import Micros
 from lakebed.statestore.transactions import Transaction
 
 ENTRY_FORMAT = 1
+HEAD_BYTES = 6
 COMPRESSED_FROM = 512
 """Bytes. Below it compression saves less than it costs."""
 
@@ -29,9 +37,9 @@ _DECODER = msgspec.msgpack.Decoder(Entry)
 def encode_entry(entry: Entry) -> bytes:
     """Return the bytes of an entry, the same for the same entry."""
     raw = _ENCODER.encode(entry)
-    if len(raw) < COMPRESSED_FROM:
-        return bytes((ENTRY_FORMAT, 0)) + raw
-    return bytes((ENTRY_FORMAT, 1)) + zstandard.compress(raw, 1)
+    compressed = len(raw) >= COMPRESSED_FROM
+    rest = zstandard.compress(raw, 1) if compressed else raw
+    return bytes((ENTRY_FORMAT, compressed)) + _checksum(compressed, rest) + rest
 
 
 def decode_entry(body: bytes, number: int) -> Entry:
@@ -44,9 +52,16 @@ def decode_entry(body: bytes, number: int) -> Entry:
     if body and body[0] > ENTRY_FORMAT:
         hint = "upgrade this installation of lakebed"
         raise NewerFormatError("a newer log entry", number=number, format=body[0], hint=hint)
-    if len(body) < 2 or body[0] < 1 or body[1] > 1:
+    if len(body) < HEAD_BYTES or body[0] < 1 or body[1] > 1:
         raise CorruptError("not a log entry", number=number)
+    rest = body[HEAD_BYTES:]
+    if body[2:HEAD_BYTES] != _checksum(body[1], rest):
+        raise CorruptError("a log entry contradicts its checksum", number=number)
     try:
-        return _DECODER.decode(zstandard.decompress(body[2:]) if body[1] else body[2:])
+        return _DECODER.decode(zstandard.decompress(rest) if body[1] else rest)
     except (msgspec.DecodeError, zstandard.ZstdError) as error:
         raise CorruptError("not a log entry", number=number, reason=error) from None
+
+
+def _checksum(compressed: int, rest: bytes) -> bytes:
+    return zlib.crc32(rest, zlib.crc32(bytes((compressed,)))).to_bytes(4, "big")
