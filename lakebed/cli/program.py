@@ -123,6 +123,11 @@ class Program(Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun: `1 file`, `2,000 files`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def _refused(error: click.ClickException) -> InvalidError:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "lakebed"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lakebed.cli.key_text import key_from_text, ranges_from_text
-from lakebed.cli.program import Command, Session, pass_session
+from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.errors import InvalidError
 
@@ -68,7 +68,8 @@ def ingest(
         "files": done.files,
         "repeated": done.repeated,
     }
-    said = f"{done.rows:,} rows in {done.files} files, job {done.job}, log entry {done.number}"
+    taken = f"{counted(done.rows, 'row')} in {counted(done.files, 'file')}"
+    said = f"{taken}, job {done.job}, log entry {done.number}"
     if done.repeated:
         said = f"job {done.job} was done before, in log entry {done.number}: nothing to do"
     session.give(value, said)
@@ -141,7 +142,9 @@ def query(
         )
         if output is not None:
             written = write_file(rows, chosen, output)
-            session.give({"rows": written, "output": str(output)}, f"{written:,} rows in {output}")
+            session.give(
+                {"rows": written, "output": str(output)}, f"{counted(written, 'row')} in {output}"
+            )
             return
         out = sys.stdout.buffer
         if not peek:

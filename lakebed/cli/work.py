@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli.program import EXIT_STOPPED, Command, Session, pass_session
+from lakebed.cli.program import EXIT_STOPPED, Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 WORDS = {
-    "leaves_split": "leaves split",
-    "jobs_done": "compaction jobs done",
-    "jobs_given_up": "jobs given up",
-    "snapshots_written": "snapshots written",
-    "files_collected": "files collected",
-    "objects_swept": "objects swept",
+    "leaves_split": ("leaf split", "leaves split"),
+    "jobs_done": ("compaction job done", "compaction jobs done"),
+    "jobs_given_up": ("job given up", "jobs given up"),
+    "snapshots_written": ("snapshot written", "snapshots written"),
+    "files_collected": ("file collected", "files collected"),
+    "objects_swept": ("object swept", "objects swept"),
 }
 
 
@@ -79,7 +79,7 @@ def compact(session: Session, table: str) -> None:
 
 def _give(session: Session, done: WorkDone) -> None:
     value = msgspec.to_builtins(done)
-    said = ", ".join(f"{value[name]:,} {words}" for name, words in WORDS.items() if value[name])
+    said = ", ".join(counted(value[name], *words) for name, words in WORDS.items() if value[name])
     session.give(value, said or "nothing was due")
 
 

@@ -163,7 +163,7 @@ def test_compact_leaves_one_file(trips: Shell) -> None:
 
 
 def test_fsck_is_clean_and_finds_what_is_gone(trips: Shell) -> None:
-    assert trips.ok("fsck", "--deep") == "1 tables and 1 files checked: clean\n"
+    assert trips.ok("fsck", "--deep") == "1 table and 1 file checked: clean\n"
     (lost,) = (path for path in (trips.lake / "objects").rglob("*.parquet"))
     lost.unlink()
     found = trips.run("fsck", "trips", "--json")

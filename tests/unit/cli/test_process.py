@@ -40,11 +40,15 @@ def test_help_begins_with_examples(tmp_path: Path, args: list[str]) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
 def test_a_signal_stops_the_work_between_two_jobs(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
-    shell.ok("table", "create", "t", "--row-key", "id:int64")
-    shell.ok("ingest", "t", shell.write("rows.parquet", {"id": [1]}))
-    args = ["run", "--forever", "--every", "0.1", "--lake", str(shell.lake), "--verbose"]
+    settings = ("--set", "job_files_max=2", "--set", "size_ratio=1")
+    shell.ok("table", "create", "t", "--row-key", "id:int64", *settings)
+    for job in ("one", "two"):
+        shell.ok("ingest", "t", shell.write("rows.parquet", {"id": [1]}), "--job", job)
+    args = ["run", "--forever", "--every", "0.1", "--lake", str(shell.lake)]
     running = subprocess.Popen([*COMMAND, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(1.5)
+    assert running.stdout is not None
+    assert running.stdout.readline() == b"1 compaction job done\n"
+    time.sleep(0.3)
     assert running.poll() is None, "it goes on until it is told to stop"
     running.send_signal(signal.SIGTERM)
     _, told = running.communicate(timeout=30)
