@@ -121,8 +121,23 @@ def search(
         def __len__(self) -> int:
             return len(batch)
 
+    low, high = _rows_of_first_field(batch.column(fields[0].name), fields[0], point)
     find = bisect.bisect_right if after else bisect.bisect_left
-    return find(_Keys(), point)
+    return find(_Keys(), point, low, high)
+
+
+def _rows_of_first_field(column: pa.Array, field: Field, point: bytes) -> tuple[int, int]:
+    """Return between which rows the place of `point` is, as far as its first field tells."""
+    try:
+        encoded = point[: field_end(field.type, point, 0)]
+    except ValueError:  # no terminator: it was cut
+        return 0, len(column)
+    values = _values_of(field, [encoded])
+    if values is None:
+        return 0, len(column)
+    ends = (pc.search_sorted(column, values[0], side=side) for side in ("left", "right"))
+    low, high = (end.as_py() for end in ends)  # bounded: two numbers
+    return low, high
 
 
 def search_many(

@@ -18,7 +18,7 @@ def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        for part in cut(batch, GROUP_ROWS_MAX // 8, GROUP_BYTES_MAX // 8):
+        for part in cut(batch, GROUP_ROWS_MAX, GROUP_BYTES_MAX // 8):
             rest = part
             while rows + len(rest) > GROUP_ROWS_MAX or (
                 held and size + rest.nbytes > GROUP_BYTES_MAX

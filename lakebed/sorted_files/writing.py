@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -129,8 +130,9 @@ class Sampler:
         while -(-self._rows // self._stride) > KEYS_MAX:
             self._keys = self._keys[::2]
             self._stride *= 2
-        places = range(-before % self._stride, len(batch), self._stride)
-        if places:
+        # Not a range: Arrow looks for pandas each time that it is given a sequence.
+        places = np.arange(-before % self._stride, len(batch), self._stride)
+        if len(places):
             rows = batch.select([f.name for f in self._fields]).take(pa.array(places))
             keys = encode_keys(rows, self._fields)
             self._keys += keys.to_pylist()  # bounded: KEYS_MAX
