@@ -82,7 +82,8 @@ _HOLE = "\x00"
 def _hole(hidden: list[NodeStatus]) -> str:
     rows, files = sum(n.rows for n in hidden), sum(n.files for n in hidden)
     exact = all(n.rows_exact for n in hidden)
-    return f"... {len(hidden)} more leaves: {_rows(rows, exact=exact)}, {_count(files, 'file')}"
+    leaves = _count(len(hidden), "more leaf", "more leaves")
+    return f"... {leaves}: {_rows(rows, exact=exact)}, {_count(files, 'file')}"
 
 
 def _lines(nodes: tuple[NodeStatus, ...]) -> list[_Line]:

@@ -62,7 +62,7 @@ class ReplayLog:
         if oldest > 1 and not self._begin(state, oldest, good):
             return Replay(None, TransactionNumber(0), whole=False, findings=tuple(self._found))
         digests = {s.number: s for s in good}
-        readable = self._apply(state, upto, digests)
+        readable = self._apply(state, oldest, upto, digests)
         number = state.head().number
         wanted = max([heard_of, upto or 0, *digests])
         if readable and number < wanted and (upto is None or number < upto):
@@ -106,16 +106,20 @@ class ReplayLog:
     def _apply(
         self,
         state: TableState,
+        oldest: int,
         upto: TransactionNumber | None,
         snapshots: dict[TransactionNumber, _Snapshot],
     ) -> bool:
-        """Apply entries in order. False: one cannot be read or applied."""
-        number = state.head().number
+        """Apply entries in order; those that the state has are only read. False: one cannot be."""
+        begin = state.head().number
+        number = TransactionNumber(oldest - 1)
         try:
-            for number, body in self._log.read_after(state.head().number):
+            for number, body in self._log.read_after(number):  # noqa: B020 - for the error's sake
                 if upto is not None and number > upto:
                     break
                 entry = decode_entry(body, number)
+                if number <= begin:
+                    continue
                 if entry.at < state.head().at:
                     self._tell("log-time-backwards", number=number)
                 _apply(state, entry, number)

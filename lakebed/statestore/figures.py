@@ -96,6 +96,11 @@ def numbers_beyond(state: TableState) -> Sequence[tuple[str, int]]:
 
 
 def damaged_pages(state: TableState) -> Sequence[str]:
-    """Return what SQLite finds wrong with its pages and indexes."""
-    rows = state.connection.execute("PRAGMA integrity_check(20)").fetchall()
+    """Return what SQLite finds wrong with its pages and indexes.
+
+    Raises:
+        CorruptError: so much that it cannot look.
+    """
+    with state.translating():
+        rows = state.connection.execute("PRAGMA integrity_check(20)").fetchall()
     return [text for (text,) in rows if text != "ok"]

@@ -1,0 +1,50 @@
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.unit.inspection.damages import DAMAGES, Damage
+from tests.unit.inspection.lakes import build, copied, fsck
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("inspected") / "whole"
+    build(path)
+    return path
+
+
+def test_a_clean_lake_has_no_finding(whole: Path, tmp_path: Path) -> None:
+    path = copied(whole, tmp_path / "lake")
+    for deep in (False, True):
+        report = fsck(path, deep=deep)
+        assert report.findings == ()
+        assert report.tables == 1
+        assert report.files > 3
+    shutil.rmtree(path / "cache")
+    assert fsck(path).findings == ()
+
+
+def test_the_lake_that_is_damaged_has_something_of_everything(whole: Path) -> None:
+    from tests.unit.inspection.damages import cache, log, rows
+
+    for table in ("file_references", "jobs", "garbage", "pins", "commits"):
+        assert rows(cache(whole), f"SELECT 1 FROM {table}"), table
+    assert rows(cache(whole), "SELECT 1 FROM file_references WHERE NOT exact")
+    assert rows(log(whole), "SELECT 1 FROM truncated WHERE below > 1")
+    assert len(list(whole.glob("objects/tables/*/snapshots/*"))) == 2
+
+
+@pytest.mark.parametrize(("damage", "times"), DAMAGES, ids=lambda d: getattr(d, "__name__", ""))
+def test_every_damage_is_found(whole: Path, tmp_path: Path, damage: Damage, times: int) -> None:
+    for seed in range(times):
+        path = copied(whole, tmp_path / "lake")
+        wanted = damage(path, random.Random(seed))
+        found = {finding.code for finding in fsck(path).findings}
+        assert found & wanted, f"seed {seed}: {found} instead of {wanted}"
+        shutil.rmtree(path)
+
+
+def test_damages_are_many() -> None:
+    assert sum(times for _, times in DAMAGES) >= 300
