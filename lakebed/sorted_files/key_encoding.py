@@ -112,18 +112,25 @@ def search(
 
     point: any bytes, also cut ones; compared with the key that these fields make.
     """
-    columns = [(f.type, batch.column(f.name)) for f in fields]
-
-    class _Keys:
-        def __getitem__(self, row: int) -> bytes:
-            return b"".join(encode_field(t, value_at(c, row)) for t, c in columns)
-
-        def __len__(self) -> int:
-            return len(batch)
-
     low, high = _rows_of_first_field(batch.column(fields[0].name), fields[0], point)
+    if low == high:
+        return low
     find = bisect.bisect_right if after else bisect.bisect_left
-    return find(_Keys(), point, low, high)
+    return find(_Keys(batch, fields), point, low, high)
+
+
+class _Keys:
+    """The encoded keys of a batch, each made when it is asked for."""
+
+    def __init__(self, batch: pa.RecordBatch, fields: Sequence[Field]) -> None:
+        self._batch = batch
+        self._fields = fields
+
+    def __getitem__(self, row: int) -> bytes:
+        return encode_row(self._batch, self._fields, row)
+
+    def __len__(self) -> int:
+        return len(self._batch)
 
 
 def _rows_of_first_field(column: pa.Array, field: Field, point: bytes) -> tuple[int, int]:

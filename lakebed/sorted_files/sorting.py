@@ -31,11 +31,14 @@ from lakebed.sorted_files.row_groups import cut
 RUNS_MAX = 128
 """Runs of one level that are merged to a run of the next, so that few files are open at once."""
 
-RUN_BYTES_MAX = 32 * 1024 * 1024
-"""Of a run when it is sorted. Half a million rows sort and gather in the processor's caches: three
-times as fast per row as four millions, which is more than their merge costs."""
+RUN_BYTES_MAX = 12 * 1024 * 1024
+"""Of a run when it is sorted. A quarter of a million rows sort and gather inside the caches: 2.5 times
+as fast per row as three quarters of a million, which is more than their merge costs."""
 
 BATCH_ROWS = 16_384
+BATCH_BYTES_MAX = 256 * 1024
+"""Of a run's batches: a window of a merge has at least one of each run, so smaller ones cost more
+steps, and larger ones of many runs do not fit the caches."""
 COPIES = 3
 """Of the rows in memory while a run is sorted: as they came, joined, and in order."""
 
@@ -64,6 +67,7 @@ class ExternalSorter:
         self._keys = schema.key_fields
         self._run_bytes = max(1, min(RUN_BYTES_MAX, memory_bytes // (2 * COPIES)))
         self._memory_bytes = memory_bytes - COPIES * self._run_bytes
+        self._merge_bytes = memory_bytes // (4 * COPIES)
         self._directory = directory
         self._spill: Path | None = None
         self._held: list[pa.RecordBatch] = []
@@ -120,7 +124,7 @@ class ExternalSorter:
 
     @property
     def _batch_bytes(self) -> int:
-        return max(64 * 1024, self._run_bytes // (2 * RUNS_MAX))
+        return min(BATCH_BYTES_MAX, max(64 * 1024, self._merge_bytes // RUNS_MAX))
 
     def _sort_held(self) -> None:
         """Make a run of the rows that are held; spill runs when they fill the memory."""
