@@ -32,8 +32,8 @@ RUNS_MAX = 128
 """Runs of one level that are merged to a run of the next, so that few files are open at once."""
 
 RUN_BYTES_MAX = 12 * 1024 * 1024
-"""Of a run when it is sorted. A quarter of a million rows sort and gather inside the caches: 2.5 times
-as fast per row as three quarters of a million, which is more than their merge costs."""
+"""Of a run when it is sorted. A quarter of a million rows sort and gather inside the caches, 2.5
+times as fast per row as three quarters of a million: more than merging more runs costs."""
 
 BATCH_ROWS = 16_384
 BATCH_BYTES_MAX = 256 * 1024
