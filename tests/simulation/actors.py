@@ -125,13 +125,24 @@ def sweep(world: World, machine: Machine) -> None:
 
 def snapshot(world: World, machine: Machine) -> None:
     """Write a snapshot, then empty the log where that is allowed."""
-    table = world.some_table(machine)
+    write_snapshot(machine, world.some_table(machine))
+
+
+def write_snapshot(machine: Machine, table: OpenTable) -> None:
+    """Do as the housekeeping of a lake does."""
     snapshots = machine.snapshots(table.id)
     with table.head.reading() as state:
         if state.head().dropped:
             return
         snapshots.write(state)
     snapshots.truncate(machine.logs.open(table.id))
+
+
+def snapshot_twice(world: World, machine: Machine) -> None:
+    """Two snapshots with an entry between: then the log loses what came before the first."""
+    for _ in range(2):
+        change_settings(world, machine)
+        snapshot(world, machine)
 
 
 def damage_snapshot(world: World, machine: Machine) -> None:
@@ -161,10 +172,8 @@ def change_settings(world: World, machine: Machine) -> None:
 
 def create_table(world: World, machine: Machine) -> None:
     with world.expected_errors(TableExistsError):
-        points = (world.row_maker.key(),) if world.chance.random() < 0.5 else ()
-        machine.catalog.create(
-            "other", world.schema, split_points=points, settings=world.some_settings()
-        )
+        points, settings = world.some_points(), world.some_settings()
+        machine.catalog.create("other", world.schema, split_points=points, settings=settings)
 
 
 def drop_table(world: World, machine: Machine) -> None:
@@ -283,6 +292,7 @@ ACTORS: dict[Actor, int] = {
     collect: 6,
     sweep: 6,
     snapshot: 3,
+    snapshot_twice: 3,
     damage_snapshot: 1,
     clear: 1,
     change_settings: 1,
@@ -292,3 +302,25 @@ ACTORS: dict[Actor, int] = {
     read: 8,
     read_pinned: 2,
 }
+
+THEMES: dict[str, tuple[Actor, ...]] = {
+    "all": (),
+    "sweep": (ingest, sweep),
+    "log": (ingest, snapshot_twice),
+    "jobs": (ingest, create_jobs, work, run_any_job, split, give_up, dead_letters),
+    "again": (ingest, send_again, sweep),
+    "tables": (create_table, drop_table, sweep_nameless),
+    "readers": (ingest, read, read_pinned, create_jobs, work, collect),
+}
+"""What a world does most."""
+
+WHILE_OTHERS_STALL: tuple[Actor, ...] = (
+    sweep,
+    sweep,
+    collect,
+    snapshot_twice,
+    send_again,
+    create_jobs,
+    work,
+)
+"""What is dangerous for a task that hangs at a door."""

@@ -134,7 +134,8 @@ class Auditor:
     def _note(self, transaction: Transaction, moment: Moment) -> None:
         landings = self.landings.setdefault(transaction.id, [])
         kept = self.state.settings().job_id_seconds_min if moment.number > 1 else 0
-        for other in landings:
+        again = self.landings_of(transaction.digest) if transaction.user else []
+        for other in (*landings, *again):
             old = moment.at - other.at > kept * MICROS_PER_SECOND
             if not (transaction.user and other.user and old):
                 story = f"{transaction.id} landed in {other.number} and in {moment.number}"

@@ -82,7 +82,8 @@ class Machine:
         self.states = states or {}
         self._heads: dict[TableId, TableHead] = {}
         parts = shared.parts
-        self._retry = Retry(seconds_max=chance.choice((0.0, 1.0, 60.0)))
+        seconds = chance.choice((0.0, 60.0, 300_000.0))
+        self._retry = Retry(seconds_max=seconds, throttled_seconds=max(0.2, seconds / 10))
         self.logs = FaultyTransactionLogs(shared.logs, shared.weather, crashes)
         self.objects = FaultyObjectStore(shared.objects, shared.weather, crashes)
         self.queue = FaultyJobQueues(shared.queues, shared.weather, crashes).open(COMPACTION_QUEUE)

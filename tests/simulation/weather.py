@@ -32,15 +32,35 @@ STALLS: Mapping[Mishap, tuple[float, float]] = {
 }
 
 
-class Weather(Faults):
-    """The ill luck of one world. pause: lets other tasks go on for so many seconds at least."""
+HARSHER: Mapping[Fault, float] = HARSH | {
+    # A service reads the log a dozen times: at a tenth each it would rarely come to its effects.
+    Fault.LOG_READ_THROTTLED: 0.02,
+    Fault.LOG_READ_CUT: 0.02,
+}
 
-    def __init__(self, chance: random.Random, pause: Callable[[float], None]) -> None:
-        super().__init__(chance, chance.choice((HARSH, MILD, MILD)))
+
+class Weather(Faults):
+    """The ill luck of one world.
+
+    pause: lets other tasks go on for so many seconds at least. advance: lets time pass for all.
+    stalled: how many tasks hang just now.
+    """
+
+    def __init__(
+        self,
+        chance: random.Random,
+        *,
+        pause: Callable[[float], None],
+        advance: Callable[[float], None],
+    ) -> None:
+        super().__init__(chance, chance.choice((HARSHER, MILD, MILD)))
         self.happened: Counter[str] = Counter()
-        self.stall_chance = chance.choice((0.0, 0.01, 0.03))
+        self.stall_chance = chance.choice((0.0, 0.01, 0.04))
         self.others_chance = chance.choice((0.15, 0.4))
+        self.stalled = 0
+        self._was_put = False
         self._pause = pause
+        self._advance = advance
 
     def pass_door(self, another: Fault = Fault.ANOTHER_ELSEWHERE) -> None:
         """Let late requests arrive, others go on, or this task stall, before a request is sent."""
@@ -49,14 +69,36 @@ class Weather(Faults):
         arrives = self.rates.get(Fault.LATE_DELIVERED, 0.0)
         self.deliver_late(arrives)
         drawn = self.chance.random()
-        if drawn < self.stall_chance:
-            mishap = self.chance.choice(list(STALLS))
-            self.happened[mishap] += 1
-            self._pause(self.chance.uniform(*STALLS[mishap]))
-        elif drawn < self.stall_chance + self.others_chance:
+        # A stall is worst between a put and its commit: that is what the floor is for.
+        worst = self._was_put or another is Fault.ANOTHER_BEFORE_APPEND
+        stalls = self.stall_chance * (5 if worst else 1)
+        self._was_put = False
+        if drawn < stalls:
+            self._stall()
+        elif drawn < stalls + self.others_chance:
             self.fired[another] += 1
             self._pause(0.0)
         self.deliver_late(arrives)
+
+    def note_put(self, path: str, checksum: int) -> None:
+        """Remember that an object was put, or that somebody tried."""
+        super().note_put(path, checksum)
+        self._was_put = True
+
+    def _stall(self) -> None:
+        mishap = self.chance.choice(list(STALLS))
+        self.happened[mishap] += 1
+        seconds = self.chance.uniform(*STALLS[mishap])
+        self.stalled += 1
+        try:
+            if self.chance.random() < 0.3:
+                self._pause(seconds)
+            else:  # others commit, then it is late, then they have some time to act on that
+                self._pause(self.chance.choice((0, 10, 60)))
+                self._advance(seconds)
+                self._pause(self.chance.choice((0, 10, 60, 200)))
+        finally:
+            self.stalled -= 1
 
     def clear_up(self) -> None:
         """From now on nothing goes wrong; what is under way arrives, or never does."""

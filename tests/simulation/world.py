@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lakebed.backends.faulty import Crash, CrashPlan
+from lakebed.backends.faulty.crash_plan import Moment
 from lakebed.backends.memory import (
     MemoryJobQueues,
     MemoryJobTracker,
@@ -22,10 +23,11 @@ from lakebed.model.names import MICROS_PER_SECOND, CommitId, JobId, TableId
 from lakebed.ports.object_store import ObjectFacts
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.state import TableState
-from tests.simulation.actors import ACTORS, Actor
+from tests.simulation.actors import ACTORS, THEMES, WHILE_OTHERS_STALL, Actor
 from tests.simulation.auditor import CLOCK_SLACK, Auditor
 from tests.simulation.ending import check_world, end_in_peace
 from tests.simulation.machine import Machine, Parts, Shared
+from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
 from tests.simulation.rows import SCHEMAS, Request, RowMaker
 from tests.simulation.scheduler import ScheduledClock, Scheduler
@@ -34,7 +36,7 @@ from tests.simulation.violation import Violation
 from tests.simulation.weather import Mishap, Weather
 
 MACHINES = (2, 3, 3, 4)
-STEPS, STEPS_LONG, LONG_EVERY = 100, 400, 10
+TASKS, TASKS_LONG, LONG_EVERY = 40, 160, 10
 OFFSETS_SECONDS = (0, 0, 0, 300, -300, 580, -3_600, -1_800, 3_600)
 PARQUET_EVERY = 50
 
@@ -42,13 +44,21 @@ PARQUET_EVERY = 50
 class World:
     """All that one seed decides."""
 
-    def __init__(self, seed: int, scratch: Path, parts: Parts | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        scratch: Path,
+        parts: Parts | None = None,
+        *,
+        theme: str | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
         self.parquet = seed % PARQUET_EVERY == PARQUET_EVERY - 1
         self.clock = VirtualClock()
         self.scheduler = Scheduler(self.clock, self.chance)
-        self.weather = Weather(self.chance, self.scheduler.pause)
+        self.weather = Weather(self.chance, pause=self.scheduler.pause, advance=self.clock.advance)
         self.schema = self.chance.choice(SCHEMAS)
         self.row_maker = RowMaker(self.schema, self.chance)
         self.auditors: dict[TableId, Auditor] = {}
@@ -67,12 +77,23 @@ class World:
             parquet=self.parquet,
         )
         self.actors: Sequence[Actor] = list(ACTORS)
-        self.weights = [w * self.chance.choice((0, 1, 1, 2)) for w in ACTORS.values()]
-        self.weights[0] = 20
+        self.theme = theme or self.chance.choice(list(THEMES))
+        self.pending_seconds = self.chance.choice((3_600, 7_200, 48 * 3_600))
+        if theme is not None:  # a world made for a twin: what hurts it comes often
+            self.weather.stall_chance, self.pending_seconds = 0.04, 3_600
+        self.weights = [
+            w * self.chance.choice((0, 1, 1, 2)) + 40 * (actor in THEMES[self.theme])
+            for actor, w in ACTORS.items()
+        ]
+        self.weights[0] = max(20, self.weights[0])
+        self._latest = self.actors[0]
         self.machines: list[Machine] = []
         with self.weather.none():
             self.main = self.calm_machine().catalog.create(
-                "main", self.schema, settings=self.some_settings()
+                "main",
+                self.schema,
+                split_points=self.some_points(),
+                settings=self.some_settings() | dict(settings or {}),
             )
         self.machines += [self.new_machine() for _ in range(self.chance.choice(MACHINES))]
 
@@ -85,6 +106,10 @@ class World:
     def _facts(self, path: str) -> ObjectFacts | None:
         return self.shared.objects.facts(path)
 
+    def some_points(self) -> list[object]:
+        """Return values at which a new table is split, or none."""
+        return sorted({self.row_maker.key() for _ in range(self.chance.choice((0, 0, 1, 3)))})
+
     def some_settings(self) -> dict[str, object]:
         """Return settings with small numbers, so that little data does a lot."""
         choice = self.chance.choice
@@ -93,19 +118,31 @@ class World:
             "job_files_max": choice((2, 3, 4)),
             "size_ratio": choice((1, 2)),
             "leaf_rows_max": choice((8, 20, 60)),
-            "leaf_files_max": choice((4, 100, 100)),
+            "leaf_files_max": choice((4, 100, 100, 100)),
             "scrap_rows_max": choice((0, 2, 10)),
             "garbage_seconds_min": choice((0, 0, 3_600)),
-            "pending_seconds_max": choice((3_600, 7_200, 48 * 3_600)),
+            "pending_seconds_max": self.pending_seconds,
             "job_id_seconds_min": choice((5 * 86_400, 30 * 86_400)),
             "redispatch_seconds": choice((0, 900)),
         }
 
     # machines
 
-    def calm_machine(self) -> Machine:
-        """Return a machine whose clock is right and that is never killed."""
-        return self._machine(0, CrashPlan(), {})
+    def calm_machine(self, *, informed: bool = False, crashes: CrashPlan | None = None) -> Machine:
+        """Return a machine whose clock is right and that is never killed, unless told.
+
+        informed: it begins with the newest states; else it reads snapshots and logs.
+        """
+        states = {
+            table: state_in(auditor.state.connection.serialize())
+            for table, auditor in self.auditors.items()
+            if informed
+        }
+        return self._machine(0, crashes or CrashPlan(), states)
+
+    def killed_machine(self, *, effect: int, moment: Moment = "before") -> Machine:
+        """Return a machine whose clock is right and that is killed at its n-th effect."""
+        return self._machine(0, CrashPlan(effect, moment), {})
 
     def new_machine(self, states: dict[TableId, TableState] | None = None) -> Machine:
         """Return a machine with some clock, that is killed at some effect, or never."""
@@ -113,7 +150,7 @@ class World:
         if offset:
             ahead = offset > 0
             self.weather.happened[Mishap.CLOCK_AHEAD if ahead else Mishap.CLOCK_BEHIND] += 1
-        at = self.chance.randrange(1, 40) if self.chance.random() < 0.6 else None
+        at = self.chance.randrange(1, 15) if self.chance.random() < 0.5 else None
         return self._machine(offset, CrashPlan(at, self.chance.choice(("before", "after"))), states)
 
     def _machine(
@@ -142,12 +179,14 @@ class World:
 
     def run(self) -> None:
         """Let things happen; for longer in one seed of ten."""
-        for _ in range(STEPS if self.seed % LONG_EVERY else STEPS_LONG):
+        left = TASKS if self.seed % LONG_EVERY else TASKS_LONG
+        while left:
             self.clock.advance(self.chance.choice((0.01, 1.0, 5.0)))
             if self.chance.random() < 0.01:
                 self.clock.advance(self.chance.choice((1_000, 10_000, 200_000)))
             idle = [m for m in self.machines if not m.is_busy]
             if idle and (not self.scheduler.tasks or self.chance.random() < 0.2):
+                left -= 1
                 self._begin(self.chance.choice(idle))
             else:
                 self.scheduler.step()
@@ -156,7 +195,12 @@ class World:
         if self.chance.random() < 0.03:
             self.replace(machine)
             return
-        (actor,) = self.chance.choices(self.actors, self.weights)
+        drawn = self.chance.random()
+        if self.weather.stalled and drawn < 0.4:
+            self._latest = self.chance.choice(WHILE_OTHERS_STALL)
+        elif drawn < 0.7:  # else two do the same at once
+            (self._latest,) = self.chance.choices(self.actors, self.weights)
+        actor = self._latest
         machine.is_busy = True
         self.scheduler.start(actor.__name__, partial(self._act, actor, machine))
 
@@ -193,10 +237,10 @@ class World:
 
     # for actors
 
-    def ask(self, table: TableId, id_: str | None = None) -> Asked:
+    def ask(self, table: TableId, id_: str | None = None, *, rows_max: int = 14) -> Asked:
         """Return a new request. id_: of the user's choice; None: a fresh one."""
         name = CommitId(id_ or f"job-{len(self.truth.asked)}")
-        asked = Asked(self.row_maker.request(name), table, JobId(name))
+        asked = Asked(self.row_maker.request(name, rows_max=rows_max), table, JobId(name))
         self.truth.asked[asked.request.digest] = asked
         return asked
 

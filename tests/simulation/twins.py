@@ -1,0 +1,328 @@
+"""Twins of the real parts, each with exactly one rule broken: what the checkers are tested with.
+
+The story of each rule is in `docs/design/simulation.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from lakebed.compaction import run_job
+from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.errors import LakebedError, LogConflictError, ObjectMissingError
+from lakebed.garbage.collect import CollectGarbage
+from lakebed.garbage.sweep import SweepObjects
+from lakebed.ingest import ingest_rows
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    CommitId,
+    FileName,
+    JobId,
+    Micros,
+    RequestDigest,
+    TransactionNumber,
+    file_name,
+)
+from lakebed.model.paths import file_of, files_prefix
+from lakebed.query.run_query import QueryPlan, RunQuery
+from lakebed.statestore import head as head_module
+from lakebed.statestore.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.table_changes import Split
+from lakebed.statestore.transactions import Transaction
+from tests.simulation import violation as v
+from tests.simulation.machine import Parts
+from tests.simulation.new_state import state_in
+from tests.simulation.observed import ForgetfulLog
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+class FoundByBytes(TableHead):
+    """Asks whether its bytes are at the number it tried, not whether its id is in the state."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as the head has it
+        super().__init__(*given, **named)
+        self._sent: dict[CommitId, tuple[TransactionNumber, bytes]] = {}
+        self.state.number_of = self._number_by_bytes  # type: ignore[method-assign] # the twin's rule
+
+    def _append(self, moment: Moment, accepted: Any, riders: Any) -> None:  # noqa: ANN401 - as above
+        body = head_module.encode_entry(head_module.Entry(moment.at, tuple(accepted)))
+        self._sent |= {t.id: (moment.number, body) for t in accepted}
+        super()._append(moment, accepted, riders)
+
+    def _number_by_bytes(self, id_: CommitId, _: RequestDigest) -> TransactionNumber | None:
+        number, body = self._sent.get(id_, (TransactionNumber(1 << 40), b""))
+        if number > self.state.head().number:
+            return None
+        try:
+            found = next(iter(self._log.read_after(TransactionNumber(number - 1))), None)
+        except LakebedError:
+            return None
+        return number if found is not None and found[1] == body else None
+
+
+def ids_may_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets one id land twice: the state's own key would notice, and the log's order must."""
+
+    def remember(self: Transaction, state: TableState, moment: Moment) -> None:
+        values = (self.id, self.digest, moment.number, self.base, self.user)
+        state.write("INSERT OR REPLACE INTO commits VALUES (?, ?, ?, ?, ?)", values)
+
+    monkeypatch.setattr(Transaction, "remember", remember)
+
+
+def forgets_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = RaiseFloor.apply
+
+    def forget(self: RaiseFloor, state: TableState, moment: Moment) -> None:
+        apply(self, state, moment)
+        state.write("DELETE FROM commits")
+
+    monkeypatch.setattr(RaiseFloor, "apply", forget)
+
+
+class NewIdAfterNoAnswer(TableHead):
+    """Takes a lost answer for a failure and sends its work again under a new id."""
+
+    def commit(self, transaction: Transaction) -> TransactionNumber:
+        try:
+            return super().commit(transaction)
+        except head_module.UnknownOutcomeError:
+            id_ = CommitId(f"{self._chance.getrandbits(128):032x}")
+            return super().commit(msgspec.structs.replace(transaction, id=id_))
+
+
+class AnswersBeforeAppend(TableHead):
+    """Checks, answers, and then writes, if it can."""
+
+    def commit(self, transaction: Transaction) -> TransactionNumber:
+        self.follow()
+        number = TransactionNumber(self.state.head().number + 1)
+        try:
+            return super().commit(transaction)
+        except (head_module.UnavailableError, head_module.UnknownOutcomeError):
+            return number
+
+
+def lets_nothing_was_written_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    def last_answer(_: object, failure: LakebedError | None) -> LakebedError:
+        return (
+            LogConflictError(0) if failure is None else head_module.UnavailableError(str(failure))
+        )
+
+    monkeypatch.setattr(head_module, "_last_answer", last_answer)
+
+
+class TimeRunsBack(TableHead):
+    """Writes its own clock into an entry, whatever the entry before says."""
+
+    def _next_time(self, previous: Micros) -> Micros:
+        super()._next_time(previous)
+        return self._clock.now()
+
+
+class SweepsByAge(SweepObjects):
+    """Deletes what the state does not know and was put longer ago than a job may take."""
+
+    def run(self, table: OpenTable) -> int:
+        now = table.head.log_time()
+        put_at = self._objects._objects.put_at
+        with table.head.reading() as state:
+            age = state.settings().pending_seconds_max * MICROS_PER_SECOND
+            paths = [
+                path
+                for path in self._objects.list(files_prefix(table.id))
+                if put_at[path] + age < now and not state.knows_file(file_of(path))
+            ]
+        self._objects.delete(paths)
+        return len(paths)
+
+
+class SweepsWithoutFloor(SweepObjects):
+    """Deletes below the number that it would have raised the floor to, and raises none."""
+
+    def run(self, table: OpenTable) -> int:
+        now = table.head.log_time()
+        with table.head.reading() as state:
+            pending = state.settings().pending_seconds_max * MICROS_PER_SECOND
+            wanted = state.number_older_than(Micros(now - pending))
+            paths = [
+                path
+                for path in self._candidates(table.id, wanted)
+                if not state.knows_file(file_of(path))
+            ]
+        self._objects.delete(paths)
+        return len(paths)
+
+
+class SweepsWithOldState(SweepObjects):
+    """Raises the floor, then deletes what an older state does not know."""
+
+    def run(self, table: OpenTable) -> int:
+        now = table.head.log_time()
+        with table.head.reading() as state:
+            start = start_of(state)
+            pending = state.settings().pending_seconds_max * MICROS_PER_SECOND
+            wanted = state.number_older_than(Micros(now - pending))
+            known: set[FileName] = {r.file.name for r in state.all_references()}
+            known |= {g.file for g in state.garbage()}
+            floor = state.head().floor
+        if wanted > floor:
+            table.head.commit(table.own(start, RaiseFloor(wanted)))
+            floor = wanted
+        paths = [p for p in self._candidates(table.id, floor) if file_of(p) not in known]
+        self._objects.delete(paths)
+        return len(paths)
+
+
+class NeverSweeps(SweepObjects):
+    """Raises the floor, and leaves everything where it is."""
+
+    def _delete_unknown(self, table: OpenTable) -> int:
+        return 0
+
+
+class DeletesBeforeDelay(CollectGarbage):
+    """Deletes files as soon as their last reference is gone."""
+
+    def run(self, table: OpenTable) -> int:
+        with table.head.reading() as state:
+            start, due = start_of(state), state.garbage()
+        self._objects.delete([head_path(table, g.file) for g in due])
+        if due:
+            table.head.commit(table.own(start, RemoveGarbage(tuple(g.file for g in due))))
+        return len(due)
+
+
+def head_path(table: OpenTable, file: FileName) -> str:
+    return f"{files_prefix(table.id)}{file.hex()}.parquet"
+
+
+class PassesOverMissing(RunQuery[Any]):
+    """Gives what it finds."""
+
+    def _rows(self, table: OpenTable, plan: QueryPlan, limit: int | None) -> Iterator[Any]:
+        for parts in plan.leaves:
+            for part in parts:
+                try:
+                    yield from self._files.merge(table.schema, [part], plan.condition)
+                except ObjectMissingError:
+                    continue
+
+
+class LeavesOutCommits(Snapshots):
+    """Writes a snapshot without the ids of commits."""
+
+    def write(self, state: TableState) -> TransactionNumber:
+        copy = state_in(state.connection.serialize())
+        copy.connection.execute("DELETE FROM commits")
+        try:
+            return super().write(copy)
+        finally:
+            copy.connection.close()
+
+
+def split_drops_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Split.apply
+
+    def drop(self: Split, state: TableState, moment: Moment) -> None:
+        held = [job.id for job in state.jobs() if job.partition == self.partition]
+        apply(self, state, moment)
+        for job in held:
+            statement = "UPDATE file_references SET job = NULL WHERE job ="
+            state.write(f"{statement} (SELECT key FROM jobs WHERE id = ?)", (job,))
+
+    monkeypatch.setattr(Split, "apply", drop)
+
+
+def split_loses_a_leaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Split.apply
+
+    def lose(self: Split, state: TableState, moment: Moment) -> None:
+        apply(self, state, moment)
+        state.write("UPDATE partitions SET right = left WHERE id = ?", (self.partition,))
+
+    monkeypatch.setattr(Split, "apply", lose)
+
+
+def claims_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClaimFiles, "check", lambda _self, _state: None)
+
+
+def merges_all_but_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = run_job._inputs
+
+    def fewer(*given: Any) -> Any:  # noqa: ANN401 - as the function it replaces
+        found = inputs(*given)
+        return _Short(found) if len(found) > 2 else found
+
+    monkeypatch.setattr(run_job, "_inputs", fewer)
+
+
+class _Short(dict[Any, Any]):
+    """All names, and not all values."""
+
+    def values(self) -> Any:  # noqa: ANN401 - a view or a list
+        return list(super().values())[:-1]
+
+
+def never_sends_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CreateCompactionJobs, "_send_again", lambda *_: None)
+
+
+def names_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def guessed(*, base: TransactionNumber, job: JobId, run: int, sequence: int) -> FileName:
+        return file_name(base=base, job=JobId("job"), run=0, sequence=sequence)
+
+    for module in (ingest_rows, run_job):
+        monkeypatch.setattr(module, "file_name", guessed)
+
+
+class Twin(msgspec.Struct, frozen=True):
+    """One broken rule, and the checkers of which one must notice it."""
+
+    checkers: frozenset[str]
+    theme: str
+    parts: Parts = Parts()
+    patches: tuple[Patch, ...] = ()
+
+
+def _twin(
+    theme: str,
+    *checkers: str,
+    patches: tuple[Patch, ...] = (),
+    **parts: Any,  # noqa: ANN401 - the fields of Parts
+) -> Twin:
+    return Twin(frozenset(checkers), theme, Parts(**parts), patches)
+
+
+TWINS: dict[str, Twin] = {
+    "found by bytes": _twin("again", v.LANDED_ONCE, head=FoundByBytes, patches=(ids_may_return,)),
+    "forgotten id": _twin("again", v.LANDED_ONCE, patches=(forgets_ids,)),
+    "new id after no answer": _twin("again", v.LANDED_ONCE, head=NewIdAfterNoAnswer),
+    "reused number": _twin("log", v.NO_GAP, log=ForgetfulLog),
+    "answer before the append": _twin("again", v.TRUTH, head=AnswersBeforeAppend),
+    "nothing was written": _twin("again", v.TRUTH, patches=(lets_nothing_was_written_escape,)),
+    "time runs back": _twin("all", v.TIME, head=TimeRunsBack),
+    "sweep by age": _twin("sweep", v.EXISTS, sweep=SweepsByAge),
+    "sweep without the floor": _twin("sweep", v.EXISTS, sweep=SweepsWithoutFloor),
+    "sweep with a state older than the floor": _twin("sweep", v.EXISTS, sweep=SweepsWithOldState),
+    "never sweeps": _twin("sweep", v.LEAKS, sweep=NeverSweeps),
+    "delete before the delay": _twin("readers", v.DELAY, collect=DeletesBeforeDelay),
+    "reader passes over missing files": _twin("readers", v.READERS, query=PassesOverMissing),
+    "snapshot leaves something out": _twin("log", v.REPLAY, snapshots=LeavesOutCommits),
+    "split that drops a claim": _twin("jobs", v.CLAIMS, patches=(split_drops_claims,)),
+    "split that loses a leaf": _twin("jobs", v.TILES, patches=(split_loses_a_leaf,)),
+    "claim of what is held": _twin("jobs", v.CLAIMS, patches=(claims_what_is_held,)),
+    "merge of all but one": _twin("jobs", v.ROWS, v.READERS, patches=(merges_all_but_one,)),
+    "job never sent again": _twin("jobs", v.ENDS, patches=(never_sends_again,)),
+    "names are guessed": _twin("all", v.NAMES, patches=(names_are_guessed,)),
+}
