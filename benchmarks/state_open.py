@@ -15,14 +15,14 @@ from pathlib import Path
 
 BEGUN = time.perf_counter()  # before imports of ours: they are part of opening
 
-from lakebed.backends.local.object_store import LocalObjectStore  # noqa: E402 - it is timed
-from lakebed.backends.local.transaction_logs import SqliteTransactionLogs  # noqa: E402 - it is timed
-from lakebed.backends.system.clock import SystemClock  # noqa: E402 - it is timed
-from lakebed.model.names import PartitionId, TableId  # noqa: E402 - it is timed
-from lakebed.statestore.head import TableHead  # noqa: E402 - it is timed
-from lakebed.statestore.layout import open_cache  # noqa: E402 - it is timed
-from lakebed.statestore.snapshots import Snapshots  # noqa: E402 - it is timed
-from lakebed.statestore.state import TableState  # noqa: E402 - it is timed
+from lakebed.backends.local.object_store import LocalObjectStore  # noqa: E402 - it counts
+from lakebed.backends.local.transaction_logs import SqliteTransactionLogs  # noqa: E402 - it counts
+from lakebed.backends.system.clock import SystemClock  # noqa: E402 - it counts
+from lakebed.model.names import PartitionId, TableId  # noqa: E402 - it counts
+from lakebed.statestore.head import TableHead  # noqa: E402 - it counts
+from lakebed.statestore.layout import open_cache  # noqa: E402 - it counts
+from lakebed.statestore.snapshots import Snapshots  # noqa: E402 - it counts
+from lakebed.statestore.state import TableState  # noqa: E402 - it counts
 
 
 def main(root: Path) -> None:
