@@ -12,8 +12,8 @@ from lakebed.statestore.open_table import OpenTable
 from tests.dsl import TableStory
 
 
-def leaf(id_: int, least: str | None, most: str | None, rows: int, **facts: object) -> NodeStatus:
-    return NodeStatus(id=id_, field="carrier", min=least, max=most, rows=rows, **facts)  # type: ignore[arg-type]
+def leaf(id_: int, least: str | None, most: str | None, rows: int, **facts: int) -> NodeStatus:
+    return NodeStatus(id=id_, field="carrier", min=least, max=most, rows=rows, **facts)
 
 
 def inner(id_: int, least: str | None, most: str | None, left: int, right: int) -> NodeStatus:

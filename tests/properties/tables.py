@@ -1,0 +1,140 @@
+"""Strategies: schemas, rows and conditions, and the plain filter that tells what is right."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from lakebed.model.keys import encode_key, key_value
+from lakebed.model.ranges import Range
+from lakebed.model.schema import Schema, schema_of
+from lakebed.sorted_files.arrow_schema import arrow_schema
+
+Row = dict[str, Any]
+LONG = "p" * 24
+"""As long as the bounds that the state keeps of a key: what follows is cut off there."""
+
+_DAY = datetime.date(2013, 1, 1)
+_TIME = datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC)
+_TEXTS = ["", "\x00", "\x00\x00", "a", "a\x00", "ab", "b", "\xe9", "\U0001f600", LONG, LONG + "a"]
+_DOMAINS: dict[str, list[Any]] = {
+    "int32": [-(2**31), -257, -1, 0, 1, 255, 256, 2**31 - 1],
+    "int64": [-(2**63), -(2**32), -1, 0, 1, 255, 256, 2**63 - 1],
+    "string": [*_TEXTS, LONG + "b"],
+    "binary": [*(t.encode() for t in _TEXTS), b"\xff", b"\xff" * 30, b"\xff\x00"],
+    "date32": [_DAY + datetime.timedelta(days=d) for d in (-40_000, -1, 0, 1, 30_000)],
+    "timestamp[us, UTC]": [
+        _TIME + datetime.timedelta(microseconds=n) for n in (-(10**16), -1, 0, 1, 10**15)
+    ],
+}
+_VALUES: dict[str, tuple[object, st.SearchStrategy[Any]]] = {
+    "number": ("int64?", st.none() | st.integers(-(2**63), 2**63 - 1)),
+    "real": ("float64?", st.none() | st.floats()),
+    "text": ("string?", st.none() | st.sampled_from(_TEXTS)),
+    "list": ({"list": "int32"}, st.lists(st.none() | st.integers(-9, 9), max_size=3)),
+    "map": (
+        {"map": ["string", "int64"]},
+        st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), max_size=2).map(
+            lambda d: list(d.items())
+        ),
+    ),
+    "struct": (
+        {"struct": [{"name": "x", "type": "bool"}, {"name": "y", "type": {"list": "string"}}]},
+        st.fixed_dictionaries(
+            {
+                "x": st.none() | st.booleans(),
+                "y": st.none() | st.lists(st.sampled_from(["", "z"]), max_size=2),
+            }
+        ),
+    ),
+}
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    kinds = st.lists(st.sampled_from(sorted(_DOMAINS)), min_size=1, max_size=3)
+    row_keys = {f"k{place}": kind for place, kind in enumerate(draw(kinds))}
+    sort_kinds = st.lists(st.sampled_from(sorted(_DOMAINS)), max_size=2)
+    sort_keys = {f"s{place}": kind for place, kind in enumerate(draw(sort_kinds))}
+    names = draw(st.lists(st.sampled_from(sorted(_VALUES)), unique=True, max_size=3))
+    return schema_of(
+        row_keys=row_keys, sort_keys=sort_keys, values={name: _VALUES[name][0] for name in names}
+    )
+
+
+def key_values(schema: Schema, field: str) -> list[Any]:
+    return _DOMAINS[str(schema.field(field).type)]
+
+
+def rows(schema: Schema, *, rows_max: int = 40) -> st.SearchStrategy[list[Row]]:
+    columns = {f.name: st.sampled_from(key_values(schema, f.name)) for f in schema.key_fields}
+    columns |= {f.name: _VALUES[f.name][1] for f in schema.values}
+    return st.lists(st.fixed_dictionaries(columns), min_size=1, max_size=rows_max)
+
+
+def arrow(schema: Schema, given: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist(list(given), schema=arrow_schema(schema))
+
+
+@st.composite
+def split_points(draw: st.DrawFn, schema: Schema) -> list[Any]:
+    values = key_values(schema, schema.row_keys[0].name)
+    chosen = draw(st.sets(st.sampled_from(range(len(values))), max_size=3))
+    field = schema.row_keys[0]
+    points = [values[place] for place in chosen]
+    return sorted(points, key=lambda v: encode_key([field], [key_value(field, v)]))
+
+
+@st.composite
+def ranges(draw: st.DrawFn, schema: Schema) -> dict[str, Range]:
+    """Return ranges of some row key fields; the ends of each are in order."""
+    found = {}
+    for field in schema.row_keys:
+        if draw(st.booleans()):
+            ends = st.none() | st.sampled_from(key_values(schema, field.name))
+            least, most = draw(ends), draw(ends)
+            if least is not None and most is not None and most < least:
+                least, most = most, least
+            found[field.name] = Range(least, most, draw(st.booleans()), draw(st.booleans()))
+    return found
+
+
+@st.composite
+def keys(draw: st.DrawFn, schema: Schema) -> tuple[Any, ...]:
+    """Return an exact key, or the first values of one."""
+    count = draw(st.integers(1, len(schema.row_keys)))
+    fields = schema.row_keys[:count]
+    return tuple(draw(st.sampled_from(key_values(schema, f.name))) for f in fields)
+
+
+def in_ranges(row: Row, wanted: Mapping[str, Range]) -> bool:
+    return all(_inside(row[name], range_) for name, range_ in wanted.items())
+
+
+def has_key(schema: Schema, row: Row, key: tuple[Any, ...]) -> bool:
+    return all(row[f.name] == value for f, value in zip(schema.row_keys, key, strict=False))
+
+
+def _inside(value: Any, r: Range) -> bool:  # noqa: ANN401  a key value of any type
+    if r.min is not None and (value < r.min or (value == r.min and not r.min_inclusive)):
+        return False
+    return r.max is None or value < r.max or (value == r.max and r.max_inclusive)
+
+
+def sort_key(schema: Schema, row: Row) -> bytes:
+    fields = schema.key_fields
+    return encode_key(fields, [key_value(f, row[f.name]) for f in fields])
+
+
+def bag(found: Sequence[Row]) -> list[str]:
+    """Return rows as a multiset that can be compared; NaN is NaN."""
+    return sorted(repr([(name, _shown(row[name])) for name in sorted(row)]) for row in found)
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401  a value of any type
+    """UTC has several names, and the members of a struct several orders."""
+    if isinstance(value, dict):
+        return sorted(value.items())
+    return value.isoformat() if isinstance(value, datetime.datetime) else value
