@@ -31,6 +31,7 @@ from lakebed.inspection.fsck import FsckReport
 from lakebed.inspection.status import TableStatus, table_status
 from lakebed.model.names import TableName, job_id, table_name
 from lakebed.model.schema import Schema
+from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
 
@@ -240,11 +241,19 @@ class Lake:
         self._app.close()
 
 
-def connect(path: str | os.PathLike[str], *, create: bool = True) -> Lake:
+def connect(
+    path: str | os.PathLike[str], *, create: bool = True, objects: str | ObjectStore | None = None
+) -> Lake:
     """Open the lake in a directory; make it if there is none and `create` is true.
 
+    objects: where a new lake keeps its objects: `s3://bucket/prefix` or a store; None: in the
+    directory. A lake remembers an address, and stays there. Endpoint, region and credentials of S3
+    come from the variables AWS_... or the machine's role.
+
     Raises:
-        InvalidError: no lake there, a directory of something else, or on a network file system.
+        InvalidError: no lake there, a directory of something else, or on a network file system;
+            objects in another place than asked for, no such bucket, credentials refused.
+        UnavailableError: a new lake's bucket cannot be reached.
         NewerFormatError: a newer Lakebed made it.
     """
-    return Lake(LocalApp(path, create=create))
+    return Lake(LocalApp(path, create=create, objects=objects))

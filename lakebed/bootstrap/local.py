@@ -1,4 +1,7 @@
-"""A lake in a directory: every service in one process, over files and SQLite."""
+"""A lake in a directory: every service in one process, over files and SQLite.
+
+Its objects may lie elsewhere: in a bucket, or in a store that the caller gives.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,10 @@ from lakebed.backends.local.table_registry import SqliteTableRegistry
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
+from lakebed.bootstrap.object_places import GIVEN, objects_at, opened_objects, place_of
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.errors import InvalidError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
@@ -27,6 +32,7 @@ from lakebed.inspection.fsck import Fsck
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
+from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -35,6 +41,9 @@ from lakebed.statestore.layout import open_cache
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 from lakebed.tables.catalog import TableCatalog
+
+UNFINISHED_SECONDS_MAX = 48 * 3_600.0
+"""How long an object may take to be finished: as long as a job may be pending."""
 
 
 class LocalHeads:
@@ -46,7 +55,7 @@ class LocalHeads:
         directory: LakeDirectory,
         scratch: Path,
         logs: SqliteTransactionLogs,
-        objects: LocalObjectStore,
+        objects: ObjectStore,
         clock: Clock,
         chance: random.Random,
     ) -> None:
@@ -88,17 +97,22 @@ class LocalHeads:
 class LocalApp:
     """The services of a lake in a directory. Several processes may open one lake at once.
 
-    clock: None: this machine's. All processes of a lake use the same.
+    clock: None: this machine's. All processes of a lake use the same. objects: a store, or
+    s3://bucket/prefix; None: as the lake says, a new one's in the directory.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, create: bool = True, clock: Clock | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        clock: Clock | None = None,
+        objects: str | ObjectStore | None = None,
     ) -> None:
-        self.directory = open_lake_directory(path, create=create)
-        self.spill = ProcessFolder(self.directory.spill)
         self.clock = clock or SystemClock()
         self.chance = system_random()
-        self.objects = LocalObjectStore(self.directory.path, self.clock)
+        self.directory, self.objects = self._open(path, create=create, objects=objects)
+        self.spill = ProcessFolder(self.directory.spill)
         self.logs = SqliteTransactionLogs(self.directory.logs, self.clock)
         self.queues = SqliteJobQueues(self.directory.queues, clock=self.clock)
         self.registry = SqliteTableRegistry(self.directory.path)
@@ -122,6 +136,28 @@ class LocalApp:
         self.queue: SqliteJobQueue = self.queues.open(COMPACTION_QUEUE)
         self._make_services()
 
+    def _open(
+        self, path: str | os.PathLike[str], *, create: bool, objects: str | ObjectStore | None
+    ) -> tuple[LakeDirectory, ObjectStore]:
+        """Return the directory, and the objects of which it says where they are."""
+        clock, chance = self.clock, self.chance
+        if objects is None:
+            directory = open_lake_directory(path, create=create)
+            if directory.objects is None:
+                return directory, LocalObjectStore(directory.path, clock)
+            if directory.objects == GIVEN:
+                hint = "give it again: connect(path, objects=STORE)"
+                raise InvalidError("the lake's objects lie in a store", path=path, hint=hint)
+            return directory, objects_at(directory.objects, clock=clock, chance=chance)
+        store = opened_objects(objects, clock=clock, chance=chance)
+        directory = open_lake_directory(
+            path,
+            create=create,
+            objects=place_of(store),
+            before_making=getattr(store, "probe", lambda: None),
+        )
+        return directory, store
+
     def _make_services(self) -> None:
         files, clock, tracker = self.files, self.clock, self.tracker
         self.ingest = IngestRows[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
@@ -144,13 +180,20 @@ class LocalApp:
 
     def leftovers(self) -> list[Finding]:
         """Return what dead processes left on this machine."""
-        unfinished = [finding("unfinished-upload", name=n) for n in self.objects.unfinished()]
+        objects = self.objects
+        names = objects.unfinished() if isinstance(objects, LocalObjectStore) else ()
+        unfinished = [finding("unfinished-upload", name=name) for name in names]
         spilled = dead_in(self.directory.spill)
         return unfinished + [finding("spill-left", name=path.name) for path in spilled]
 
     def sweep_leftovers(self) -> int:
-        """Remove what dead processes left on this machine, however new: the dead hold no lock."""
-        unfinished = self.objects.abort_unfinished(older_than_seconds=0.0)
+        """Remove what dead processes left on this machine, however new: the dead hold no lock.
+
+        What is unfinished elsewhere may be a living process's: only what is old goes.
+        """
+        is_here = isinstance(self.objects, LocalObjectStore)
+        age = 0.0 if is_here else UNFINISHED_SECONDS_MAX
+        unfinished = self.objects.abort_unfinished(older_than_seconds=age)
         return unfinished + remove_dead(self.directory.spill)
 
     def close(self) -> None:

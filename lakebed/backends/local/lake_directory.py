@@ -1,6 +1,6 @@
 """A directory that is a lake: made, recognised, and refused where it could not keep its promises.
 
-lakebed.json     the format of the directory
+lakebed.json     the format of the directory, and where its objects are when they are elsewhere
 objects/         sorted files and snapshots          unfinished/   objects on their way
 logs/            a SQLite file per table             queues/       jobs, in SQLite
 cache/           state of tables; may be deleted     spill/        rows being sorted; may be deleted
@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,37 +22,46 @@ from lakebed.backends.local.mounts import Mount, mount_of, mounts_of_this_machin
 from lakebed.backends.local.process_folder import is_still_at
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 
-FORMAT = 1
+FORMAT, FORMAT_ELSEWHERE = 1, 2
+"""Objects in the directory; elsewhere, so that a Lakebed that would not look there refuses it."""
+
 MARK = "lakebed.json"
 FOLDERS = ("objects", "unfinished", "logs", "queues", "cache", "spill")
 
 
 class LakeDirectory(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the parts of a lake lie. Every path is absolute."""
+    """Where the parts of a lake lie. Every path is absolute. objects: None: in the directory."""
 
     path: Path
+    objects: str | None
     logs: Path
     queues: Path
     cache: Path
     spill: Path
 
 
-class _Mark(msgspec.Struct, frozen=True):
+class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     format: int
+    objects: str | None = None
 
 
 def open_lake_directory(
     path: str | os.PathLike[str],
     *,
     create: bool = True,
+    objects: str | None = None,
+    before_making: Callable[[], None] = lambda: None,
     mounts: Sequence[Mount] | None = None,
 ) -> LakeDirectory:
     """Return the lake at `path`, made if `create` and there is none yet. Safe to race and repeat.
 
-    mounts: the mount table; None: this machine's.
+    objects: where they lie, once and for all; None: as the lake says, a new one in the directory.
+    before_making: called before a new lake is made; what it raises ends it. mounts: the mount
+    table; None: this machine's.
 
     Raises:
-        InvalidError: a file, another directory, one that cannot be written, or on a network.
+        InvalidError: a file, another directory, one that cannot be written, or on a network; its
+            objects lie in another place.
         NewerFormatError: a newer Lakebed made it.
         CorruptError: its mark cannot be read.
         StorageFullError, UnavailableError: the file system refused.
@@ -63,8 +72,11 @@ def open_lake_directory(
         found = _mark_in(root)
         if found is None:
             _refuse_others(root, create=create)
+            before_making()
             root.mkdir(parents=True, exist_ok=True)
-            _write_mark(root)
+            _write_mark(root, objects)
+        mark = found or _mark_in(root) or _Mark(FORMAT)
+        _refuse_other_place(root, mark, objects)
         for folder in FOLDERS:
             (root / folder).mkdir(exist_ok=True)
         _probe(root)
@@ -74,25 +86,39 @@ def open_lake_directory(
     except OSError as error:
         raise _refusal(error, root) from error
     parts = {part: root / part for part in ("logs", "queues", "cache", "spill")}
-    return LakeDirectory(path=root, **parts)
+    return LakeDirectory(path=root, objects=mark.objects, **parts)
 
 
-def _mark_in(root: Path) -> int | None:
-    """Return the format of the lake in a directory; None: it holds no lake."""
+def _mark_in(root: Path) -> _Mark | None:
+    """Return the mark of the lake in a directory; None: it holds no lake."""
     try:
         with (root / MARK).open("rb") as file:
             text = file.read(4096)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        format_ = msgspec.json.decode(text, type=_Mark).format
+        mark = msgspec.json.decode(text, type=_Mark)
     except msgspec.DecodeError as error:
         hint = f'write {{"format": {FORMAT}}} into it if this is a lake'
         raise CorruptError("cannot read the lake's mark", path=root, hint=hint) from error
-    if format_ > FORMAT:
+    if mark.format > FORMAT_ELSEWHERE:
         hint = "upgrade this installation"
-        raise NewerFormatError("a newer Lakebed made it", path=root, format=format_, hint=hint)
-    return format_
+        raise NewerFormatError("a newer Lakebed made it", path=root, format=mark.format, hint=hint)
+    if (mark.format == FORMAT_ELSEWHERE) != (mark.objects is not None):
+        hint = "it was edited by hand: undo that"
+        raise CorruptError("the lake's mark contradicts itself", path=root, hint=hint)
+    return mark
+
+
+def _refuse_other_place(root: Path, mark: _Mark, objects: str | None) -> None:
+    if objects is not None and objects != mark.objects:
+        raise InvalidError(
+            "the lake's objects lie in another place",
+            path=root,
+            asked=objects,
+            objects=mark.objects or "the directory",
+            hint="open it without saying where; a lake keeps its place",
+        )
 
 
 def _refuse_others(root: Path, *, create: bool) -> None:
@@ -109,12 +135,13 @@ def _refuse_others(root: Path, *, create: bool) -> None:
             raise InvalidError("the directory holds other things", path=root, hint=hint)
 
 
-def _write_mark(root: Path) -> None:
+def _write_mark(root: Path, objects: str | None) -> None:
     """Write the mark whole or not at all; one that another process wrote meanwhile stays."""
     new = root / f"{MARK}.{os.getpid()}.new"
     try:
         with new.open("wb") as file:
-            file.write(msgspec.json.encode(_Mark(FORMAT)) + b"\n")
+            mark = _Mark(FORMAT) if objects is None else _Mark(FORMAT_ELSEWHERE, objects)
+            file.write(msgspec.json.encode(mark) + b"\n")
             file.flush()
             sync_file(file.fileno())
         with suppress(FileExistsError):

@@ -72,7 +72,7 @@ def test_a_directory_with_other_things_is_refused_and_left_alone(tmp_path: Path)
 
 
 def test_a_newer_lake_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "lakebed.json").write_text('{"format": 2, "shape": "round"}')
+    (tmp_path / "lakebed.json").write_text('{"format": 3, "shape": "round"}')
     with pytest.raises(NewerFormatError):
         open_lake_directory(tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["lakebed.json"]

@@ -1,0 +1,113 @@
+"""Sending a request again while that is safe, and saying truthfully how it ended."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+import msgspec
+
+from lakebed.backends.aws.s3_answers import OBSTORE_ERRORS, Answer, Meaning, answer_of
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    ObjectExistsError,
+    ObjectMissingError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.ports.clock import Clock
+
+T = TypeVar("T")
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a request is repeated. Waits double up to a bound, each times a random share."""
+
+    tries_max: int = 8
+    seconds_max: float = 30.0
+    first_wait_seconds: float = 0.1
+    wait_seconds_max: float = 5.0
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of the store. needs: the permissions. writes: others may see its effect."""
+
+    what: str
+    needs: str
+    path: str = ""
+    writes: bool = False
+
+
+class S3Requests:
+    """Runs requests that may be repeated: reads, deletions, and puts that never overwrite."""
+
+    def __init__(
+        self, bucket: str, *, clock: Clock, chance: random.Random, patience: Patience
+    ) -> None:
+        self._bucket = bucket
+        self._clock = clock
+        self._chance = chance
+        self._patience = patience
+
+    def run(self, request: Request, call: Callable[[], T]) -> T:
+        """Return what `call` returns. The outcome is the weakest of its tries (protocol H2).
+
+        Raises:
+            ObjectExistsError: the path is taken, perhaps by an earlier try.
+            ObjectMissingError, CorruptError: not there; shorter than what was asked for.
+            UnavailableError: no try was done by the store.
+            UnknownOutcomeError: of a write: a try had no answer, so it may be done.
+            InvalidError: no such bucket, not permitted, or nothing that could ever work.
+        """
+        patience = self._patience
+        end = self._clock.monotonic() + patience.seconds_max
+        in_doubt = False
+        for attempt in range(patience.tries_max):
+            try:
+                return call()
+            except OBSTORE_ERRORS as error:
+                answer = answer_of(error)
+            in_doubt = in_doubt or (request.writes and answer.meaning is Meaning.UNANSWERED)
+            wait = min(patience.first_wait_seconds * 2**attempt, patience.wait_seconds_max)
+            wait *= self._chance.random()
+            last = attempt + 1 == patience.tries_max or self._clock.monotonic() + wait > end
+            if last or not answer.meaning.may_pass:
+                self._refuse(request, answer, in_doubt=in_doubt)
+            self._clock.sleep(wait)
+        raise AssertionError("the last try returns or raises")
+
+    def _refuse(self, request: Request, answer: Answer, *, in_doubt: bool) -> NoReturn:
+        """Raise what an answer means. The chain ends here: obstore's texts hold key ids."""
+        facts = {"why": answer.why, "bucket": self._bucket, "doing": request.what}
+        if request.path:
+            facts["path"] = request.path
+        if answer.meaning is Meaning.EXISTS:
+            raise ObjectExistsError(request.path) from None
+        if in_doubt:
+            raise UnknownOutcomeError("a write has no answer", hint=None, **facts) from None
+        match answer.meaning:
+            case Meaning.MISSING:
+                raise ObjectMissingError(request.path) from None
+            case Meaning.SHORT:
+                raise CorruptError("object is shorter", hint=None, **facts) from None
+            case Meaning.NO_BUCKET:
+                hint = "name a bucket that exists, or make it first"
+                raise InvalidError("there is no such bucket", hint=hint, **facts) from None
+            case Meaning.DENIED:
+                hint = f"the credentials must be valid and permit {request.needs} there"
+                raise InvalidError("the store refuses the credentials", hint=hint, **facts) from (
+                    None
+                )
+            case Meaning.INVALID:
+                hint = "are bucket, region and endpoint right?"
+                raise InvalidError("the store refuses the request", hint=hint, **facts) from None
+            case Meaning.NO_CREDENTIALS:
+                hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give it a role"
+                raise UnavailableError("found no credentials", hint=hint, **facts) from None
+            case Meaning.UNREACHABLE:
+                hint = "is AWS_ENDPOINT_URL right, and the network up?"
+                raise UnavailableError("cannot reach the store", hint=hint, **facts) from None
+            case _:
+                raise UnavailableError("the object store is busy", hint=None, **facts) from None

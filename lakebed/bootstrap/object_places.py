@@ -1,0 +1,56 @@
+"""Where the objects of a lake in a directory lie: in it, in a bucket, or where the caller says."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING
+
+from lakebed.errors import InvalidError
+from lakebed.ports.clock import Clock
+from lakebed.ports.object_store import ObjectStore
+
+if TYPE_CHECKING:
+    from lakebed.backends.aws.object_store import S3ObjectStore
+
+GIVEN = "given by the program"
+SCHEME = "s3://"
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+
+def place_of(objects: ObjectStore) -> str:
+    """Return what a lake remembers of its object store: an address, where it has one."""
+    return str(getattr(objects, "place", GIVEN))
+
+
+def objects_at(place: str, *, clock: Clock, chance: random.Random) -> S3ObjectStore:
+    """Return the object store at `s3://bucket/prefix`. Nothing is asked of it yet.
+
+    Endpoint, region and credentials come from the variables AWS_... or the machine's role.
+
+    Raises:
+        InvalidError: no such address, or obstore is not installed.
+    """
+    bucket, _, prefix = place.removeprefix(SCHEME).rstrip("/").partition("/")
+    if not place.startswith(SCHEME) or not bucket:
+        hint = "write s3://bucket/prefix"
+        raise InvalidError("not a place for objects", objects=place, hint=hint)
+    try:
+        from lakebed.backends.aws.object_store import S3ObjectStore
+    except ImportError as error:
+        if error.name != "obstore":
+            raise
+        hint = "install it: pip install 'lakebed[aws]', or -r requirements/aws.txt"
+        raise InvalidError("objects in S3 need obstore", objects=place, hint=hint) from None
+    endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
+    config = {"endpoint": endpoint} if endpoint else {}
+    return S3ObjectStore(bucket, prefix, clock=clock, chance=chance, config=config)
+
+
+def opened_objects(
+    objects: str | ObjectStore, *, clock: Clock, chance: random.Random
+) -> ObjectStore:
+    """Return the object store that a caller means by an address or by the store itself."""
+    if isinstance(objects, str):
+        return objects_at(objects, clock=clock, chance=chance)
+    return objects

@@ -1,0 +1,27 @@
+"""Servers, started when the first test of a session wants them. A `conftest.py` imports these."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
+from tests.servers.s3 import S3Server, ministack_server, seaweedfs_server
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with ministack_server(tmp_path_factory.mktemp("ministack")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with seaweedfs_server(tmp_path_factory.mktemp("seaweedfs")) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(ministack: S3Server) -> Iterator[FaultyProxy]:
+    """What passes to MiniStack through it, passes as the test says."""
+    with faulty_proxy(ministack.url) as proxy:
+        yield proxy

@@ -1,0 +1,24 @@
+"""Runs a program until its own standard input ends: a server ends with whoever started it."""
+
+import subprocess
+import sys
+import threading
+
+
+def main(command: list[str]) -> int:
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+
+    def end_with_the_starter() -> None:
+        sys.stdin.buffer.read()
+        server.terminate()
+        try:
+            server.wait(2)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+    threading.Thread(target=end_with_the_starter, daemon=True).start()
+    return server.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,154 @@
+"""Servers that speak S3's language, each with a bucket that tests share, a prefix for each."""
+
+import os
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.aws import Patience, S3ObjectStore
+from lakebed.backends.system import SystemClock, system_random
+from lakebed.ports.clock import Clock
+from tests.servers.running import free_ports, program, running
+
+BUCKET = "lake-tests"
+QUICK = Patience(tries_max=4, seconds_max=2.0, first_wait_seconds=0.01, wait_seconds_max=0.05)
+_prefixes = count()
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """name: of the product. url: on loopback."""
+
+    name: str
+    url: str
+    secret: str = "test"
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def new_prefix(self) -> str:
+        """Return a prefix that no test has used."""
+        return f"test-{os.getpid()}-{next(_prefixes)}"
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that lead programs here."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": self.secret,
+            "AWS_REGION": "us-east-1",
+        }
+
+    def store(
+        self,
+        prefix: str,
+        *,
+        url: str | None = None,
+        bucket: str = BUCKET,
+        clock: Clock | None = None,
+        patience: Patience = QUICK,
+        single_bytes_max: int = 2 << 20,
+        part_bytes: int = 5 << 20,
+        **config: str,
+    ) -> S3ObjectStore:
+        """Return a view of the objects under a prefix. url: of a proxy. config: as obstore's."""
+        given = {
+            "endpoint": url or self.url,
+            "access_key_id": "test",
+            "secret_access_key": self.secret,
+            "region": "us-east-1",
+        }
+        return S3ObjectStore(
+            bucket,
+            prefix,
+            clock=clock or SystemClock(),
+            chance=system_random() if clock is None else random.Random(1),
+            config={**given, **config},
+            patience=patience,
+            single_bytes_max=single_bytes_max,
+            part_bytes=part_bytes,
+        )
+
+
+@contextmanager
+def ministack_server(folder: Path) -> Iterator[S3Server]:
+    """Run MiniStack: exact under races, lenient about limits."""
+    command = program("ministack")
+    assert command is not None, "MiniStack is in requirements/dev.txt: make test installs it"
+    (port,) = free_ports(1)
+    environment = {
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "IOT_MTLS_ENABLED": "0",
+    }
+    with running(
+        [command],
+        folder,
+        is_ready=lambda: _status(port, "PUT", f"/{BUCKET}") in (200, 409),
+        environment=environment,
+    ):
+        yield S3Server("ministack", f"http://127.0.0.1:{port}")
+
+
+@contextmanager
+def seaweedfs_server(folder: Path) -> Iterator[S3Server]:
+    """Run SeaweedFS: strict about limits and signatures, slow where many create one key."""
+    command = program("weed")
+    if command is None:
+        missing = f"no SeaweedFS for {sys.platform}: its wheels are for Linux"
+        assert not os.environ.get("CI") or sys.platform != "linux", missing
+        pytest.skip(missing)
+    ports = map(str, free_ports(8))
+    master, master_grpc, volume, volume_grpc, filer, filer_grpc, s3, s3_grpc = ports
+    (folder / "s3.json").write_text(SEAWEEDFS_USERS)
+    arguments = {
+        "dir": ".",
+        "ip": "127.0.0.1",
+        "ip.bind": "127.0.0.1",
+        "master.port": master,
+        "master.port.grpc": master_grpc,
+        "volume.port": volume,
+        "volume.port.grpc": volume_grpc,
+        "filer.port": filer,
+        "filer.port.grpc": filer_grpc,
+        "s3.port": s3,
+        "s3.port.grpc": s3_grpc,
+        "s3.config": "s3.json",
+        "s3.iam": "false",
+        "s3.port.iceberg": "0",
+        "volume.max": "20",
+        "master.volumeSizeLimitMB": "64",
+        "master.telemetry": "false",
+    }
+    with running(
+        [command, "server", "-s3", *(f"-{name}={value}" for name, value in arguments.items())],
+        folder,
+        is_ready=lambda: (
+            _status(int(s3), "GET", "/") in (200, 403)
+            # A folder of its file system is a bucket.
+            and _status(int(filer), "POST", f"/buckets/{BUCKET}/") in (200, 201)
+        ),
+    ):
+        yield S3Server("seaweedfs", f"http://127.0.0.1:{s3}", secret="testtest")
+
+
+SEAWEEDFS_USERS = """{"identities": [
+    {"name": "all", "credentials": [{"accessKey": "test", "secretKey": "testtest"}],
+     "actions": ["Admin", "Read", "Write", "List", "Tagging"]},
+    {"name": "reader", "credentials": [{"accessKey": "reader", "secretKey": "readertest"}],
+     "actions": ["Read", "List"]}
+]}"""
+
+
+def _status(port: int, method: str, path: str) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request(method, path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
