@@ -30,10 +30,12 @@ from lakebed.ingest.sources import (
 from lakebed.inspection.fsck import FsckReport
 from lakebed.inspection.status import TableStatus, table_status
 from lakebed.model.names import TableName, job_id, table_name
+from lakebed.model.partitions import split_points_of
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.tables.change_table import TableHistory, change_settings, clear_table, history
 
 if TYPE_CHECKING:
     from lakebed.statestore.open_table import OpenTable
@@ -70,6 +72,31 @@ class Table:
         """The table's settings."""
         return self._opened.settings()
 
+    def change_settings(self, /, **changes: Any) -> TableSettings:  # noqa: ANN401 - as each is
+        """Give settings new values, for all who work on the table. Returns all settings.
+
+        Raises:
+            InvalidError: an unknown setting, a value out of bounds; nothing was changed.
+        """
+        change_settings(self._opened, changes)
+        return self.settings
+
+    def history(self) -> TableHistory:
+        """Return when the table was created and cleared and its settings changed, as far back as
+        its log is kept."""
+        return history(self._app.logs.open(self._opened.id))
+
+    def clear(self, *, split_points: Sequence[object] | None = None) -> None:
+        """Remove all rows. Jobs that have begun before raise GenerationError: run them again.
+
+        split_points: of a new partition tree; none at all: one leaf; None keeps the partitions.
+
+        Raises:
+            InvalidError: a split point that is not allowed; the table is as before.
+        """
+        points = None if split_points is None else split_points_of(self.schema, split_points)
+        clear_table(self._opened, points)
+
     def ingest(
         self,
         rows: object,
@@ -89,6 +116,7 @@ class Table:
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
             TableBusyError: compaction must catch up first (`lake.run()`); nothing was written.
+            GenerationError: the table was cleared meanwhile; nothing became visible.
             FencedError, ConflictError, UnavailableError: nothing became visible; call again.
             UnknownOutcomeError: call again with the job in its facts; it is done once.
         """

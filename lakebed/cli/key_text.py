@@ -129,12 +129,20 @@ def _type_text(text: str, type_: str) -> object:
         raise InvalidError("a nested type is JSON", field=text, reason=error, hint=hint) from None
 
 
-def settings_from_text(texts: Sequence[str]) -> dict[str, object]:
-    """Return settings by name: `leaf_rows_max=50000`. Raises: InvalidError: not of the form."""
+def settings_from_text(
+    texts: Sequence[str], *, hint: str = "write --set NAME=VALUE"
+) -> dict[str, object]:
+    """Return settings by name: `leaf_rows_max=50000`.
+
+    Raises:
+        InvalidError: not of the form, or a setting that is named twice.
+    """
     settings: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise InvalidError("not a setting", setting=text, hint="write --set NAME=VALUE")
+            raise InvalidError("not a setting", setting=text, hint=hint)
+        if name in settings:
+            raise InvalidError("a setting is named twice", setting=name, hint="name it once")
         settings[name] = int(value) if re.fullmatch(r"[+-]?\d[\d_]*", value) else value
     return settings

@@ -12,6 +12,7 @@ from lakebed.cli.explanations import explain
 from lakebed.cli.looking import fsck, status
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
+from lakebed.cli.table_changes import clear, history, set_
 from lakebed.cli.tables import table
 from lakebed.cli.work import compact, run
 
@@ -33,6 +34,8 @@ def program() -> None:
 
 for _command in (table, ingest, query, run, compact, status, fsck, explain):
     program.add_command(_command)
+for _command in (set_, history, clear):
+    table.add_command(_command)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`lakebed table`: create, list, describe, drop."""
+"""`lakebed table`: create, list, describe, drop. Other changes: `table_changes.py`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     """,
 )
 def table() -> None:
-    """Create, list, describe and drop tables."""
+    """Create, list, describe, change and drop tables."""
 
 
 @table.command(

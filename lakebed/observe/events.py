@@ -15,6 +15,8 @@ GARBAGE_COLLECTED = "garbage_collected"
 OBJECTS_SWEPT = "objects_swept"
 SNAPSHOT_WRITTEN = "snapshot_written"
 TABLE_CREATED = "table_created"
+SETTINGS_CHANGED = "settings_changed"
+TABLE_CLEARED = "table_cleared"
 TABLE_DROPPED = "table_dropped"
 JOB_FAILED = "job_failed"
 
@@ -29,6 +31,8 @@ MEANINGS = {
     OBJECTS_SWEPT: "objects that never got a reference were deleted",
     SNAPSHOT_WRITTEN: "the state was written down, and the log before older snapshots emptied",
     TABLE_CREATED: "a table got its name",
+    SETTINGS_CHANGED: "settings of a table have new values",
+    TABLE_CLEARED: "all rows of a table are gone; a new generation of it has begun",
     TABLE_DROPPED: "a table, its rows and its name are gone",
     JOB_FAILED: "a try of a job failed; it is tried again, or given up",
 }

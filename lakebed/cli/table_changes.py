@@ -1,0 +1,154 @@
+"""`lakebed table set`, `clear`, `history`: changes to a table that is there."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from lakebed.cli.key_text import settings_from_text, split_points_from_file
+from lakebed.cli.program import Command, Session, counted, pass_session
+from lakebed.errors import InvalidError
+from lakebed.model.keys import key_value_from_text
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+
+if TYPE_CHECKING:
+    from lakebed.tables.change_table import TableChange
+
+
+@click.command(
+    "set",
+    cls=Command,
+    examples="""
+    lakebed table set trips leaf_rows_max=1000000
+    lakebed table set trips compaction_strategy=basic job_files_max=20
+    """,
+)
+@click.argument("name")
+@click.argument("settings", nargs=-1, required=True, metavar="NAME=VALUE...")
+@pass_session
+def set_(session: Session, *, name: str, settings: tuple[str, ...]) -> None:
+    """Give settings of table NAME new values. `lakebed table describe` shows all."""
+    changes = settings_from_text(settings, hint="write NAME=VALUE")
+    with session.open() as lake:
+        after = msgspec.to_builtins(lake.table(name).change_settings(**changes))
+    session.give(
+        {"table": name, "settings": after},
+        "\n".join(f"{setting} = {after[setting]}" for setting in changes),
+    )
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed table history trips
+    lakebed table history trips --json
+    """,
+)
+@click.argument("name")
+@pass_session
+def history(session: Session, name: str) -> None:
+    """Tell when table NAME was created and cleared, and its settings changed.
+
+    As far back as its log is kept: snapshots take the place of what is older.
+    """
+    with session.open() as lake:
+        found = lake.table(name).history()
+    value = {
+        "since": found.since,
+        "changes": [
+            msgspec.to_builtins(change) | {"at": _time_text(change.at)} for change in found.changes
+        ],
+    }
+    lines = [_change_text(change) for change in found.changes]
+    if found.since > 1:
+        lines.insert(0, f"(before log entry {found.since} nothing is kept)")
+    session.give(value, "\n".join(lines) or "nothing was changed")
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed table clear trips --dry-run
+    lakebed table clear trips --yes
+    lakebed table clear trips --split-points points.txt --yes
+    """,
+)
+@click.argument("name")
+@click.option(
+    "--split-point",
+    "split_points",
+    multiple=True,
+    metavar="V",
+    help="Value of the first row key where a leaf begins; ascending.  [default: leaves stay]",
+)
+@click.option(
+    "--split-points",
+    "split_points_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="One split point in each line; an empty file makes one leaf.",
+)
+@click.option("--base64", "as_base64", is_flag=True, help="The lines of that file are base64.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@pass_session
+def clear(
+    session: Session,
+    *,
+    name: str,
+    split_points: tuple[str, ...],
+    split_points_file: Path | None,
+    as_base64: bool,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Remove all rows of table NAME, for good. It keeps its partitions, or gets new ones.
+
+    An ingest that has begun before is refused, and may be sent again.
+    """
+    if split_points and split_points_file is not None:
+        raise InvalidError("split points twice", hint="use --split-point or --split-points")
+    with session.open() as lake:
+        opened = lake.table(name)
+        first = opened.schema.row_keys[0]
+        points: list[object] | None = None
+        if split_points_file is not None:
+            points = [*split_points_from_file(first, split_points_file, as_base64=as_base64)]
+        elif split_points:
+            points = [key_value_from_text(first, text) for text in split_points]
+        (before,) = lake.status(name)
+        about = "" if before.rows_exact else "about "
+        what = f"{about}{counted(before.rows, 'row')} of table {opened.name}"
+        if dry_run:
+            session.give({"would_clear": name, "rows": before.rows}, f"would remove {what}")
+            return
+        _confirm(session, yes=yes, question=f"remove {what}?", table=name)
+        opened.clear(split_points=points)
+        (after,) = lake.status(name)
+    value = {"cleared": name, "leaves": after.leaves}
+    session.give(value, f"removed {what}, leaves: {after.leaves}")
+
+
+def _time_text(at: Micros) -> str:
+    return datetime.fromtimestamp(at // MICROS_PER_SECOND, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _change_text(change: TableChange) -> str:
+    said: str = change.what
+    if change.leaves is not None:
+        said += f", leaves: {change.leaves}"
+    values = ", ".join(f"{name} = {value}" for name, value in change.settings.items())
+    return f"{change.number}  {_time_text(change.at)}  {said}" + (f": {values}" if values else "")
+
+
+def _confirm(session: Session, *, yes: bool, question: str, table: str) -> None:
+    if yes:
+        return
+    if session.as_json or not sys.stdin.isatty():
+        raise InvalidError("rows that are gone cannot come back", table=table, hint="add --yes")
+    click.confirm(question, abort=True, err=True)

@@ -1,0 +1,125 @@
+"""Change a table that is there: its settings, or all of its rows; and tell what was changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from lakebed.errors import GenerationError, InvalidError, LogTruncatedError
+from lakebed.model.names import Micros, TransactionNumber
+from lakebed.observe import events
+from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.codec import decode_entry
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.table_changes import ChangeSettings, Clear, CreateTable
+from lakebed.statestore.transactions import Change
+
+PLANS_MAX = 10
+"""Each time the table was cleared just before: nobody does that so often."""
+
+What = Literal["created", "settings", "cleared"]
+
+
+class TableChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change to a table as a whole. number, at: of its log entry. settings: their new values.
+
+    leaves: how many the table had afterwards, where the change made them anew.
+    """
+
+    number: TransactionNumber
+    at: Micros
+    what: What
+    settings: Mapping[str, Any] = {}
+    leaves: int | None = None
+
+
+class TableHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes to a table as a whole, oldest first. since: the oldest log entry that is kept; those
+    before it were emptied when snapshots took their place."""
+
+    since: TransactionNumber
+    changes: tuple[TableChange, ...]
+
+
+def change_settings(table: OpenTable, changes: Mapping[str, Any]) -> TransactionNumber:
+    """Give settings new values; the others stay. Returns the number of its log entry.
+
+    Raises:
+        InvalidError: nothing to change, an unknown setting, a value out of bounds; nothing was
+            changed.
+        ConflictError, UnavailableError: nothing was changed; call again.
+        UnknownOutcomeError: call again; twice is as good as once.
+    """
+    if not changes:
+        raise InvalidError("no setting to change", table=table.name, hint="name one: NAME=VALUE")
+    number = _committed(table, ChangeSettings(dict(changes)))
+    events.tell(events.SETTINGS_CHANGED, table=table.name, number=number, settings=[*changes])
+    return number
+
+
+def clear_table(table: OpenTable, points: tuple[bytes, ...] | None) -> TransactionNumber:
+    """Remove all rows; what ingests and compactions have begun before is refused (protocol H16).
+
+    points: of a new partition tree; None keeps the one that is there. Readers of older versions go
+    on, until their files are collected. Returns the number of its log entry.
+
+    Raises:
+        InvalidError: points that cannot be; the table is as before.
+        ConflictError, UnavailableError: the table is as before; call again.
+        UnknownOutcomeError: perhaps it is cleared: look before calling again.
+    """
+    number = _committed(table, Clear(points))
+    events.tell(events.TABLE_CLEARED, table=table.name, number=number)
+    return number
+
+
+def history(log: TransactionLog) -> TableHistory:
+    """Return the changes to a table as a whole, as far back as its log is kept."""
+    since = TransactionNumber(1)
+    for _ in range(PLANS_MAX):
+        try:
+            return TableHistory(since=since, changes=tuple(_changes(log, since)))
+        except LogTruncatedError as error:  # perhaps just now
+            since = TransactionNumber(error.oldest)
+    raise LogTruncatedError(since)
+
+
+def _committed(table: OpenTable, change: Change) -> TransactionNumber:
+    """Commit what does not depend on what the table holds: a generation that is gone is no harm."""
+    for tried in range(1, PLANS_MAX + 1):
+        with table.head.reading() as state:
+            start = start_of(state)
+        try:
+            return table.head.commit(table.own(start, change))
+        except GenerationError:
+            if tried == PLANS_MAX:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _changes(log: TransactionLog, since: TransactionNumber) -> Iterator[TableChange]:
+    for number, body in log.read_after(TransactionNumber(since - 1)):
+        entry = decode_entry(body, number)
+        for transaction in entry.transactions:
+            for change in transaction.changes:
+                told = _told(change, number, entry.at)
+                if told is not None:
+                    yield told
+
+
+def _told(change: Change, number: TransactionNumber, at: Micros) -> TableChange | None:
+    match change:
+        case CreateTable():
+            leaves = len(change.points) + 1
+            return TableChange(
+                number=number, at=at, what="created", settings=change.settings, leaves=leaves
+            )
+        case ChangeSettings():
+            return TableChange(number=number, at=at, what="settings", settings=change.changes)
+        case Clear():
+            made = None if change.points is None else len(change.points) + 1
+            return TableChange(number=number, at=at, what="cleared", leaves=made)
+        case _:
+            return None

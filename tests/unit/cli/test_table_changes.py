@@ -1,0 +1,79 @@
+"""What a person types to change a table that is there."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.unit.cli.programs import Shell
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Shell:
+    """A table of three rows in two leaves."""
+    shell = Shell(tmp_path)
+    options = ("--row-key", "id:string", "--value", "n:int64?", "--split-point", "b")
+    shell.ok("table", "create", "trips", *options)
+    rows = {"id": ["b", "a", "c"], "n": pa.array([2, 1, None], pa.int64())}
+    shell.ok("ingest", "trips", shell.write("rows.parquet", rows))
+    return shell
+
+
+def count(shell: Shell, table: str = "trips") -> int:
+    return len(shell.ok("query", table, "--json").splitlines())
+
+
+def test_settings_are_set_and_their_history_is_told(trips: Shell) -> None:
+    said = trips.ok("table", "set", "trips", "leaf_rows_max=1000", "compaction_strategy=basic")
+    assert said == "leaf_rows_max = 1000\ncompaction_strategy = basic\n"
+    assert trips.json("table", "describe", "trips")["settings"]["leaf_rows_max"] == 1000
+    told = trips.json("table", "history", "trips")
+    assert told["since"] == 1
+    assert [one["what"] for one in told["changes"]] == ["created", "settings"]
+    assert told["changes"][1]["settings"]["leaf_rows_max"] == 1000
+    assert told["changes"][1]["at"].endswith("Z")
+    assert "settings: leaf_rows_max = 1000, " in trips.ok("table", "history", "trips")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("leaf_rows_max",), "write NAME=VALUE"),
+        (("leaf_row_max=5",), "did you mean 'leaf_rows_max'?"),
+        (("leaf_rows_max=1",), "docs/reference/settings.md"),
+        (("size_ratio=3", "size_ratio=4"), "name it once"),
+        ((), "`lakebed table set --help` shows how"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(
+    trips: Shell, args: tuple[str, ...], says: str
+) -> None:
+    code, error = trips.refused("table", "set", "trips", *args)
+    assert code == 2
+    assert says in error["hint"]
+
+
+def test_a_table_is_cleared_only_when_that_is_meant(trips: Shell) -> None:
+    assert "would remove 3 rows" in trips.ok("table", "clear", "trips", "--dry-run")
+    code, error = trips.refused("table", "clear", "trips")
+    assert (code, error["hint"]) == (2, "add --yes")
+    assert count(trips) == 3
+    said = trips.ok("table", "clear", "trips", "--yes")
+    assert said == "removed 3 rows of table trips, leaves: 2\n"
+    assert count(trips) == 0
+
+
+def test_a_table_is_cleared_with_new_split_points(trips: Shell) -> None:
+    points = trips.folder / "points.txt"
+    points.write_text("c\nd\ne\n")
+    args = ("table", "clear", "trips", "--yes", "--split-points", str(points))
+    assert trips.json(*args)["leaves"] == 4
+    assert trips.json("table", "clear", "trips", "--yes", "--split-point", "x")["leaves"] == 2
+    points.write_text("")
+    assert trips.json(*args)["leaves"] == 1
+    code, error = trips.refused(*args, "--split-point", "x")
+    assert (code, error["message"]) == (2, "split points twice")
+    last = trips.ok("table", "history", "trips").splitlines()[-1]
+    assert last.endswith("cleared, leaves: 1")
+    assert json.loads(trips.ok("status", "trips", "--json"))[0]["rows"] == 0
