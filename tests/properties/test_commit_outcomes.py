@@ -160,7 +160,10 @@ def run(seed: int, head: type[TableHead] = TableHead) -> Faults:
     return world.faults
 
 
-@pytest.mark.parametrize("seed", SEEDS or range(200))
+SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(60, 300)]
+
+
+@pytest.mark.parametrize("seed", SEEDS or [*range(60), *SLOW])
 def test_every_answer_is_the_truth(seed: int) -> None:
     run(seed)
 
