@@ -114,7 +114,7 @@ class Fsck:
         if cache is not None and cache.number == 0:
             return _Table((finding("name-without-log", table=entry.name, id=entry.id),), 0)
         replay = ReplayLog(entry.name, log, self._snapshots(entry.id)).run(
-            cache.number if cache else None, heard_of=entry.number
+            cache.number if cache else None
         )
         found += replay.findings
         state = replay.state
@@ -252,4 +252,4 @@ def _replayed(log: TransactionLog, snapshots: Snapshots) -> Replay | None:
     except LogTruncatedError:
         if not snapshots.newest_first():
             return None
-    return ReplayLog(NAMELESS, log, snapshots).run(None, heard_of=TransactionNumber(0))
+    return ReplayLog(NAMELESS, log, snapshots).run(None)

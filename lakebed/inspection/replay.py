@@ -50,11 +50,8 @@ class ReplayLog:
         self._snapshots = snapshots
         self._found: list[Finding] = []
 
-    def run(self, upto: TransactionNumber | None, *, heard_of: TransactionNumber) -> Replay:
-        """Read the log up to an entry, or to its end, and compare snapshots on the way.
-
-        heard_of: the newest number that anybody has told of.
-        """
+    def run(self, upto: TransactionNumber | None) -> Replay:
+        """Read the log up to an entry, or to its end, and compare snapshots on the way."""
         self._found = []
         oldest = self._oldest()
         good = self._good_snapshots(oldest)
@@ -64,7 +61,7 @@ class ReplayLog:
         digests = {s.number: s for s in good}
         readable = self._apply(state, oldest, upto, digests)
         number = state.head().number
-        wanted = max([heard_of, upto or 0, *digests])
+        wanted = max([upto or 0, *digests])
         if readable and number < wanted and (upto is None or number < upto):
             self._tell("log-gap", after=number, heard_of=wanted)
         elif readable and upto is None:
