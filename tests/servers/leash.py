@@ -1,5 +1,6 @@
 """Runs a program until its own standard input ends: a server ends with whoever started it."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -9,7 +10,8 @@ def main(command: list[str]) -> int:
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def end_with_the_starter() -> None:
-        sys.stdin.buffer.read()
+        while os.read(sys.stdin.fileno(), 1):
+            pass
         server.terminate()
         try:
             server.wait(2)

@@ -3,6 +3,7 @@
 import os
 import random
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -103,7 +104,7 @@ def seaweedfs_server(folder: Path) -> Iterator[S3Server]:
         missing = f"no SeaweedFS for {sys.platform}: its wheels are for Linux"
         assert not os.environ.get("CI") or sys.platform != "linux", missing
         pytest.skip(missing)
-    ports = map(str, free_ports(8))
+    ports = [str(port) for port in free_ports(8)]
     master, master_grpc, volume, volume_grpc, filer, filer_grpc, s3, s3_grpc = ports
     (folder / "s3.json").write_text(SEAWEEDFS_USERS)
     arguments = {
@@ -121,20 +122,26 @@ def seaweedfs_server(folder: Path) -> Iterator[S3Server]:
         "s3.config": "s3.json",
         "s3.iam": "false",
         "s3.port.iceberg": "0",
+        "s3.port.lance": "0",
         "volume.max": "20",
         "master.volumeSizeLimitMB": "64",
         "master.telemetry": "false",
     }
-    with running(
-        [command, "server", "-s3", *(f"-{name}={value}" for name, value in arguments.items())],
-        folder,
-        is_ready=lambda: (
-            _status(int(s3), "GET", "/") in (200, 403)
-            # A folder of its file system is a bucket.
-            and _status(int(filer), "POST", f"/buckets/{BUCKET}/") in (200, 201)
-        ),
-    ):
-        yield S3Server("seaweedfs", f"http://127.0.0.1:{s3}", secret="testtest")
+    try:
+        with running(
+            [command, "server", "-s3", *(f"-{name}={value}" for name, value in arguments.items())],
+            folder,
+            is_ready=lambda: (
+                _status(int(s3), "GET", "/") in (200, 403)
+                # A folder of its file system is a bucket.
+                and _status(int(filer), "POST", f"/buckets/{BUCKET}/") in (200, 201)
+            ),
+        ):
+            yield S3Server("seaweedfs", f"http://127.0.0.1:{s3}", secret="testtest")
+    finally:
+        for port in ports:
+            for left in Path(tempfile.gettempdir()).glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink()
 
 
 SEAWEEDFS_USERS = """{"identities": [

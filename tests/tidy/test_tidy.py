@@ -162,9 +162,15 @@ def test_the_package_asks_for_what_is_pinned() -> None:
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = {*project["project"]["dependencies"], *project["build-system"]["requires"]}
-    wanted = (ROOT / "requirements/run.in").read_text(encoding="utf-8").splitlines()
-    assert asked == {line.partition("#")[0].strip() for line in wanted} - {""}
+    extras = project["project"]["optional-dependencies"]
+    asked = {
+        "run": {*project["project"]["dependencies"], *project["build-system"]["requires"]},
+        **{name: set(packages) for name, packages in extras.items()},
+    }
+    for name, packages in asked.items():
+        lines = (ROOT / f"requirements/{name}.in").read_text(encoding="utf-8").splitlines()
+        wanted = {line.partition("#")[0].strip() for line in lines if not line.startswith("-")}
+        assert packages == wanted - {""}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="reads a file mode")

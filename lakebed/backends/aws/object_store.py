@@ -183,10 +183,6 @@ class S3ObjectStore:
         request = Request(what="listing objects", needs="s3:ListBucket")
         self.once.run(request, lambda: _page(self._unfinished, "", None))
 
-    def close(self) -> None:
-        """End the threads that read."""
-        self._readers.shutdown()
-
     def object_key(self, path: str) -> str:
         """Return the key of an object in the bucket."""
         return f"{self._root}{OBJECTS}/{path}"
