@@ -70,12 +70,14 @@ class LocalHeads:
     def __call__(self, table: TableId) -> TableHead:
         """Return the head of a table."""
         if table not in self._heads:
+            snapshots = self.snapshots(table)
+            cache = open_cache(self.cache_path(table), begin=snapshots.begin_cache)
             self._heads[table] = TableHead(
                 self._logs.open(table),
-                TableState(open_cache(self.cache_path(table))),
+                TableState(cache),
                 clock=self._clock,
                 chance=self._chance,
-                snapshots=self.snapshots(table),
+                snapshots=snapshots,
             )
         return self._heads[table]
 
