@@ -19,11 +19,12 @@ SETTINGS = {"garbage_seconds_min": 0, "leaf_rows_max": 2_000}
 ROWS = 1_000
 
 
-@pytest.fixture(name="server")
-def at_ministack(ministack: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:  # noqa: F811 - the fixture
-    for name, value in ministack.environment().items():
+@pytest.fixture
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    found: S3Server = request.getfixturevalue("ministack")
+    for name, value in found.environment().items():
         monkeypatch.setenv(name, value)
-    return ministack
+    return found
 
 
 @pytest.fixture
