@@ -96,7 +96,12 @@ class RunQuery(Generic[BatchT]):
 def plan_query(
     state: TableState, table: OpenTable, schema: Schema, condition: Condition | None
 ) -> QueryPlan:
-    """Return the files of a version that may hold rows of a condition."""
+    """Return the files of a version that may hold rows of a condition.
+
+    Raises:
+        TableMissingError: the table was dropped.
+    """
+    state.require_table()
     head = state.head()
     boxes = (everything_of(schema),) if condition is None else condition.boxes
     keys = union([box[0] for box in boxes])

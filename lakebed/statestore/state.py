@@ -16,9 +16,7 @@ from typing import Any
 import msgspec
 
 from lakebed.config.settings import TableSettings
-from lakebed.errors import (
-    JobIdReusedError,
-)
+from lakebed.errors import JobIdReusedError, TableMissingError
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
     CommitId,
@@ -203,8 +201,15 @@ class TableState:
             self._head = head
         return head
 
+    def require_table(self) -> None:
+        """Raise TableMissingError if the table was dropped, or is only about to be created."""
+        head = self.head()
+        if head.dropped or not head.root:
+            raise TableMissingError("the table was dropped" if head.dropped else "no such table")
+
     def schema(self) -> Schema:
-        """Return the table's schema."""
+        """Return the table's schema. Raises: TableMissingError, if it was dropped."""
+        self.require_table()
         return schema_from_json(json.loads(self._run("SELECT schema FROM head").fetchone()[0]))
 
     def settings(self) -> TableSettings:
@@ -237,7 +242,8 @@ class TableState:
         return TransactionNumber(row[0] or 0)
 
     def tree(self) -> PartitionTree:
-        """Return the whole tree of partitions."""
+        """Return the whole tree of partitions. Raises: TableMissingError, if it was dropped."""
+        self.require_table()
         rows = self._run("SELECT id, parent, dimension, point, left, right FROM partitions")
         return PartitionTree((Partition(*row) for row in rows), len(self.schema().row_keys))
 
