@@ -64,7 +64,7 @@ def keep_house(world: World, machine: Machine, table: OpenTable) -> None:
     machine.split.run(table)
     machine.create_jobs.run(table)
     world.clock.advance(1_000)
-    machine.worker.run(jobs_max=100)
+    machine.worker.run(jobs_max=5_000)
     machine.give_up_dead_letters()
     machine.collect.run(table)
     machine.sweep.run(table)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import Received
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.head import Retry, TableHead
@@ -30,7 +33,7 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 from lakebed.tables.catalog import TableCatalog
-from lakebed.tasks.worker import Worker
+from lakebed.tasks.worker import Visibility, Worker
 from tests.simulation.new_state import new_state
 from tests.simulation.observed import ObservedLog, ObservedLogs, ObservedObjects
 from tests.simulation.registry import KillableRegistry
@@ -104,7 +107,8 @@ class Machine:
             delete_objects=DeleteTableObjects(objects=self.objects),
             chance=chance,
         )
-        self.worker = Worker(queue=self.queue, handle=self._run_message)
+        visibility = Visibility(keep_hidden=self._kept_hidden)
+        self.worker = Worker(queue=self.queue, handle=self._run_message, visibility=visibility)
 
     def head(self, table: TableId) -> TableHead:
         """Return this process's head of a table."""
@@ -138,6 +142,11 @@ class Machine:
         """Forget what the process knew."""
         for state in self.states.values():
             state.connection.close()
+
+    @contextmanager
+    def _kept_hidden(self, message: Received) -> Iterator[None]:
+        self.queue.extend(message.receipt, hidden_seconds=1_800)
+        yield
 
     def _run_message(self, body: bytes) -> None:
         message = decode_message(body)

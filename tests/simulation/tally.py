@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 
 from lakebed.backends.faulty import Fault
 from tests.simulation.weather import Mishap
@@ -22,8 +25,6 @@ KINDS = (
     *map(str, Mishap),
     *(f"killed {moment} {effect}" for effect in KILLED_AT for moment in ("before", "after")),
 )
-NOT_OURS = frozenset({str(Fault.EXTEND_LOST)})
-"""A worker's messages are kept hidden by a thread of real time, which no virtual clock drives."""
 
 
 class Tally:
@@ -38,15 +39,15 @@ class Tally:
         self.worlds += 1
         self.counts += counts
 
-    def merge(self, worlds: int, counts: dict[str, int]) -> None:
-        """Count those of another worker."""
+    def merge(self, worlds: int, counts: Mapping[str, int]) -> None:
+        """Count those of another."""
         self.worlds += worlds
         self.counts += Counter(counts)
 
     @property
     def never(self) -> list[str]:
         """What did not happen once."""
-        return [kind for kind in KINDS if not self.counts[kind] and kind not in NOT_OURS]
+        return [kind for kind in KINDS if not self.counts[kind]]
 
     def table(self) -> str:
         """Return one line per kind, then what users were told."""
@@ -54,3 +55,18 @@ class Tally:
         width = max(map(len, (*KINDS, *told)))
         lines = [f"{kind:<{width}} {self.counts[kind]:>9}" for kind in (*KINDS, *told)]
         return "\n".join((f"{self.worlds} worlds", *lines))
+
+
+def gathered(folder: Path, name: str, tally: Tally, *, of: int) -> Tally | None:
+    """Leave a tally in a folder that all workers share. Returns the sum once all are there."""
+    folder.mkdir(exist_ok=True)
+    draft = folder / f"{name}.draft"
+    draft.write_text(json.dumps([tally.worlds, tally.counts]))
+    draft.rename(folder / f"{name}.json")
+    found = list(folder.glob("*.json"))
+    if len(found) < of:
+        return None
+    total = Tally()
+    for path in found:
+        total.merge(*json.loads(path.read_text()))
+    return total

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.faulty import CALM, Crash
+from lakebed.errors import TableMissingError
+from lakebed.ports.table_registry import TableEntry
 from tests.simulation.actors import send
 from tests.simulation.world import World
 
@@ -66,4 +68,27 @@ def test_what_killed_jobs_left_is_swept_from_a_table_that_nobody_uses(tmp_path: 
         machine.sweep.run(table)
 
     world.check()
+    world.close()
+
+
+def test_work_on_a_table_that_is_dropped_meanwhile_is_told_so(tmp_path: Path) -> None:
+    # seeds 920, 1357: a reader and an ingest met a state without partitions, and failed on it
+    world = calm_world(tmp_path)
+    machine, other = world.calm_machine(), world.calm_machine()
+    table = machine.catalog.find("main")
+    send(world, machine, table, world.ask(table.id))
+    other.catalog.drop("main")
+
+    with pytest.raises(TableMissingError):
+        send(world, machine, table, world.ask(table.id))
+    with pytest.raises(TableMissingError):
+        machine.query.run(table)
+    fresh = world.calm_machine()
+    late = fresh.catalog.opened(TableEntry(id=table.id, name=table.name))
+    with pytest.raises(TableMissingError):
+        fresh.query.run(late)
+    with pytest.raises(TableMissingError):
+        send(world, fresh, late, world.ask(table.id))
+    assert machine.split.run(table) == machine.create_jobs.run(table) == 0
+    assert machine.collect.run(table) == machine.sweep.run(table) == 0
     world.close()

@@ -28,6 +28,7 @@ from lakebed.model.names import (
     file_name,
 )
 from lakebed.model.paths import file_of, files_prefix
+from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.statestore import head as head_module
 from lakebed.statestore.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
@@ -164,20 +165,19 @@ class SweepsWithoutFloor(SweepObjects):
 
 
 class SweepsWithOldState(SweepObjects):
-    """Raises the floor, then deletes what an older state does not know."""
+    """Raises the floor, then deletes what an older state does not know: that of its last run."""
 
-    def run(self, table: OpenTable) -> int:
-        now = table.head.log_time()
+    def __init__(self, *, objects: ObjectStore) -> None:
+        super().__init__(objects=objects)
+        self._known: dict[str, set[FileName]] = {}
+
+    def _delete_unknown(self, table: OpenTable) -> int:
         with table.head.reading() as state:
-            start = start_of(state)
-            pending = state.settings().pending_seconds_max * MICROS_PER_SECOND
-            wanted = state.number_older_than(Micros(now - pending))
-            known: set[FileName] = {r.file.name for r in state.all_references()}
-            known |= {g.file for g in state.garbage()}
             floor = state.head().floor
-        if wanted > floor:
-            table.head.commit(table.own(start, RaiseFloor(wanted)))
-            floor = wanted
+            newest = {r.file.name for r in state.all_references()}
+            newest |= {g.file for g in state.garbage()}
+        known = self._known.get(table.id, newest)
+        self._known[table.id] = newest
         paths = [p for p in self._candidates(table.id, floor) if file_of(p) not in known]
         self._objects.delete(paths)
         return len(paths)

@@ -36,7 +36,7 @@ from tests.simulation.violation import Violation
 from tests.simulation.weather import Mishap, Weather
 
 MACHINES = (2, 3, 3, 4)
-TASKS, TASKS_LONG, LONG_EVERY = 40, 160, 10
+TASKS, TASKS_LONG, LONG_EVERY = 40, 120, 10
 OFFSETS_SECONDS = (0, 0, 0, 300, -300, 580, -3_600, -1_800, 3_600)
 PARQUET_EVERY = 50
 
