@@ -207,9 +207,19 @@ class Lake:
         """Return a table. Raises: TableMissingError, with the nearest known name."""
         return Table(self._app, self._app.catalog.find(name))
 
-    def tables(self) -> list[str]:
-        """Return the names of all tables."""
-        return [entry.name for entry in self._app.catalog.list()]
+    def tables(self, *, online: bool | None = None) -> list[str]:
+        """Return the names of all tables. online: only of those that are, or are not."""
+        entries = self._app.catalog.list()
+        return [e.name for e in entries if online is None or e.online is online]
+
+    def set_online(self, name: str, *, online: bool) -> None:
+        """Take a table offline: `run` passes over it until it is put online, or named. Rows can be
+        taken in and read all the same; compaction jobs that were created before are done.
+
+        Raises:
+            TableMissingError: with the nearest known name.
+        """
+        self._app.catalog.set_online(name, online=online)
 
     def drop_table(self, name: str) -> None:
         """Remove a table and all its rows. Raises: TableMissingError."""
@@ -224,7 +234,8 @@ class Lake:
     ) -> WorkDone:
         """Do the scheduled work until nothing is due: split, compact, snapshot, collect, sweep.
 
-        should_stop: asked between jobs. told: called with a line after each job.
+        tables: None for all that are online. should_stop: asked between jobs. told: called with a
+        line after each job.
         """
         names = None if tables is None else [table_name(name) for name in tables]
         for name in names or ():
@@ -238,10 +249,15 @@ class Lake:
             TableMissingError: with the nearest known name.
         """
         app = self._app
+        offline = {entry.id for entry in app.catalog.list() if not entry.online}
         found = [app.catalog.find(name) for name in (self.tables() if table is None else [table])]
         return [
             table_status(
-                one, tracker=app.tracker, snapshots=app.heads.snapshots(one.id), queue=app.queue
+                one,
+                tracker=app.tracker,
+                snapshots=app.heads.snapshots(one.id),
+                queue=app.queue,
+                online=one.id not in offline,
             )
             for one in found
         ]

@@ -1,4 +1,4 @@
-"""`lakebed table set`, `clear`, `history`: changes to a table that is there."""
+"""`lakebed table set`, `history`, `clear`, `offline`, `online`: changes of what is there."""
 
 from __future__ import annotations
 
@@ -132,6 +132,34 @@ def clear(
         (after,) = lake.status(name)
     value = {"cleared": name, "leaves": after.leaves}
     session.give(value, f"removed {what}, leaves: {after.leaves}")
+
+
+@click.command(cls=Command, examples="lakebed table offline trips")
+@click.argument("name")
+@pass_session
+def offline(session: Session, name: str) -> None:
+    """Let `lakebed run` pass over table NAME, unless it is named.
+
+    Rows can be taken in and read all the same. Compaction jobs that were created before are done.
+    """
+    _set_online(session, name, online=False)
+
+
+@click.command(cls=Command, examples="lakebed table online trips")
+@click.argument("name")
+@pass_session
+def online(session: Session, name: str) -> None:
+    """Let `lakebed run` work on table NAME again."""
+    _set_online(session, name, online=True)
+
+
+def _set_online(session: Session, name: str, *, online: bool) -> None:
+    with session.open() as lake:
+        lake.set_online(name, online=online)
+    session.give(
+        {"table": name, "online": online},
+        f"table {name} is {'online' if online else 'offline'}",
+    )
 
 
 def _time_text(at: Micros) -> str:

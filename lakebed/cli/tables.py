@@ -116,8 +116,9 @@ def create(
 def list_(session: Session) -> None:
     """List all tables."""
     with session.open() as lake:
-        names = lake.tables()
-    session.give(names, "\n".join(names) if names else "no tables yet")
+        names, offline = lake.tables(), set(lake.tables(online=False))
+    lines = [f"{name}  (offline)" if name in offline else name for name in names]
+    session.give(names, "\n".join(lines) or "no tables yet")
 
 
 @table.command(examples="lakebed table describe trips\nlakebed table describe trips --json")

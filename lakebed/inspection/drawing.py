@@ -49,7 +49,8 @@ def draw_status(status: TableStatus, *, leaves_max: int = LEAVES_DRAWN_MAX) -> s
 def _first_line(status: TableStatus) -> str:
     rows, files = _rows(status.rows, exact=status.rows_exact), _count(status.files, "file")
     leaves = _count(status.leaves, "leaf", "leaves")
-    return f"{status.name}: {rows} in {files} ({_size(status.bytes)}), {leaves}"
+    offline = "" if status.online else ", offline"
+    return f"{status.name}: {rows} in {files} ({_size(status.bytes)}), {leaves}{offline}"
 
 
 def _tree(nodes: tuple[NodeStatus, ...], leaves_max: int) -> list[str]:

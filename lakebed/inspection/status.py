@@ -66,7 +66,7 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: the partition tree, each parent before its children, in key order; the first is the root.
     snapshots: their log numbers, newest first. queued, dead_letters: messages of the lake's queue.
-    settings: those that differ from the defaults.
+    settings: those that differ from the defaults. online: whether scheduled work is done on it.
     """
 
     name: str
@@ -89,6 +89,7 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, object]
     queued: int | None = None
     dead_letters: int | None = None
+    online: bool = True
 
 
 def table_status(
@@ -97,8 +98,10 @@ def table_status(
     tracker: JobTracker,
     snapshots: Snapshots | None = None,
     queue: JobQueue | None = None,
+    online: bool = True,
 ) -> TableStatus:
-    """Return what a table looks like in its newest version. Changes nothing.
+    """Return what a table looks like in its newest version. Changes nothing. online: as the
+    registry says.
 
     Raises:
         TableMissingError: it was dropped. UnavailableError: a store is busy; ask again.
@@ -126,6 +129,7 @@ def table_status(
         settings=_changed(settings),
         queued=depth[0],
         dead_letters=depth[1],
+        online=online,
         **_sums(files, garbage),
     )
 

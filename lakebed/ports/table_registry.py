@@ -6,23 +6,22 @@ from typing import Protocol
 
 import msgspec
 
-from lakebed.model.names import TableId, TableName, TransactionNumber
+from lakebed.model.names import TableId, TableName
 
 
 class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as the registry knows it. number: a hint, the newest log entry it has heard of."""
+    """A table as the registry knows it. online: whether scheduled work is done on it."""
 
     id: TableId
     name: TableName
     online: bool = True
-    number: TransactionNumber = TransactionNumber(0)
 
 
 class TableRegistry(Protocol):
     """Names of tables. Every implementation passes `tests/contracts/test_table_registry.py`."""
 
     def claim(self, name: TableName, table: TableId) -> None:
-        """Give a free name to a table. Again with the same id does nothing.
+        """Give a free name to a table, which is online. Again with the same id does nothing.
 
         Raises:
             TableExistsError: another table has the name.
@@ -37,10 +36,14 @@ class TableRegistry(Protocol):
         """Return all tables, by name."""
         ...
 
-    def release(self, name: TableName, table: TableId) -> None:
-        """Free a name, if this table still has it."""
+    def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
+        """Take a table offline or put it online. Safe to repeat.
+
+        Raises:
+            TableMissingError: the table does not have the name; nothing was changed.
+        """
         ...
 
-    def mark(self, table: TableId, number: TransactionNumber) -> None:
-        """Remember that the table's log has reached `number`. A hint: it may be lost."""
+    def release(self, name: TableName, table: TableId) -> None:
+        """Free a name, if this table still has it."""
         ...

@@ -129,6 +129,19 @@ class TableCatalog:
         """Return a table of the list."""
         return self._opened(entry)
 
+    def set_online(self, name: str, *, online: bool) -> None:
+        """Take a table offline, so that no scheduled work is done on it, or put it online.
+
+        Raises:
+            TableMissingError: no table has the name.
+        """
+        table = self.find(name)
+        self._registry.set_online(table.name, table.id, online=online)
+        if online:
+            events.tell(events.TABLE_ONLINE, table=table.name, id=table.id)
+        else:
+            events.tell(events.TABLE_OFFLINE, table=table.name, id=table.id)
+
     def drop(self, name: str) -> None:
         """Remove a table, its rows and its name; of its log one tombstone stays. Safe to repeat.
 

@@ -2,8 +2,8 @@ import threading
 
 import pytest
 
-from lakebed.errors import TableExistsError
-from lakebed.model.names import TableId, TableName, TransactionNumber
+from lakebed.errors import TableExistsError, TableMissingError
+from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from tests.contracts.conftest import Registry
 
@@ -56,27 +56,35 @@ def test_only_the_table_that_has_a_name_can_free_it(view: TableRegistry) -> None
     assert [entry.id for entry in view.list()] == [ONE]
 
 
-def test_a_mark_only_rises(view: TableRegistry) -> None:
+def test_a_table_is_online_until_it_is_taken_offline(registry: Registry) -> None:
+    registry().claim(TRIPS, ONE)
+    for online in (False, False, True, True):
+        registry().set_online(TRIPS, ONE, online=online)
+        assert registry().find(TRIPS) == TableEntry(id=ONE, name=TRIPS, online=online)
+        assert registry().list() == [TableEntry(id=ONE, name=TRIPS, online=online)]
+
+
+def test_claiming_again_puts_no_table_online(view: TableRegistry) -> None:
     view.claim(TRIPS, ONE)
-    for number in (3, 7, 5):
-        view.mark(ONE, TransactionNumber(number))
-    assert view.find(TRIPS) == TableEntry(id=ONE, name=TRIPS, number=TransactionNumber(7))
-
-
-def test_a_mark_for_a_table_without_a_name_is_lost(view: TableRegistry) -> None:
-    view.mark(ONE, TransactionNumber(3))
-    assert view.list() == []
+    view.set_online(TRIPS, ONE, online=False)
     view.claim(TRIPS, ONE)
-    assert view.find(TRIPS) == TableEntry(id=ONE, name=TRIPS)
+    assert view.find(TRIPS) == TableEntry(id=ONE, name=TRIPS, online=False)
 
 
-def test_a_renamed_table_keeps_its_mark(view: TableRegistry) -> None:
+def test_a_name_of_another_table_is_not_taken_offline(view: TableRegistry) -> None:
     view.claim(TRIPS, ONE)
-    view.mark(ONE, TransactionNumber(3))
-    new = TableName("rides")
-    view.claim(new, ONE)
+    for name, table in ((TRIPS, TWO), (TableName("other"), ONE)):
+        with pytest.raises(TableMissingError):
+            view.set_online(name, table, online=False)
+    assert view.list() == [TableEntry(id=ONE, name=TRIPS)]
+
+
+def test_the_next_table_of_a_name_is_online(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    view.set_online(TRIPS, ONE, online=False)
     view.release(TRIPS, ONE)
-    assert view.list() == [TableEntry(id=ONE, name=new, number=TransactionNumber(3))]
+    view.claim(TRIPS, TWO)
+    assert view.find(TRIPS) == TableEntry(id=TWO, name=TRIPS)
 
 
 def test_of_those_who_race_for_a_name_one_gets_it(registry: Registry) -> None:

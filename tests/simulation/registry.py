@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakebed.backends.faulty import CrashPlan, Faults
-from lakebed.model.names import TableId, TableName, TransactionNumber
+from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 
 
@@ -31,16 +31,17 @@ class KillableRegistry:
         self._pass_door()
         return self._registry.list()
 
+    def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
+        """Take a table offline or put it online."""
+        self._pass_door()
+        with self._crashes.effect("online change"):
+            self._registry.set_online(name, table, online=online)
+
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
         self._pass_door()
         with self._crashes.effect("name release"):
             self._registry.release(name, table)
-
-    def mark(self, table: TableId, number: TransactionNumber) -> None:
-        """Remember that the table's log has reached `number`."""
-        self._pass_door()
-        self._registry.mark(table, number)
 
     def _pass_door(self) -> None:
         self._crashes.check_alive()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,23 @@ class SqliteDatabase:
     """A database file that is made, whole or not at all, when it is first used.
 
     schema: statements that make its tables. format: its number; higher ones are refused.
+    upgrades: statements that turn a file of the format before into one of the next, by the former.
     durable: whether a commit survives power loss; otherwise it survives a crash of the process.
     """
 
-    def __init__(self, path: Path, schema: str, *, format: int = 1, durable: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        schema: str,
+        *,
+        format: int = 1,
+        upgrades: Mapping[int, Sequence[str]] | None = None,
+        durable: bool = True,
+    ) -> None:
         self.path = path
         self._schema = schema
         self._format = format
+        self._upgrades = upgrades or {}
         self._durable = durable
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -99,6 +109,8 @@ class SqliteDatabase:
             connection.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
             connection.execute("PRAGMA fullfsync=ON")
             (found,) = connection.execute("PRAGMA user_version").fetchone()
+            if found < self._format:
+                self._upgrade(connection)
         except sqlite3.Error:
             connection.close()
             raise
@@ -107,6 +119,16 @@ class SqliteDatabase:
             hint = "upgrade this installation"
             raise NewerFormatError("unknown format", path=self.path, format=found, hint=hint)
         return connection
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        """Bring an older file to this format, unless another process has just done so."""
+        connection.execute("BEGIN IMMEDIATE")
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        for before in range(found, self._format):
+            for statement in self._upgrades.get(before, ()):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version={max(found, self._format)}")
+        connection.execute("COMMIT")
 
     def _make(self) -> None:
         """Make the file under another name and link it, so that nobody sees half of it."""

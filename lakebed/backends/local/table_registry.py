@@ -6,32 +6,39 @@ import os
 from pathlib import Path
 
 from lakebed.backends.local.sqlite_database import SqliteDatabase
-from lakebed.errors import TableExistsError
-from lakebed.model.names import TableId, TableName, TransactionNumber
+from lakebed.errors import TableExistsError, TableMissingError
+from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 
+_FORMAT = 2
 _SCHEMA = """
-CREATE TABLE name (name TEXT PRIMARY KEY, table_id TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE INDEX name_by_table ON name (table_id);
-CREATE TABLE mark (table_id TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT, WITHOUT ROWID"""
-_ENTRIES = "SELECT name, table_id, coalesce(number, 0) FROM name LEFT JOIN mark USING (table_id)"
-_MARK = """
-INSERT INTO mark SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM name WHERE table_id = ?1)
-ON CONFLICT (table_id) DO UPDATE SET number = max(number, excluded.number)"""
-_UNMARK = """
-DELETE FROM mark WHERE table_id = ?1 AND NOT EXISTS (SELECT 1 FROM name WHERE table_id = ?1)"""
+CREATE TABLE name (
+    name TEXT PRIMARY KEY,
+    table_id TEXT NOT NULL,
+    online INTEGER NOT NULL DEFAULT 1
+) STRICT, WITHOUT ROWID"""
+_UPGRADES = {
+    1: (
+        "ALTER TABLE name ADD COLUMN online INTEGER NOT NULL DEFAULT 1",
+        "DROP INDEX name_by_table",
+        "DROP TABLE mark",
+    )
+}
+_ENTRIES = "SELECT name, table_id, online FROM name"
 
 
 class SqliteTableRegistry:
     """Names of tables, in the file `tables.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._database = SqliteDatabase(Path(root) / "tables.sqlite", _SCHEMA)
+        path = Path(root) / "tables.sqlite"
+        self._database = SqliteDatabase(path, _SCHEMA, format=_FORMAT, upgrades=_UPGRADES)
 
     def claim(self, name: TableName, table: TableId) -> None:
         """Give a free name to a table."""
         with self._database.transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO name VALUES (?, ?)", (name, table))
+            statement = "INSERT OR IGNORE INTO name (name, table_id) VALUES (?, ?)"
+            connection.execute(statement, (name, table))
             where = "SELECT table_id FROM name WHERE name = ?"
             (holder,) = connection.execute(where, (name,)).fetchone()
         if holder != table:
@@ -49,22 +56,24 @@ class SqliteTableRegistry:
             rows = connection.execute(f"{_ENTRIES} ORDER BY name").fetchall()
         return [_entry(*row) for row in rows]
 
+    def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
+        """Take a table offline or put it online."""
+        with self._database.writing() as connection:
+            statement = "UPDATE name SET online = ? WHERE name = ? AND table_id = ?"
+            changed = connection.execute(statement, (online, name, table)).rowcount
+        if not changed:
+            raise TableMissingError("the table does not have this name", name=name)
+
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             statement = "DELETE FROM name WHERE name = ? AND table_id = ?"
             connection.execute(statement, (name, table))
-            connection.execute(_UNMARK, (table,))
-
-    def mark(self, table: TableId, number: TransactionNumber) -> None:
-        """Remember that the table's log has reached `number`; a lower one changes nothing."""
-        with self._database.writing() as connection:
-            connection.execute(_MARK, (table, number))
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
 
 
-def _entry(name: TableName, table: TableId, number: TransactionNumber) -> TableEntry:
-    return TableEntry(id=table, name=name, number=number)
+def _entry(name: TableName, table: TableId, online: int) -> TableEntry:
+    return TableEntry(id=table, name=name, online=bool(online))

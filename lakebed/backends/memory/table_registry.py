@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from lakebed.errors import TableExistsError
-from lakebed.model.names import TableId, TableName, TransactionNumber
+import threading
+
+from lakebed.errors import TableExistsError, TableMissingError
+from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 
 
@@ -11,35 +13,36 @@ class MemoryTableRegistry:
     """Names of tables."""
 
     def __init__(self) -> None:
-        self._tables: dict[TableName, TableId] = {}
-        self._numbers: dict[TableId, TransactionNumber] = {}
+        self._entries: dict[TableName, TableEntry] = {}
+        self._lock = threading.Lock()
 
     def claim(self, name: TableName, table: TableId) -> None:
         """Give a free name to a table."""
-        if self._tables.setdefault(name, table) != table:
-            raise TableExistsError("a table has this name", name=name, hint="choose another name")
+        with self._lock:
+            if self._entries.setdefault(name, TableEntry(id=table, name=name)).id != table:
+                hint = "choose another name"
+                raise TableExistsError("a table has this name", name=name, hint=hint)
 
     def find(self, name: TableName) -> TableEntry | None:
         """Return the table called `name`."""
-        table = self._tables.get(name)
-        return None if table is None else self._entry(name, table)
+        return self._entries.get(name)
 
     def list(self) -> list[TableEntry]:
         """Return all tables, by name."""
-        return [self._entry(name, table) for name, table in sorted(self._tables.items())]
+        with self._lock:
+            return [entry for _, entry in sorted(self._entries.items())]
+
+    def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
+        """Take a table offline or put it online."""
+        with self._lock:
+            found = self._entries.get(name)
+            if found is None or found.id != table:
+                raise TableMissingError("the table does not have this name", name=name)
+            self._entries[name] = TableEntry(id=table, name=name, online=online)
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
-        if self._tables.get(name) == table:
-            del self._tables[name]
-            if table not in self._tables.values():
-                self._numbers.pop(table, None)
-
-    def mark(self, table: TableId, number: TransactionNumber) -> None:
-        """Remember that the table's log has reached `number`; a lower one changes nothing."""
-        if table in self._tables.values():
-            self._numbers[table] = max(number, self._numbers.get(table, number))
-
-    def _entry(self, name: TableName, table: TableId) -> TableEntry:
-        number = self._numbers.get(table, TransactionNumber(0))
-        return TableEntry(id=table, name=name, number=number)
+        with self._lock:
+            found = self._entries.get(name)
+            if found is not None and found.id == table:
+                del self._entries[name]

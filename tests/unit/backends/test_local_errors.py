@@ -209,7 +209,7 @@ def test_a_file_of_a_newer_format_is_refused(
 ) -> None:
     opener(tmp_path)
     newer = sqlite3.connect(tmp_path / f"{name}.sqlite")
-    newer.execute("PRAGMA user_version=2")
+    newer.execute("PRAGMA user_version=99")
     newer.close()
     with pytest.raises(NewerFormatError):
         opener(tmp_path)
@@ -242,3 +242,20 @@ def test_a_log_in_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
         logs.open(TABLE).append(ONE, b"")
     with pytest.raises(UnavailableError):
         logs.tables()
+
+
+def test_a_file_of_an_older_format_is_brought_to_this_one(tmp_path: Path) -> None:
+    older = sqlite3.connect(tmp_path / "tables.sqlite")
+    older.executescript(
+        """
+        CREATE TABLE name (name TEXT PRIMARY KEY, table_id TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX name_by_table ON name (table_id);
+        CREATE TABLE mark (table_id TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
+        INSERT INTO name VALUES ('a', 't1');
+        PRAGMA user_version = 1
+        """
+    )
+    older.close()
+    first, second = SqliteTableRegistry(tmp_path), SqliteTableRegistry(tmp_path)
+    first.set_online(TableName("a"), TABLE, online=False)
+    assert [(e.name, e.id, e.online) for e in second.list()] == [("a", TABLE, False)]

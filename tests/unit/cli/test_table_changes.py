@@ -77,3 +77,18 @@ def test_a_table_is_cleared_with_new_split_points(trips: Shell) -> None:
     last = trips.ok("table", "history", "trips").splitlines()[-1]
     assert last.endswith("cleared, leaves: 1")
     assert json.loads(trips.ok("status", "trips", "--json"))[0]["rows"] == 0
+
+
+def test_a_table_that_is_offline_says_so_and_is_passed_over(trips: Shell) -> None:
+    trips.ok("table", "create", "other", "--row-key", "id:string")
+    trips.ok("table", "set", "trips", "leaf_rows_max=2")
+    trips.ok("ingest", "trips", str(trips.folder / "rows.parquet"))
+    assert trips.json("table", "offline", "trips") == {"table": "trips", "online": False}
+    assert trips.ok("table", "list") == "other\ntrips  (offline)\n"
+    assert trips.json("table", "list") == ["other", "trips"]
+    assert trips.ok("status", "trips").splitlines()[0].endswith(", 2 leaves, offline")
+    assert "split" not in trips.ok("run")
+    assert trips.ok("table", "online", "trips") == "table trips is online\n"
+    assert "split" in trips.ok("run")
+    code, error = trips.refused("table", "offline", "tripps")
+    assert (code, error["hint"]) == (2, "did you mean 'trips'?")
