@@ -1,0 +1,127 @@
+"""Several processes at work on one lake, that a test may kill one by one."""
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+from lakebed.bootstrap.local import LocalApp
+from lakebed.lake import Lake
+from tests.e2e.fast_clock import FastClock
+from tests.e2e.rows import SCHEMA, SETTINGS, SPLIT_POINTS
+
+PROJECT = Path(__file__).parents[2]
+READY_SECONDS_MAX = 60.0
+
+
+class Member:
+    """A process, and what it has said so far."""
+
+    def __init__(self, role: str, arguments: list[str]) -> None:
+        self.role = role
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "tests.e2e.worker", role, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=PROJECT,
+        )
+        self._ready = threading.Event()
+        self.noise: list[str] = []
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self._listeners = [
+            threading.Thread(target=self._listen, args=(self.process.stdout, self.lines)),
+            threading.Thread(target=self._listen, args=(self.process.stderr, self.noise)),
+        ]
+        for listener in self._listeners:
+            listener.start()
+
+    def _listen(self, stream: IO[str], lines: list[str]) -> None:
+        with stream:
+            for line in stream:
+                if line.endswith("\n"):
+                    lines.append(line.strip())
+                if line == "ready\n":
+                    self._ready.set()
+        self._ready.set()
+
+    def wait_ready(self) -> None:
+        assert self._ready.wait(READY_SECONDS_MAX), f"{self.role} does not start"
+        assert self.lines[:1] == ["ready"], self.noise
+
+    def kill(self) -> None:
+        """SIGKILL; returns when all that it said was heard."""
+        self.process.kill()
+        self.process.wait()
+        for listener in self._listeners:
+            listener.join()
+
+    def said(self, word: str) -> list[str]:
+        return [line.partition(" ")[2] for line in list(self.lines) if line.startswith(word + " ")]
+
+
+class Party:
+    """A lake in a directory with workers. chance: decides who is killed and when. settings: of its
+    table, where they differ from the usual."""
+
+    def __init__(self, directory: Path, chance: random.Random, **settings: int) -> None:
+        self.path = directory / "lake"
+        self.acks = directory / "acks"
+        self.acks.mkdir()
+        self.chance = chance
+        self._started = repr(time.time())
+        self.clock = FastClock(float(self._started))
+        self.members: dict[str, Member] = {}
+        self.past: list[Member] = []
+        with self.open() as lake:
+            lake.create_table("t", SCHEMA, split_points=SPLIT_POINTS, settings=SETTINGS | settings)
+
+    def open(self) -> Lake:
+        """Open the lake in this process."""
+        return Lake(LocalApp(self.path, clock=self.clock))
+
+    def start(self, name: str) -> None:
+        """Start a process: ingest-*, keep-* or read-*. One that ingests goes on where the last one
+        of its name was acknowledged."""
+        role = name.partition("-")[0]
+        arguments = [str(self.path), self._started]
+        if role == "ingest":
+            first = str(len([job for job in self.acknowledged() if job.startswith(name + "-")]))
+            arguments += [str(self.acks), name, first]
+        elif role == "read":
+            arguments.append(str(self.acks))
+        self.members[name] = Member(role, arguments)
+
+    def wait_ready(self) -> None:
+        for member in self.members.values():
+            member.wait_ready()
+
+    def kill(self, name: str) -> None:
+        member = self.members.pop(name)
+        member.kill()
+        self.past.append(member)
+
+    def kill_all(self) -> None:
+        for name in list(self.members):
+            self.kill(name)
+
+    def acknowledged(self) -> list[str]:
+        """Return the jobs that any process has said to be done."""
+        return [job for member in self.everybody() for job in member.said("ack")]
+
+    def everybody(self) -> list[Member]:
+        return [*self.past, *self.members.values()]
+
+    def complaints(self) -> list[str]:
+        """Return what nobody should have met."""
+        return [
+            line
+            for member in self.everybody()
+            for line in [*member.said("error"), *member.noise]
+            if "lakebed.events" not in line
+        ]

@@ -1,0 +1,109 @@
+"""Processes killed with -9 at random moments: the table opens, and has what was acknowledged."""
+
+import contextlib
+import random
+import shutil
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakebed.errors import VersionExpiredError
+from lakebed.lake import Lake
+from lakebed.model.paths import file_path
+from tests.e2e.party import Party
+from tests.e2e.rows import rows_of, wrong_jobs
+
+WORKERS = ("ingest-a", "ingest-b", "keep-a", "keep-b", "read-a")
+DELAY_SECONDS_MAX = 0.6
+POWER_CUT_EVERY = 4
+READ_TRIES_MAX = 20
+
+
+def check(party: Party) -> None:
+    """The lake is whole, with every acknowledged job once, and any other whole or not at all."""
+    acknowledged = party.acknowledged()
+    with party.open() as lake:
+        report = lake._app.fsck.run(deep=True)
+        damage = [f for f in report.findings if f.severity == "damage"]
+        assert not damage, damage
+        wrong = wrong_jobs(read_all(lake), acknowledged)
+    assert not wrong, wrong
+    assert not party.complaints(), party.complaints()
+
+
+def read_all(lake: Lake) -> pa.Table:
+    for _ in range(READ_TRIES_MAX):
+        with contextlib.suppress(VersionExpiredError):
+            return lake.table("t").query().read_all()
+    raise AssertionError("every version expires while it is read")
+
+
+def settle(party: Party) -> None:
+    """Send every job again, let all work be done, and look that nothing is left over."""
+    jobs = set(party.acknowledged())
+    for name in ("ingest-a", "ingest-b"):
+        jobs.add(f"{name}-{sum(job.startswith(name) for job in jobs)}")  # was under way
+    with party.open() as lake:
+        lake.run()
+        for job in sorted(jobs):
+            lake.table("t").ingest(rows_of(job), job=job)
+        assert not wrong_jobs(read_all(lake), jobs)
+        for _ in range(3):  # an entry, its time remembered, then the floor
+            party.clock.ahead_seconds += 10_000
+            lake.run()
+        app = lake._app
+        opened = lake.table("t")._opened
+        with opened.head.reading() as state:
+            known = {file_path(opened.id, r.file.name) for r in state.all_references()}
+        assert {p for p in app.objects.list("") if "/files/" in p} == known
+        assert not wrong_jobs(read_all(lake), jobs)
+        report = app.fsck.run(deep=True)
+        assert not report.findings
+        assert not list((party.path / "unfinished").iterdir())
+    assert not list((party.path / "spill").iterdir())
+
+
+def kill_again_and_again(party: Party, kills: int, *, everybody: bool) -> None:
+    for name in WORKERS:
+        party.start(name)
+    for kill in range(1, kills + 1):
+        party.wait_ready()
+        time.sleep(party.chance.random() * DELAY_SECONDS_MAX)
+        if everybody or kill % POWER_CUT_EVERY == 0:
+            party.kill_all()
+        if kill % POWER_CUT_EVERY == 0:
+            shutil.rmtree(party.path / "cache")
+        elif not everybody:
+            party.kill(party.chance.choice(WORKERS))
+        check(party)
+        for name in WORKERS:
+            if name not in party.members:
+                party.start(name)
+    party.kill_all()
+    check(party)
+    settle(party)
+
+
+def kill_and_check(folder: Path, seed: int, *, kills: int) -> None:
+    """Even seeds kill everybody at once, odd ones one process while the others go on."""
+    with_others = seed % 2  # who leave a reader some time
+    party = Party(folder, random.Random(seed), garbage_seconds_min=7_200 * with_others)
+    try:
+        kill_again_and_again(party, kills if with_others else kills // 2, everybody=not with_others)
+    finally:
+        party.kill_all()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(4))
+def test_kill_9_loses_nothing_doubles_nothing_and_leaves_nothing(folder: Path, seed: int) -> None:
+    kill_and_check(folder, seed, kills=4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_kill_9_two_hundred_times(folder: Path, seed: int) -> None:
+    kill_and_check(folder, seed, kills=20)
