@@ -29,7 +29,7 @@ from lakebed.ingest.sources import (
 )
 from lakebed.inspection.fsck import FsckReport
 from lakebed.inspection.status import TableStatus, table_status
-from lakebed.model.names import TableName, job_id, table_name
+from lakebed.model.names import job_id, table_name
 from lakebed.model.partitions import split_points_of
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
@@ -160,8 +160,10 @@ class Table:
         told: Callable[[str], None] = lambda _: None,
     ) -> WorkDone:
         """Merge until each leaf has one file. should_stop, told: as in `Lake.run`."""
-        housekeeping = Housekeeping(self._app, told=told)
-        return housekeeping.run([TableName(self.name)], everything=True, should_stop=should_stop)
+        names = [e.name for e in self._app.catalog.list() if e.id == self._opened.id]
+        return Housekeeping(self._app, told=told).run(
+            names, everything=True, should_stop=should_stop
+        )
 
 
 class Lake:
@@ -211,6 +213,15 @@ class Lake:
         """Return the names of all tables. online: only of those that are, or are not."""
         entries = self._app.catalog.list()
         return [e.name for e in entries if online is None or e.online is online]
+
+    def rename_table(self, old: str, new: str) -> Table:
+        """Give a table another name; nothing of it is copied. Whoever has it open goes on.
+
+        Raises:
+            InvalidError: the new one is no table name. TableMissingError: no table has the old
+            name. TableExistsError: another table has the new one. Nothing was changed.
+        """
+        return Table(self._app, self._app.catalog.rename(old, new))
 
     def set_online(self, name: str, *, online: bool) -> None:
         """Take a table offline: `run` passes over it until it is put online, or named. Rows can be

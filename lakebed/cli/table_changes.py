@@ -1,4 +1,4 @@
-"""`lakebed table set`, `history`, `clear`, `offline`, `online`: changes of what is there."""
+"""`lakebed table set`, `history`, `clear`, `rename`, `offline`, `online`."""
 
 from __future__ import annotations
 
@@ -132,6 +132,17 @@ def clear(
         (after,) = lake.status(name)
     value = {"cleared": name, "leaves": after.leaves}
     session.give(value, f"removed {what}, leaves: {after.leaves}")
+
+
+@click.command(cls=Command, examples="lakebed table rename trips rides")
+@click.argument("old")
+@click.argument("new")
+@pass_session
+def rename(session: Session, old: str, new: str) -> None:
+    """Give table OLD the name NEW. No rows are copied; whoever works on it goes on."""
+    with session.open() as lake:
+        lake.rename_table(old, new)
+    session.give({"table": new, "before": old}, f"table {old} is now {new}")
 
 
 @click.command(cls=Command, examples="lakebed table offline trips")

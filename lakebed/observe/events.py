@@ -17,6 +17,7 @@ SNAPSHOT_WRITTEN = "snapshot_written"
 TABLE_CREATED = "table_created"
 SETTINGS_CHANGED = "settings_changed"
 TABLE_CLEARED = "table_cleared"
+TABLE_RENAMED = "table_renamed"
 TABLE_OFFLINE = "table_offline"
 TABLE_ONLINE = "table_online"
 TABLE_DROPPED = "table_dropped"
@@ -36,6 +37,7 @@ MEANINGS = {
     SETTINGS_CHANGED: "settings of a table have new values",
     TABLE_CLEARED: "all rows of a table are gone; a new generation of it has begun",
     TABLE_DROPPED: "a table, its rows and its name are gone",
+    TABLE_RENAMED: "a table has another name, and all else that it had",
     TABLE_OFFLINE: "scheduled work passes over a table from now on",
     TABLE_ONLINE: "scheduled work is done on a table from now on",
     JOB_FAILED: "a try of a job failed; it is tried again, or given up",

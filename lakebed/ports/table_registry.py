@@ -36,6 +36,17 @@ class TableRegistry(Protocol):
         """Return all tables, by name."""
         ...
 
+    def rename(self, old: TableName, new: TableName, table: TableId) -> None:
+        """Give a table another name, in one step: nobody sees it with both names, or with none.
+
+        Again does nothing. It stays online, or offline.
+
+        Raises:
+            TableExistsError: another table has the new name; nothing was changed.
+            TableMissingError: the table has neither name; nothing was changed.
+        """
+        ...
+
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online. Safe to repeat.
 

@@ -1,4 +1,4 @@
-"""Create, find, list and drop tables.
+"""Create, find, list, rename and drop tables.
 
 Create: the log first, under a fresh id, then the name; a log that never got its name is swept.
 Drop: a tombstone first, so that no worker commits any more, then the objects, then the name
@@ -129,6 +129,21 @@ class TableCatalog:
         """Return a table of the list."""
         return self._opened(entry)
 
+    def rename(self, old: str, new: str) -> OpenTable:
+        """Give a table another name; nothing of it is copied or moved.
+
+        Raises:
+            InvalidError: the new one is no table name. TableMissingError: no table has the old
+            name. TableExistsError: another table has the new one. Nothing was changed.
+        """
+        wanted, table = table_name(new), self.find(old)
+        try:
+            self._registry.rename(table.name, wanted, table.id)
+        except TableExistsError:
+            raise _exists(wanted) from None
+        events.tell(events.TABLE_RENAMED, table=wanted, id=table.id, before=table.name)
+        return self._opened(TableEntry(id=table.id, name=wanted))
+
     def set_online(self, name: str, *, online: bool) -> None:
         """Take a table offline, so that no scheduled work is done on it, or put it online.
 
@@ -155,6 +170,9 @@ class TableCatalog:
             return
         self._bury(self._opened(entry))
         self._registry.release(valid, entry.id)
+        for other in self._registry.list():
+            if other.id == entry.id:  # it was renamed meanwhile
+                self._registry.release(other.name, other.id)
         events.tell(events.TABLE_DROPPED, table=valid, id=entry.id)
 
     def sweep_nameless(self) -> int:

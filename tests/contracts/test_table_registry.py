@@ -7,7 +7,7 @@ from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from tests.contracts.conftest import Registry
 
-TRIPS, ONE, TWO = TableName("trips"), TableId("1"), TableId("2")
+TRIPS, RIDES, ONE, TWO = TableName("trips"), TableName("rides"), TableId("1"), TableId("2")
 
 
 @pytest.fixture
@@ -85,6 +85,61 @@ def test_the_next_table_of_a_name_is_online(view: TableRegistry) -> None:
     view.release(TRIPS, ONE)
     view.claim(TRIPS, TWO)
     assert view.find(TRIPS) == TableEntry(id=TWO, name=TRIPS)
+
+
+def test_a_renamed_table_has_its_new_name_only(registry: Registry) -> None:
+    registry().claim(TRIPS, ONE)
+    registry().set_online(TRIPS, ONE, online=False)
+    for _ in ("once", "again"):
+        registry().rename(TRIPS, RIDES, ONE)
+        assert registry().find(TRIPS) is None
+        assert registry().list() == [TableEntry(id=ONE, name=RIDES, online=False)]
+    registry().claim(TRIPS, TWO)
+    registry().rename(RIDES, RIDES, ONE)
+    assert [(e.name, e.id) for e in registry().list()] == [(RIDES, ONE), (TRIPS, TWO)]
+
+
+def test_no_table_is_renamed_to_a_name_that_is_taken(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    view.claim(RIDES, TWO)
+    with pytest.raises(TableExistsError):
+        view.rename(TRIPS, RIDES, ONE)
+    assert [(e.name, e.id) for e in view.list()] == [(RIDES, TWO), (TRIPS, ONE)]
+
+
+def test_a_table_is_not_renamed_by_a_name_that_it_does_not_have(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    for old, table in ((TRIPS, TWO), (TableName("other"), ONE), (RIDES, ONE)):
+        with pytest.raises(TableMissingError):
+            view.rename(old, RIDES, table)
+    assert view.list() == [TableEntry(id=ONE, name=TRIPS)]
+
+
+def test_of_those_who_race_to_rename_one_wins_and_every_table_has_a_name(
+    registry: Registry,
+) -> None:
+    tables = [TableId(f"id{n}") for n in range(4)]
+    for table in tables:
+        registry().claim(TableName(f"from-{table}"), table)
+    start, won = threading.Barrier(4), list[str]()
+
+    def work(view: TableRegistry, table: TableId) -> None:
+        start.wait()
+        try:
+            view.rename(TableName(f"from-{table}"), RIDES, table)
+        except TableExistsError:
+            return
+        won.append(table)
+
+    threads = [threading.Thread(target=work, args=(registry(), table)) for table in tables]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = registry().find(RIDES)
+    assert found is not None
+    assert won == [found.id]
+    assert sorted(entry.id for entry in registry().list()) == tables
 
 
 def test_of_those_who_race_for_a_name_one_gets_it(registry: Registry) -> None:

@@ -31,6 +31,12 @@ class KillableRegistry:
         self._pass_door()
         return self._registry.list()
 
+    def rename(self, old: TableName, new: TableName, table: TableId) -> None:
+        """Give a table another name."""
+        self._pass_door()
+        with self._crashes.effect("rename"):
+            self._registry.rename(old, new, table)
+
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""
         self._pass_door()

@@ -24,6 +24,7 @@ _UPGRADES = {
         "DROP TABLE mark",
     )
 }
+_HINT = "choose another name"
 _ENTRIES = "SELECT name, table_id, online FROM name"
 
 
@@ -42,7 +43,7 @@ class SqliteTableRegistry:
             where = "SELECT table_id FROM name WHERE name = ?"
             (holder,) = connection.execute(where, (name,)).fetchone()
         if holder != table:
-            raise TableExistsError("a table has this name", name=name, hint="choose another name")
+            raise TableExistsError("a table has this name", name=name, hint=_HINT)
 
     def find(self, name: TableName) -> TableEntry | None:
         """Return the table called `name`."""
@@ -55,6 +56,19 @@ class SqliteTableRegistry:
         with self._database.reading() as connection:
             rows = connection.execute(f"{_ENTRIES} ORDER BY name").fetchall()
         return [_entry(*row) for row in rows]
+
+    def rename(self, old: TableName, new: TableName, table: TableId) -> None:
+        """Give a table another name."""
+        with self._database.transaction() as connection:
+            where = "SELECT table_id FROM name WHERE name = ?"
+            taken = connection.execute(where, (new,)).fetchone()
+            if taken is None:
+                statement = "UPDATE name SET name = ? WHERE name = ? AND table_id = ?"
+                changed = connection.execute(statement, (new, old, table)).rowcount
+                if not changed:
+                    raise TableMissingError("the table does not have this name", name=old)
+            elif taken[0] != table:
+                raise TableExistsError("a table has this name", name=new, hint=_HINT)
 
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""

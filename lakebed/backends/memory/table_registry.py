@@ -8,6 +8,8 @@ from lakebed.errors import TableExistsError, TableMissingError
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 
+_HINT = "choose another name"
+
 
 class MemoryTableRegistry:
     """Names of tables."""
@@ -20,8 +22,7 @@ class MemoryTableRegistry:
         """Give a free name to a table."""
         with self._lock:
             if self._entries.setdefault(name, TableEntry(id=table, name=name)).id != table:
-                hint = "choose another name"
-                raise TableExistsError("a table has this name", name=name, hint=hint)
+                raise TableExistsError("a table has this name", name=name, hint=_HINT)
 
     def find(self, name: TableName) -> TableEntry | None:
         """Return the table called `name`."""
@@ -31,6 +32,18 @@ class MemoryTableRegistry:
         """Return all tables, by name."""
         with self._lock:
             return [entry for _, entry in sorted(self._entries.items())]
+
+    def rename(self, old: TableName, new: TableName, table: TableId) -> None:
+        """Give a table another name."""
+        with self._lock:
+            found, taken = self._entries.get(old), self._entries.get(new)
+            if taken is not None and taken.id != table:
+                raise TableExistsError("a table has this name", name=new, hint=_HINT)
+            if taken is None and (found is None or found.id != table):
+                raise TableMissingError("the table does not have this name", name=old)
+            if taken is None and found is not None:
+                del self._entries[old]
+                self._entries[new] = TableEntry(id=table, name=new, online=found.online)
 
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""

@@ -92,3 +92,14 @@ def test_a_table_that_is_offline_says_so_and_is_passed_over(trips: Shell) -> Non
     assert "split" in trips.ok("run")
     code, error = trips.refused("table", "offline", "tripps")
     assert (code, error["hint"]) == (2, "did you mean 'trips'?")
+
+
+def test_a_table_is_renamed_and_a_name_that_is_taken_is_refused(trips: Shell) -> None:
+    trips.ok("table", "create", "other", "--row-key", "id:string")
+    code, error = trips.refused("table", "rename", "trips", "other")
+    assert (code, error["code"]) == (2, "table-exists")
+    assert trips.json("table", "rename", "trips", "rides") == {"table": "rides", "before": "trips"}
+    assert trips.json("table", "list") == ["other", "rides"]
+    assert count(trips, "rides") == 3
+    code, error = trips.refused("query", "trips")
+    assert (code, error["code"]) == (2, "table-missing")
