@@ -46,32 +46,51 @@ class Task:
         self.kept = _Kept()
         self._work = work
         self._back = back
-        self._go = threading.Lock()
-        self._go.acquire()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._hand = _IDLE.pop() if _IDLE else _Hand()
+        self._hand.task = self
 
     def resume(self) -> None:
         """Give the task the baton; return when it gives it back."""
-        self._go.release()
+        self._hand.go.release()
         self._back.acquire()
-        if self.is_done:
-            self._thread.join()
 
     def give_back(self) -> None:
         """From inside the task: wait until it is resumed."""
         self._back.release()
-        self._go.acquire()
+        self._hand.go.acquire()
         if self.stopped:
             raise Stopped
 
-    def _run(self) -> None:
-        self._go.acquire()
+    def run(self) -> None:
+        """In the hand's thread: do the work, then give the baton back for good."""
         with self.kept:
             if not self.stopped:
                 self._work()
         self.is_done = True
+        _IDLE.append(self._hand)
         self._back.release()
+
+
+class _Hand:
+    """A thread that does one task after another: starting one takes longer than many a task."""
+
+    def __init__(self) -> None:
+        self.task: Task | None = None
+        self.go = threading.Lock()
+        self.go.acquire()
+        threading.Thread(target=self._loop, daemon=True).start()
+
+    def _loop(self) -> None:
+        while True:
+            self.go.acquire()
+            task, self.task = self.task, None
+            assert task is not None, "a hand goes when it has a task"
+            task.run()
+            del task
+
+
+_IDLE: list[_Hand] = []
+"""Hands without a task; whoever holds the baton may take one."""
 
 
 class Scheduler:
