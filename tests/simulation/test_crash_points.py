@@ -215,7 +215,7 @@ def test_a_service_may_lose_the_answer_to_every_effect(name: str, tmp_path: Path
     effects = effects_of(name, tmp_path)
     plans = (LosesAnswer(at) for at, effect in enumerate(effects, 1) if "name" not in effect)
     for world, machine in worlds(name, tmp_path, plans):
-        world.weather.choose = machine.crashes.choose  # type: ignore[method-assign] # one fault only
+        world.weather.choose = machine.crashes.choose  # type: ignore[method-assign] # only it
         with suppress(LakebedError):
             CASES[name].step(world, machine)
         del world.weather.choose

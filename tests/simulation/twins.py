@@ -5,7 +5,7 @@ The story of each rule is in `docs/design/simulation.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -52,9 +52,14 @@ class FoundByBytes(TableHead):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as the head has it
         super().__init__(*given, **named)
         self._sent: dict[CommitId, tuple[TransactionNumber, bytes]] = {}
-        self.state.number_of = self._number_by_bytes  # type: ignore[method-assign] # the twin's rule
+        self.state.number_of = self._number_by_bytes  # type: ignore[method-assign] # its rule
 
-    def _append(self, moment: Moment, accepted: Any, riders: Any) -> None:  # noqa: ANN401 - as above
+    def _append(
+        self,
+        moment: Moment,
+        accepted: tuple[Transaction, ...],
+        riders: Sequence[Any],
+    ) -> None:
         body = head_module.encode_entry(head_module.Entry(moment.at, tuple(accepted)))
         self._sent |= {t.id: (moment.number, body) for t in accepted}
         super()._append(moment, accepted, riders)
