@@ -55,9 +55,10 @@ golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the 
 # One command for all pins, for every platform and Python: newest versions inside the bounds.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --upgrade --custom-compile-command "make lock"
-lock: $(DEV)  ## write requirements/{run,aws,dev}.txt from {run,aws,dev}.in
+lock: $(DEV)  ## write requirements/{run,aws,fast,dev}.txt from their .in
 	$(COMPILE) requirements/run.in --output-file requirements/run.txt
 	$(COMPILE) requirements/aws.in --output-file requirements/aws.txt
+	$(COMPILE) requirements/fast.in --output-file requirements/fast.txt
 	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt
 
 clean:  ## remove what make made: the environment, caches, the demo's lake
@@ -83,10 +84,10 @@ $(RUN): $(MADE) requirements/run.txt pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV): $(RUN) requirements/aws.txt requirements/dev.txt
+$(DEV): $(RUN) requirements/aws.txt requirements/fast.txt requirements/dev.txt
 	@echo "installing what tests and checks need" >&2
 	@$(PIP) install --require-hashes --only-binary :all: \
-		-r requirements/aws.txt -r requirements/dev.txt
+		-r requirements/aws.txt -r requirements/fast.txt -r requirements/dev.txt
 	@touch $@
 
 # Only downloaded: its own requirements are not wanted. pip reads an archive's name with setuptools.

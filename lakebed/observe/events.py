@@ -22,6 +22,7 @@ TABLE_OFFLINE = "table_offline"
 TABLE_ONLINE = "table_online"
 TABLE_DROPPED = "table_dropped"
 JOB_FAILED = "job_failed"
+KERNELS_ABSENT = "kernels_absent"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
@@ -41,6 +42,7 @@ MEANINGS = {
     TABLE_OFFLINE: "scheduled work passes over a table from now on",
     TABLE_ONLINE: "scheduled work is done on a table from now on",
     JOB_FAILED: "a try of a job failed; it is tried again, or given up",
+    KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",
 }
 """What each event says; `docs/reference/events.md` is made from it."""
 

@@ -12,12 +12,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from lakebed.model.schema import Field
+from lakebed.sorted_files.engines import PLAIN, Engine
 from lakebed.sorted_files.key_encoding import encode_row, search
-from lakebed.sorted_files.ordering import sorted_order
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -32,7 +31,9 @@ class Source(msgspec.Struct, frozen=True):
     look: Callable[[], bytes | None] | None = None
 
 
-def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+def merge(
+    sources: Sequence[Source], fields: Sequence[Field], engine: Engine = PLAIN
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all sources in the order of these key fields.
 
     Holds at most one and a half batches of each source whose keys meet the window, and three times
@@ -53,7 +54,7 @@ def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.Rec
             _open_next(waiting, inputs, fields)
             continue
         slices = [i.take_up_to(top) if going_on else i.take() for i in inputs]
-        yield from _in_order(slices, fields)
+        yield from _in_order(slices, fields, engine)
 
 
 class _Input:
@@ -120,7 +121,7 @@ def _open_next(
 
 
 def _in_order(
-    slices: list[list[pa.RecordBatch]], fields: Sequence[Field]
+    slices: list[list[pa.RecordBatch]], fields: Sequence[Field], engine: Engine
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some sorted lists of batches in order. Empties the list of lists."""
     slices[:] = [batches for batches in slices if batches]
@@ -131,24 +132,4 @@ def _in_order(
         for i in by_first:
             yield from slices[i]
         return
-    batches = [batch for batches in slices for batch in batches]
-    slices.clear()
-    yield from sorted_batches(batches, fields)
-
-
-def sorted_batches(
-    batches: list[pa.RecordBatch], fields: Sequence[Field]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some batches in the order of these key fields. Empties the list.
-
-    In memory are at most two copies of the rows, besides what others hold.
-    """
-    table = pa.Table.from_batches(batches)
-    batches.clear()
-    keys = table.select([field.name for field in fields]).combine_chunks()
-    order = sorted_order([column.chunk(0) for column in keys.columns])
-    yield from table.take(pa.array(order, _index_type(len(order)))).to_batches()
-
-
-def _index_type(rows: int) -> pa.DataType:
-    return pa.int32() if rows <= np.iinfo(np.int32).max else pa.int64()
+    yield from engine.merge(slices, fields)

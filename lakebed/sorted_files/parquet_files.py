@@ -16,6 +16,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.engines import PLAIN, engine_for
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
@@ -74,7 +75,9 @@ class ParquetFiles:
             for part in parts
             if boxes != ()
         ]
-        merged = merge(sources, schema.key_fields)
+        rows = sum(part.rows for part in parts)
+        engine = PLAIN if boxes is not None else engine_for(rows)  # a query may end early
+        merged = merge(sources, schema.key_fields, engine)
         if given is None:
             return merged
         return (batch.select(given) for batch in merged)

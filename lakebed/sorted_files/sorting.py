@@ -19,13 +19,14 @@ from lakebed.errors import StorageFullError
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.engines import engine_for
 from lakebed.sorted_files.key_encoding import (
     check_keys,
     encode_row,
     search_many,
     slice_region,
 )
-from lakebed.sorted_files.merging import Source, merge, sorted_batches
+from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.row_groups import cut
 
 RUNS_MAX = 128
@@ -72,6 +73,7 @@ class ExternalSorter:
         self._spill: Path | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
+        self._rows = 0
         self._runs: list[Run] = []
         self._files = 0
 
@@ -85,6 +87,7 @@ class ExternalSorter:
         """Take rows in any order, already of the table's schema."""
         assert batch.schema.equals(self._columns), f"not the table's columns: {batch.schema}"
         check_keys(batch, self._keys)
+        self._rows += len(batch)
         for part in cut(batch, len(batch) or 1, self._run_bytes):
             if self._held and self._held_bytes + part.nbytes > self._run_bytes:
                 self._sort_held()
@@ -129,7 +132,7 @@ class ExternalSorter:
     def _sort_held(self) -> None:
         """Make a run of the rows that are held; spill runs when they fill the memory."""
         held, size, self._held, self._held_bytes = self._held, self._held_bytes, [], 0
-        batches = list(self._cut(sorted_batches(held, self._keys)))
+        batches = list(self._cut(engine_for(self._rows).sort(held, self._keys)))
         firsts = tuple(encode_row(b, self._row_keys, 0) for b in batches)
         starts = tuple(accumulate((len(b) for b in batches), initial=0))
         read = batches.__getitem__
@@ -147,7 +150,7 @@ class ExternalSorter:
             lowest = max(region.min, run.firsts[0])
             if region.max is None or lowest < region.max:
                 sources.append(Source(lowest, partial(self._read, run, region)))
-        return merge(sources, self._keys)
+        return merge(sources, self._keys, engine_for(self._rows))
 
     def _read(self, run: Run, region: KeyRange) -> Iterator[pa.RecordBatch]:
         begin = max(0, bisect_left(run.firsts, region.min) - 1)

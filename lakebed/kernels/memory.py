@@ -1,0 +1,83 @@
+"""Loads, copies and stores at addresses, inside kernels. An address is a signed 64-bit number.
+
+Nothing here knows where a buffer ends: who calls has made sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_WORD = 64
+
+
+def _load(bits: int, result: Any, *, signed: bool) -> Any:
+    """Return a load of so many bits, at any alignment, little-endian, as a 64-bit number."""
+
+    def load(_typing: object, address: object) -> tuple[object, Callable[..., object]]:
+        def build(_context: object, builder: Any, _signature: object, values: Any) -> object:
+            kind = ir.IntType(bits)
+            pointer = builder.inttoptr(values[0], kind.as_pointer())
+            value = builder.load(pointer, align=1)
+            if bits == _WORD:
+                return value
+            extend = builder.sext if signed else builder.zext
+            return extend(value, ir.IntType(_WORD))
+
+        return result(types.int64), build
+
+    return intrinsic(load)
+
+
+load_u64: Callable[[int], np.uint64] = _load(64, types.uint64, signed=False)
+load_i64: Callable[[int], int] = _load(64, types.int64, signed=True)
+load_i32: Callable[[int], int] = _load(32, types.int64, signed=True)
+load_u8: Callable[[int], int] = _load(8, types.int64, signed=False)
+
+
+def _big_endian(_typing: object, value: object) -> tuple[object, Callable[..., object]]:
+    def build(_context: object, builder: Any, _signature: object, values: Any) -> object:
+        return builder.bswap(values[0])
+
+    return types.uint64(types.uint64), build
+
+
+big_endian: Callable[[np.uint64], np.uint64] = intrinsic(_big_endian)
+"""The bytes of a word turned around: words then compare as their bytes do."""
+
+
+def _copy(lanes: int) -> Any:
+    """Return a copy of so many words, at any alignment."""
+
+    def copy(_typing: object, to: object, source: object) -> tuple[object, Callable[..., object]]:
+        def build(context: Any, builder: Any, _signature: object, values: Any) -> object:
+            kind = ir.VectorType(ir.IntType(_WORD), lanes).as_pointer()
+            value = builder.load(builder.inttoptr(values[1], kind), align=1)
+            builder.store(value, builder.inttoptr(values[0], kind), align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), build
+
+    return intrinsic(copy)
+
+
+copy_16: Callable[[int, int], None] = _copy(2)
+copy_32: Callable[[int, int], None] = _copy(4)
+
+
+def _store_u8(_typing: object, to: object, value: object) -> tuple[object, Callable[..., object]]:
+    def build(context: Any, builder: Any, _signature: object, values: Any) -> object:
+        kind = ir.IntType(8)
+        byte = builder.trunc(values[1], kind)
+        builder.store(byte, builder.inttoptr(values[0], kind.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), build
+
+
+store_u8: Callable[[int, int], None] = intrinsic(_store_u8)

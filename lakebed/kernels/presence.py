@@ -1,0 +1,34 @@
+"""Whether the compiled loops can be used here. Asking loads numba, a tenth of a second."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+
+from lakebed.observe import events
+
+SWITCH = "LAKEBED_KERNELS"
+"""`off`: the plain path everywhere. `checked`: compiled with a check of every row and place."""
+
+
+def available() -> bool:
+    """Whether kernels can be called. Where numba is absent or unfit, the log says so once."""
+    return os.environ.get(SWITCH) != "off" and _loads()
+
+
+def checked() -> bool:
+    """Whether kernels are compiled with checks, for tests and for hunting a bug."""
+    return os.environ.get(SWITCH) == "checked"
+
+
+@functools.cache
+def _loads() -> bool:
+    try:
+        importlib.import_module("numba")
+    except (ImportError, OSError) as error:  # absent; of another numpy; a library that is missing
+        problem = "not installed" if isinstance(error, ModuleNotFoundError) else str(error)
+        events.tell(events.KERNELS_ABSENT, problem=problem)
+        return False
+    return True

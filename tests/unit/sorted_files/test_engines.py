@@ -1,0 +1,180 @@
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakebed.model.schema import Schema, schema_of
+from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.engines import PLAIN, Engine
+from tests.tidy.source import ROOT
+from tests.unit.sorted_files.lakes import EVERY_TYPE, KEY_VALUES, batch_of, keys_batch
+
+pytest.importorskip("numba")
+
+from lakebed.sorted_files.compiled_engine import COMPILED
+
+Runs = list[list[pa.RecordBatch]]
+FEW: dict[str, Sequence[Any]] = {
+    "string": [
+        "",
+        "a",
+        "a\x00",
+        "a\x00b",
+        "sharedsharedshared",
+        "sharedsharedshared\x00",
+        "\U0001f600",
+    ],
+    "binary": [b"", b"\x00", b"\x00\x00", b"\xff", b"0123456701234567", b"01234567012345670"],
+    "int32": [-(2**31), -1, 0, 1, 2**31 - 1],
+    "date32": [-1, 0, 1],
+    "int64": [-(2**63), -1, 0, 1, 2**63 - 1],
+    "timestamp[us, UTC]": [-1, 0, 1],
+}
+
+
+def ascending(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    (table,) = [pa.Table.from_batches([b]) for b in PLAIN.sort([batch], schema.key_fields)]
+    return table.combine_chunks().to_batches()[0]
+
+
+def pieces(batch: pa.RecordBatch, step: int) -> list[pa.RecordBatch]:
+    return [batch.slice(at, step) for at in range(0, len(batch), step)]
+
+
+def runs_of(schema: Schema, batches: Sequence[pa.RecordBatch], step: int) -> Runs:
+    return [pieces(ascending(batch, schema), step) for batch in batches if len(batch)]
+
+
+def merged(engine: Engine, runs: Runs, schema: Schema) -> pa.Table:
+    found = pa.Table.from_batches(engine.merge([list(r) for r in runs], schema.key_fields))
+    found.validate(full=True)
+    return found
+
+
+def told(table: pa.Table, keys: list[str], values: list[str]) -> list[str]:
+    """Rows as texts in an order of their own: that of rows with equal keys is not promised."""
+    numbers = [
+        c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.select(keys)
+    ]
+    told_keys = zip(*(c.to_pylist() for c in numbers), strict=True)
+    rows = zip(told_keys, table.select(values).to_pylist(), strict=True)
+    return sorted(map(repr, rows))
+
+
+def hold_equal(runs: Runs, schema: Schema) -> None:
+    """Same columns, same order of keys, same rows."""
+    ours, wanted = merged(COMPILED, runs, schema), merged(PLAIN, runs, schema)
+    assert ours.schema == wanted.schema
+    keys = [field.name for field in schema.key_fields]
+    assert ours.select(keys).equals(wanted.select(keys))
+    if values := [name for name in ours.column_names if name not in keys]:
+        assert told(ours, keys, values) == told(wanted, keys, values)
+
+
+@st.composite
+def keyed_runs(draw: st.DrawFn) -> tuple[Schema, Runs]:
+    types = draw(st.lists(st.sampled_from(list(KEY_VALUES)), min_size=1, max_size=3))
+    fields = {f"k{place}": type_ for place, type_ in enumerate(types)}
+    sort_key = draw(st.booleans()) and len(types) > 1
+    sort_keys = {f"k{len(types) - 1}": fields.pop(f"k{len(types) - 1}")} if sort_key else {}
+    schema = schema_of(row_keys=fields, sort_keys=sort_keys)
+    few = draw(st.booleans())
+    row = st.tuples(*(st.sampled_from(FEW[t]) if few else KEY_VALUES[t] for t in types))
+    runs = draw(st.lists(st.lists(row, min_size=1, max_size=10), min_size=1, max_size=50))
+    batches = [keys_batch(schema, rows) for rows in runs]
+    return schema, runs_of(schema, batches, draw(st.integers(1, 4)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(keyed_runs())
+def test_compiled_and_plain_merges_order_keys_alike(given: tuple[Schema, Runs]) -> None:
+    hold_equal(given[1], given[0])
+
+
+VALUE: dict[str, st.SearchStrategy[Any]] = {
+    "bool": st.booleans(),
+    "int8": st.integers(-128, 127),
+    "int16": st.integers(-(2**15), 2**15 - 1),
+    "int32": KEY_VALUES["int32"],
+    "uint8": st.integers(0, 255),
+    "uint16": st.integers(0, 2**16 - 1),
+    "uint32": st.integers(0, 2**32 - 1),
+    "float32": st.sampled_from([0.0, -0.0, 1.5, float("inf"), float("nan")]),
+    "float64": st.floats(),
+    "text": st.text(max_size=40),
+    "bytes": st.binary(max_size=80),
+}
+NESTED = {
+    "list": st.lists(st.none() | st.integers(-5, 5), max_size=3),
+    "map": st.lists(
+        st.tuples(st.text(max_size=2), st.lists(st.none() | st.text(max_size=2), max_size=2)),
+        max_size=2,
+    ),
+    "struct": st.fixed_dictionaries({"a": st.none() | st.floats(), "b": st.none()}),
+}
+ROW = st.fixed_dictionaries(
+    {
+        "s": st.sampled_from(FEW["string"]),
+        "i": st.integers(-2, 2),
+        "t": st.integers(0, 2),
+        **{name: st.none() | values for name, values in VALUE.items()},
+        **NESTED,
+    }
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(ROW, min_size=1, max_size=12), min_size=1, max_size=6),
+    st.integers(1, 9),
+    st.integers(0, 9),
+)
+def test_compiled_merges_keep_values_of_every_type_and_nulls(
+    rows: list[list[dict[str, Any]]], step: int, cut: int
+) -> None:
+    """Slices begin inside a byte of the bits that tell nulls."""
+    batches = [batch_of(EVERY_TYPE, [*r, *r]) for r in rows]
+    sliced = [b.slice(min(cut, len(b) - 1)) for b in batches]
+    hold_equal(runs_of(EVERY_TYPE, sliced, step), EVERY_TYPE)
+
+
+WORDS = schema_of(row_keys={"k": "string"}, values={"v": "binary?", "n": "int64"})
+
+
+@pytest.mark.parametrize(("runs", "keys", "step"), [(1, 9, 7), (10, 10**9, 997), (50, 300, 64)])
+def test_compiled_merges_of_thousands_of_rows_are_right(runs: int, keys: int, step: int) -> None:
+    chance = random.Random(runs)
+    batches = []
+    for _ in range(runs):
+        rows = chance.randrange(1, 4000)
+        words = [f"user/{chance.randrange(keys):010}" for _ in range(rows)]
+        values = [chance.choice([None, b"", b"x" * chance.randrange(99)]) for _ in range(rows)]
+        columns = [pa.array(words), pa.array(values, pa.binary()), pa.array(range(rows))]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=arrow_schema(WORDS)))
+    hold_equal(runs_of(WORDS, batches, step), WORDS)
+
+
+def test_what_offsets_cannot_hold_is_for_the_plain_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = pa.RecordBatch.from_pylist([{"k": "a", "v": b"", "n": 1}], arrow_schema(WORDS))
+    for limit in ("BYTES_MAX", "SEGMENTS_MAX"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"lakebed.sorted_files.compiled_engine.{limit}", 1)
+            patch.setattr("lakebed.sorted_files.compiled_engine.merge_order", None)
+            assert merged(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_all_of_this_holds_with_bounds_checked() -> None:
+    if os.environ.get("LAKEBED_KERNELS") == "checked":
+        pytest.skip("these are the tests that the other process runs")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    environment = {**os.environ, "LAKEBED_KERNELS": "checked"}
+    subprocess.run(command, env=environment, cwd=ROOT, check=True)
