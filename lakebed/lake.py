@@ -108,10 +108,10 @@ class Table:
     ) -> Ingested:
         """Take rows in, all or none, durably.
 
-        rows: a path of a Parquet or CSV file or of a directory of them, several paths, or Arrow
-        data (also pandas, Polars, DuckDB). job: a name for this request; the same request under the
-        same name is done once, for `job_id_seconds_min`. extra_columns: "drop" ignores unknown
-        columns. told: called with the number of rows that were read so far.
+        rows: a path of a file (Parquet, CSV, JSON lines) or of a directory of them, several paths,
+        or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same request
+        under the same name is done once, for `job_id_seconds_min`. extra_columns: "drop" ignores
+        unknown columns. told: called with the number of rows that were read so far.
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.

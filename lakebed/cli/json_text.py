@@ -125,7 +125,8 @@ def _joined(column: pa.Array) -> pa.Array:
     first, last = (offsets[place].as_py() for place in (0, -1))  # bounded: two ends
     if is_map:
         keys = column.keys.slice(first, last - first)
-        names = json_texts(keys) if pa.types.is_string(keys.type) else _in_quotes(_texts(keys))
+        is_text = pa.types.is_string(keys.type)
+        names = json_texts(keys) if is_text else _in_quotes(keys.cast(pa.string()))
         values = json_texts(column.items.slice(first, last - first))
         elements = pc.binary_join_element_wise(names, values, ":")
     else:

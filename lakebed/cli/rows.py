@@ -32,7 +32,9 @@ ROWS_SHOWN = 40
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--job", metavar="ID", help="Name of this request: sent again, it is done once.")
 @click.option(
-    "--format", type=click.Choice(["parquet", "csv"]), help="If the files' names do not tell."
+    "--format",
+    type=click.Choice(["parquet", "csv", "jsonl"]),
+    help="If the files' names do not tell.",
 )
 @click.option(
     "--extra-columns",
@@ -48,10 +50,13 @@ def ingest(
     table: str,
     paths: tuple[Path, ...],
     job: str | None,
-    format: Literal["parquet", "csv"] | None,
+    format: Literal["parquet", "csv", "jsonl"] | None,
     extra_columns: Literal["refuse", "drop"],
 ) -> None:
-    """Take rows of Parquet or CSV files, or of directories of them, into TABLE: all or none."""
+    """Take rows of files, or of directories of them, into TABLE: all or none.
+
+    Parquet, CSV with a header, or JSON lines: .parquet, .csv, .jsonl, .ndjson.
+    """
     with session.open() as lake, ProgressLine(silent=session.as_json) as line:
         done = lake.table(table).ingest(
             list(paths),

@@ -16,10 +16,12 @@ from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.casting import conform
 from lakebed.sorted_files.inputs import csv_batches, parquet_batches
+from lakebed.sorted_files.json_lines import json_batches
 
-FileFormat = Literal["parquet", "csv"]
+FileFormat = Literal["parquet", "csv", "jsonl"]
 ExtraColumns = Literal["refuse", "drop"]
-FORMATS: tuple[FileFormat, ...] = ("parquet", "csv")
+FORMATS: tuple[FileFormat, ...] = ("parquet", "csv", "jsonl")
+_ALSO: dict[str, FileFormat] = {"ndjson": "jsonl"}
 STREAM_BATCH_ROWS = 65_536
 
 
@@ -64,6 +66,8 @@ class FileSource:
     def _read(self, file: Path, kind: FileFormat) -> Iterator[pa.RecordBatch]:
         if kind == "csv":
             return csv_batches(file, self._schema)
+        if kind == "jsonl":
+            return json_batches(file, self._schema, extra_columns=self._extra_columns)
         return parquet_batches(file)
 
 
@@ -175,6 +179,8 @@ def format_of(file: Path) -> FileFormat:
     suffix = file.suffix.lower().lstrip(".")
     if suffix in FORMATS:
         return suffix
+    if suffix in _ALSO:
+        return _ALSO[suffix]
     hint = f"say format={' or format='.join(FORMATS)}"
     raise InvalidError("the name does not tell the file's format", path=file, hint=hint)
 

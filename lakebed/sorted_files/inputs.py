@@ -1,4 +1,4 @@
-"""Users' own files as streams of record batches: Parquet and CSV."""
+"""Users' own files as streams of record batches: Parquet and CSV. JSON: `json_lines.py`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parquet_columns(path: Path) -> pa.Schema:
     Raises:
         UnreadableInputError: it is not a Parquet file.
     """
-    with _readable(path), pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+    with readable(path), pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         return _in_utc(file.schema_arrow, _spark_times(file.metadata.schema))
 
 
@@ -43,7 +43,7 @@ def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
     Raises:
         UnreadableInputError: the file is cut off, damaged, or not Parquet at all.
     """
-    with _readable(path):
+    with readable(path):
         file = pq.ParquetFile(
             path,
             pre_buffer=False,
@@ -81,7 +81,7 @@ def csv_batches(
             raise InvalidError("CSV has no nested fields", field=field.name, hint=hint)
         kinds[field.name] = pa.string() if pa.types.is_binary(column.type) else column.type
     binary = [f.name for f in schema.fields if str(f.type) == "binary"]
-    with _readable(path):
+    with readable(path):
         header = _csv_header(path)
         options = pa.csv.ConvertOptions(
             column_types={name: pa.string() for name in header} | kinds,
@@ -96,7 +96,7 @@ def csv_batches(
                 for name in binary:
                     if name in header:
                         place = rows.schema.get_field_index(name)
-                        rows = rows.set_column(place, name, _from_base64(rows.column(name), name))
+                        rows = rows.set_column(place, name, from_base64(rows.column(name), name))
                 yield rows
 
 
@@ -107,9 +107,13 @@ def _csv_header(path: Path) -> list[str]:
         return names
 
 
-def _from_base64(column: pa.Array, field: str) -> pa.Array:
+def from_base64(column: pa.Array, field: str) -> pa.Array:
     """Return the bytes that base64 text stands for. Whole texts are multiples of four letters, so
-    all texts together can be decoded as one."""
+    all texts together can be decoded as one.
+
+    Raises:
+        UnreadableInputError: a text is not base64.
+    """
     _, offsets, data = column.buffers()
     starts = np.frombuffer(offsets, np.int32, len(column) + 1, column.offset * 4)
     letters = np.frombuffer(data if data is not None else b"", np.uint8)[starts[0] : starts[-1]]
@@ -153,7 +157,8 @@ def _in_utc(columns: pa.Schema, names: set[str]) -> pa.Schema:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
+    """Tell what goes wrong inside as an input file that cannot be read."""
     try:
         yield
     except UnreadableInputError as error:

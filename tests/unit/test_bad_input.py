@@ -149,6 +149,9 @@ FILES: list[tuple[str, bytes]] = [
     ("no-number.csv", b"id,number,count\na,one,1\n"),
     ("too-large.csv", b"id,number,count\na,1,3000000000\n"),
     ("binary.csv", parquet_bytes()),
+    ("binary.jsonl", parquet_bytes()),
+    ("cut.ndjson", b'{"id": "a", "number": 1, "count": 1}\n{"id": "a"'),
+    ("too-large.jsonl", b'{"id": "a", "number": 1, "count": 3000000000}\n'),
 ]
 
 

@@ -84,6 +84,28 @@ def test_csv_that_was_written_can_be_taken_in_again(shell: Shell) -> None:
     assert shell.ok("query", "two", "--json") == shell.ok("query", "one", "--json")
 
 
+def test_json_lines_that_were_written_can_be_taken_in_again(shell: Shell) -> None:
+    columns = {
+        "id": pa.array([1, 1 << 60, 3], pa.int64()),
+        "text": ["", None, 'a "quote",\nand a line'],
+        "raw": [b"", b"\x00\xff", None],
+        "at": pa.array([0, None, 1_234_567], pa.timestamp("us", "UTC")),
+        "f": [float("nan"), float("-inf"), 0.1],
+        "tags": pa.array([["a"], [], None], pa.list_(pa.string())),
+        "map": pa.array([[("a", 1 << 60)], [], None], pa.map_(pa.string(), pa.int64())),
+    }
+    path = shell.write("rows.parquet", columns)
+    for name in ("one", "two"):
+        shell.ok("table", "create", name, "--like", path, "--row-key", "id")
+    shell.ok("ingest", "one", path)
+    for copy in ("copy.ndjson", "copy.txt"):
+        written = str(shell.folder / copy)
+        shell.ok("query", "one", "--format", "jsonl", "--output", written)
+        shell.ok("table", "clear", "two", "--yes")
+        shell.ok("ingest", "two", written, "--format", "jsonl")
+        assert shell.ok("query", "two", "--json") == shell.ok("query", "one", "--json")
+
+
 def test_parquet_goes_to_a_file_that_appears_when_it_is_complete(trips: Shell) -> None:
     path = trips.folder / "out.parquet"
     trips.ok("query", "trips", "--format", "parquet", "--output", str(path), "--columns", "n")

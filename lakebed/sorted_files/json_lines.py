@@ -1,0 +1,238 @@
+"""Users' files of JSON lines as streams of record batches. Types are the schema's, never guessed.
+
+Arrow parses whole blocks of lines. What it cannot read as written is rewritten in the text before:
+maps, which it knows as lists of pairs only, and numbers that come as strings (`json_rewriting.py`).
+What JSON has as text becomes its type afterwards, whole columns at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from lakebed.errors import InvalidError, UnreadableInputError, did_you_mean
+from lakebed.model.schema import Schema
+from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
+from lakebed.sorted_files.arrow_schema import arrow_type
+from lakebed.sorted_files.inputs import from_base64, readable
+from lakebed.sorted_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, Rewriting
+
+BLOCK_BYTES = 4 * 1024 * 1024
+LINE_BYTES_MAX = 64 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+_HINT = "each line is one JSON object: names of fields, and values of their types"
+
+
+def json_batches(
+    path: Path, schema: Schema, *, extra_columns: Literal["refuse", "drop"] = "refuse"
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file of JSON lines; none when it is empty.
+
+    A field that a line does not have is null. Integers of 64 bits and decimals may come as strings;
+    binary is base64; dates and times are ISO 8601, with an offset where the field is in UTC; NaN
+    and infinities come as strings; a map is an object. extra_columns: "drop" ignores unknown names.
+
+    Raises:
+        InvalidError: an unknown name, a required field that is null or missing, a type that JSON
+            lines cannot hold.
+        UnreadableInputError: a line cannot be read as what it should be. Both name the line.
+    """
+    lines = _Lines(path, schema, drop=extra_columns == "drop")
+    with readable(path):
+        first = 1
+        for block in _blocks(path):
+            batch = lines.read(block, first)
+            if batch.num_rows:
+                yield batch
+            first += block.count(b"\n")
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Yield whole lines, some megabytes at a time."""
+    rest = b""
+    with path.open("rb") as file:
+        if file.read(len(_BOM)) != _BOM:
+            file.seek(0)
+        while piece := file.read(BLOCK_BYTES):
+            end = piece.rfind(b"\n") + 1
+            if end:
+                yield rest + piece[:end]
+            rest = piece[end:] if end else rest + piece
+            if len(rest) > LINE_BYTES_MAX:
+                hint = f"a line has at most {LINE_BYTES_MAX:,} bytes"
+                raise UnreadableInputError("a line is too long", path=path, hint=hint)
+    if rest:
+        yield rest
+
+
+class _Lines:
+    """Reads blocks of lines of one file."""
+
+    def __init__(self, path: Path, schema: Schema, *, drop: bool) -> None:
+        for field in schema.fields:
+            if not _is_readable(field.type):
+                hint = "write Parquet instead"
+                raise InvalidError("JSON lines cannot hold this", field=field.name, hint=hint)
+        self._path = path
+        self._schema = schema
+        self._rewriting = Rewriting(schema)
+        self._columns = pa.schema([(f.name, _read_as(f.type)) for f in schema.fields])
+        self._options = pa.json.ParseOptions(
+            explicit_schema=self._columns,
+            newlines_in_values=False,
+            unexpected_field_behavior="ignore" if drop else "error",
+        )
+
+    def read(self, block: bytes, first: int) -> pa.RecordBatch:
+        """Return the rows of lines. first: number of the first line."""
+        try:
+            batch = self._try(block)
+        except (pa.ArrowException, UnreadableInputError) as error:
+            self._blame(block, first, error)
+        for field in self._schema.fields:
+            nulls = batch.column(field.name)
+            if not field.nullable and nulls.null_count:
+                row = pc.index(nulls.is_null(), True).as_py()  # bounded: one number
+                line = _line_of(block, row) + first
+                hint = "give it a value on each line"
+                raise InvalidError(
+                    "a required field is null or missing", field=field.name, line=line, hint=hint
+                )
+        return batch
+
+    def _try(self, block: bytes) -> pa.RecordBatch:
+        """Parse as it is, unless it has maps; rewrite only what does not parse as it is."""
+        text = self._rewriting.maps(block)
+        try:
+            parsed = self._parse(text)
+        except pa.ArrowException:
+            rewritten = self._rewriting.numbers(text)
+            if rewritten == text:
+                raise
+            parsed = self._parse(rewritten)
+        columns = [
+            _converted(column, field.type, field.name)
+            for field, column in zip(self._schema.fields, parsed.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self._columns.names)
+
+    def _parse(self, text: bytes) -> pa.RecordBatch:
+        read = pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        rows = pa.json.read_json(pa.BufferReader(text), read, self._options)
+        (batch,) = rows.combine_chunks().to_batches() or [
+            pa.RecordBatch.from_pylist([], schema=self._columns)
+        ]
+        return batch.select(self._columns.names)
+
+    def _blame(self, block: bytes, line: int, error: Exception) -> NoReturn:
+        """Find the first line that cannot be read, by halves, and say what is wrong with it."""
+        while True:
+            cut = block.find(b"\n", len(block) // 2) + 1
+            if cut in (0, len(block)):
+                cut = block.rfind(b"\n", 0, len(block) // 2) + 1
+            if not cut:
+                break
+            try:
+                self._try(block[:cut])
+            except (pa.ArrowException, UnreadableInputError) as found:
+                block, error = block[:cut], found
+            else:
+                line += block.count(b"\n", 0, cut)
+                block = block[cut:]
+        try:
+            self._try(block)
+        except (pa.ArrowException, UnreadableInputError) as found:
+            error = found
+        self._refuse_unknown(block, line)
+        facts = {"path": self._path, "line": line}
+        if isinstance(error, UnreadableInputError):
+            error.facts |= facts
+            raise error
+        problem = str(error).splitlines()[0].removesuffix(" in row 0")
+        raise UnreadableInputError(
+            "a line cannot be read", **facts, problem=problem, hint=_HINT
+        ) from None
+
+    def _refuse_unknown(self, block: bytes, line: int) -> None:
+        if self._options.unexpected_field_behavior == "ignore":
+            return
+        try:
+            found = json.loads(block)  # bounded: one line, for the error
+        except (ValueError, RecursionError):
+            return
+        for name in found if isinstance(found, dict) else ():
+            if name not in self._columns.names:
+                hint = did_you_mean(name, self._columns.names, what="field")
+                raise InvalidError(
+                    "unknown column", field=name, line=line, hint=f"{hint} or drop extra columns"
+                ) from None
+
+
+def _line_of(block: bytes, row: int) -> int:
+    """Return the place of the line that holds a row; empty lines hold none."""
+    holding = [place for place, line in enumerate(block.split(b"\n")) if line.strip()]
+    return holding[min(row, len(holding) - 1)]
+
+
+def _is_readable(type_: Type) -> bool:
+    """Whether it is flat enough for the text of maps to be rewritten."""
+    match type_:
+        case MapOf(_, value):
+            return isinstance(value, Primitive | Decimal)
+        case ListOf(element):
+            return not isinstance(element, MapOf) and _is_readable(element)
+        case StructOf(members):
+            return all(_is_readable(member.type) for member in members)
+        case _:
+            return True
+
+
+def _read_as(type_: Type) -> pa.DataType:
+    """Return the type as which Arrow parses it."""
+    match type_:
+        case ListOf(element):
+            return pa.list_(_read_as(element))
+        case MapOf(key, value):
+            entry = [(ENTRY_KEY, _read_as(key)), (ENTRY_VALUE, _read_as(value))]
+            return pa.list_(pa.struct(entry))
+        case StructOf(members):
+            return pa.struct([(member.name, _read_as(member.type)) for member in members])
+        case _:
+            arrow = arrow_type(type_)
+            as_is = pa.types.is_boolean(arrow) or pa.types.is_integer(arrow)
+            return arrow if as_is or pa.types.is_floating(arrow) else pa.string()
+
+
+def _converted(column: pa.Array, type_: Type, name: str) -> pa.Array:
+    """Return what was parsed as the type it stands for. It begins at its buffers' beginning."""
+    match type_:
+        case ListOf(element):
+            values = _converted(column.values, element, name)
+            return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
+        case MapOf(key, value):
+            entries = column.values
+            keys = _converted(entries.field(0), key, name)
+            items = _converted(entries.field(1), value, name)
+            if keys.null_count:
+                raise UnreadableInputError("a key of a map is null", field=name, hint=_HINT)
+            return pa.MapArray.from_arrays(column.offsets, keys, items, mask=column.is_null())
+        case StructOf(members):
+            parts = [
+                _converted(column.field(place), member.type, name)
+                for place, member in enumerate(members)
+            ]
+            names = [member.name for member in members]
+            return pa.StructArray.from_arrays(parts, names, mask=column.is_null())
+    wanted = arrow_type(type_)
+    if pa.types.is_binary(wanted):
+        return from_base64(column, name)
+    if pa.types.is_time64(wanted):  # Arrow casts no text to a time of day
+        moments = pc.binary_join_element_wise("1970-01-01T", column, "")
+        return moments.cast(pa.timestamp("us")).cast(wanted)
+    return column if column.type == wanted else column.cast(wanted)
