@@ -14,7 +14,7 @@ import msgspec
 from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.model.jobs import CompactionMessage, decode_message
-from lakebed.model.names import JobId, TableId, TableName
+from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId, TableName
 from lakebed.observe import events
 from lakebed.ports.table_registry import TableEntry
 from lakebed.statestore.open_table import OpenTable
@@ -24,6 +24,8 @@ from lakebed.tasks.worker import Visibility, Worker
 HIDDEN_SECONDS = 30.0
 JOBS_PER_ROUND_MAX = 10_000
 DEAD_LETTERS_AT_ONCE = 10
+REPORT_SECONDS_MAX = 30 * 86_400
+"""Reports of jobs are hints for people: older ones are forgotten."""
 
 
 class WorkDone(msgspec.Struct, frozen=True):
@@ -110,12 +112,14 @@ class Housekeeping:
         return total
 
     def sweep(self, tables: Sequence[TableName] | None = None) -> WorkDone:
-        """Sweep objects that never got a reference, and logs that never got a name."""
+        """Sweep objects that never got a reference, logs that never got a name, old reports."""
         swept = self._app.sweep_leftovers()
         for entry in self._entries(tables):
             swept += self._app.sweep.run(self._app.catalog.opened(entry))
         if tables is None:
             swept += self._app.catalog.sweep_nameless()
+            old = self._app.clock.now() - REPORT_SECONDS_MAX * MICROS_PER_SECOND
+            self._app.tracker.forget(before=Micros(old))
         return WorkDone(objects_swept=swept)
 
     def _entries(self, tables: Sequence[TableName] | None) -> list[TableEntry]:
