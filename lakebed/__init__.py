@@ -13,6 +13,7 @@ from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
 
 if TYPE_CHECKING:
+    from lakebed.ingest.split_points import split_points_from
     from lakebed.lake import Lake, Table, connect
     from lakebed.sorted_files.arrow_schema import schema_from_arrow
 
@@ -26,6 +27,7 @@ __all__ = [
     "schema_from_json",
     "schema_json",
     "schema_of",
+    "split_points_from",
 ]
 
 
@@ -37,4 +39,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds
         return getattr(importlib.import_module("lakebed.lake"), name)
     if name == "schema_from_arrow":
         return importlib.import_module("lakebed.sorted_files.arrow_schema").schema_from_arrow
+    if name == "split_points_from":
+        return importlib.import_module("lakebed.ingest.split_points").split_points_from
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

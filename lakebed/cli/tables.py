@@ -42,6 +42,7 @@ def table() -> None:
     lakebed table create trips --schema trips.json --set leaf_rows_max=1000000
     lakebed table create trips --like trips.parquet --row-key id
     lakebed table create trips --row-key id:string --split-point g --split-point p
+    lakebed table create trips --like day.parquet --row-key id --split-sample day.parquet --leaves 8
     """
 )
 @click.argument("name")
@@ -66,6 +67,13 @@ def table() -> None:
     metavar="FILE",
     help="One split point in each line.",
 )
+@click.option(
+    "--split-sample",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Rows like those to come: split points are found in them, for --leaves.",
+)
+@click.option("--leaves", type=int, metavar="N", help="How many, with --split-sample.")
 @click.option("--base64", "as_base64", is_flag=True, help="The lines of that file are base64.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting.")
 @pass_session
@@ -80,6 +88,8 @@ def create(
     values: tuple[str, ...],
     split_points: tuple[str, ...],
     split_points_file: Path | None,
+    split_sample: Path | None,
+    leaves: int | None,
     as_base64: bool,
     settings: tuple[str, ...],
 ) -> None:
@@ -102,6 +112,13 @@ def create(
         if split_points:
             raise InvalidError("split points twice", hint="use --split-point or --split-points")
         points += split_points_from_file(first, split_points_file, as_base64=as_base64)
+    if (split_sample is None) != (leaves is None):
+        hint = "give --split-sample FILE and --leaves N"
+        raise InvalidError("a sample and a number of leaves go together", hint=hint)
+    if split_sample is not None and leaves is not None:
+        if points:
+            raise InvalidError("split points twice", hint="leave out the sample or the points")
+        points = _sampled(split_sample, schema, leaves)
     with session.open(create=True) as lake:
         made = lake.create_table(
             name, schema, split_points=points, settings=settings_from_text(settings)
@@ -151,6 +168,12 @@ def drop(session: Session, name: str, *, yes: bool, dry_run: bool) -> None:
             click.confirm(f"drop table {opened.name} and all its rows?", abort=True, err=True)
         lake.drop_table(name)
     session.give({"dropped": name}, f"dropped table {name}")
+
+
+def _sampled(path: Path, schema: Schema, leaves: int) -> list[object]:
+    from lakebed.ingest.split_points import split_points_from
+
+    return [*split_points_from(path, schema, leaves=leaves)]
 
 
 def _schema_in(path: Path) -> Schema:

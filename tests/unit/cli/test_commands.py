@@ -151,6 +151,17 @@ def test_split_points_make_leaves(shell: Shell) -> None:
     assert "g to p" in shell.ok("status", "u")
 
 
+def test_a_sample_gives_split_points(shell: Shell) -> None:
+    path = shell.write("rows.parquet", {"id": [f"{n:04d}" for n in range(1_000)]})
+    create = ("table", "create", "t", "--like", path, "--row-key", "id")
+    for missing in (("--split-sample", path), ("--leaves", "4")):
+        assert "--split-sample FILE and --leaves N" in shell.refused(*create, *missing)[1]["hint"]
+    both = ("--split-sample", path, "--leaves", "4")
+    assert shell.refused(*create, *both, "--split-point", "5")[1]["message"] == "split points twice"
+    assert shell.json(*create, *both)["leaves"] == 4
+    assert "0250 to 0500" in shell.ok("status", "t")
+
+
 def test_a_table_is_created_from_a_schema_file_and_describes_itself(shell: Shell) -> None:
     path = shell.folder / "schema.json"
     schema = {
