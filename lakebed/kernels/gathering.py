@@ -16,6 +16,7 @@ from lakebed.kernels.memory import (
     load_i32,
     load_u8,
     load_u64,
+    prefetch,
     store_u8,
 )
 from lakebed.kernels.merging import Rows, Segments
@@ -79,7 +80,12 @@ def gather_bytes(
     """
     written = 0
     offsets_out[0] = 0
-    for place in range(len(rows)):
+    count = len(rows)
+    for place in range(count):
+        far, near = min(place + 32, count - 1), min(place + 16, count - 1)
+        prefetch(offsets[segments[far]] + 4 * np.int64(rows[far]))
+        coming = segments[near]
+        prefetch(bytes_[coming] + load_i32(offsets[coming] + 4 * np.int64(rows[near])))
         segment = segments[place]
         at = offsets[segment] + 4 * np.int64(rows[place])
         start = load_i32(at)

@@ -81,3 +81,20 @@ def _store_u8(_typing: object, to: object, value: object) -> tuple[object, Calla
 
 
 store_u8: Callable[[int, int], None] = intrinsic(_store_u8)
+
+
+def _prefetch(_typing: object, address: object) -> tuple[object, Callable[..., object]]:
+    def build(context: Any, builder: Any, _signature: object, values: Any) -> object:
+        byte = ir.IntType(8).as_pointer()
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        pointer = builder.inttoptr(values[0], byte)
+        builder.call(function, [pointer, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), build
+
+
+prefetch: Callable[[int], None] = intrinsic(_prefetch)
+"""Begin to load the bytes at an address into the caches; any address will do."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from lakebed.kernels.gathering import SLACK, gather_32, gather_64, gather_bits, gather_bytes
 from lakebed.kernels.keys import BYTES, INT32, INT64
 from lakebed.kernels.merging import merge_order
+from lakebed.kernels.sorting import sort_order
 from lakebed.model.schema import Field
 from lakebed.sorted_files.engines import PLAIN
 
@@ -26,7 +27,7 @@ Addresses = npt.NDArray[np.int64]
 
 
 class CompiledEngine:
-    """Merges by a tree of losers, gathers without a copy in between."""
+    """Merges by a tree of losers, sorts by radix, gathers without a copy in between."""
 
     def merge(
         self, runs: list[list[pa.RecordBatch]], fields: Sequence[Field]
@@ -40,7 +41,11 @@ class CompiledEngine:
     def sort(
         self, batches: list[pa.RecordBatch], fields: Sequence[Field]
     ) -> Iterator[pa.RecordBatch]:
-        return PLAIN.sort(batches, fields)
+        if not _fits(batches):
+            return PLAIN.sort(batches, fields)
+        filled = [batch for batch in batches if len(batch)]
+        batches.clear()
+        return self._sort(filled, fields)
 
     def _merge(
         self, batches: list[pa.RecordBatch], firsts: Addresses, fields: Sequence[Field]
@@ -49,6 +54,17 @@ class CompiledEngine:
         order = _Order(batches)
         merge_order(
             keys.kinds, keys.values, keys.bytes, order.starts, firsts, order.segments, order.rows
+        )
+        yield order.gathered(batches)
+
+    def _sort(
+        self, batches: list[pa.RecordBatch], fields: Sequence[Field]
+    ) -> Iterator[pa.RecordBatch]:
+        keys = _Keys(batches, fields)
+        order = _Order(batches)
+        row_bits = (max(map(len, batches)) - 1).bit_length()
+        sort_order(
+            keys.kinds, keys.values, keys.bytes, order.starts, row_bits, order.segments, order.rows
         )
         yield order.gathered(batches)
 

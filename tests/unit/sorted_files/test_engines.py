@@ -68,9 +68,23 @@ def told(table: pa.Table, keys: list[str], values: list[str]) -> list[str]:
     return sorted(map(repr, rows))
 
 
+def sorted_anew(engine: Engine, runs: Runs, schema: Schema) -> pa.Table:
+    """Return the rows of all runs, which are given to be sorted in the order of the runs."""
+    batches = [batch for run in reversed(runs) for batch in run]
+    found = pa.Table.from_batches(engine.sort(batches, schema.key_fields))
+    found.validate(full=True)
+    assert not batches
+    return found
+
+
 def hold_equal(runs: Runs, schema: Schema) -> None:
-    """Same columns, same order of keys, same rows."""
-    ours, wanted = merged(COMPILED, runs, schema), merged(PLAIN, runs, schema)
+    """Merged and sorted: same columns, same order of keys, same rows."""
+    wanted = merged(PLAIN, runs, schema)
+    are_equal(merged(COMPILED, runs, schema), wanted, schema)
+    are_equal(sorted_anew(COMPILED, runs, schema), wanted, schema)
+
+
+def are_equal(ours: pa.Table, wanted: pa.Table, schema: Schema) -> None:
     assert ours.schema == wanted.schema
     keys = [field.name for field in schema.key_fields]
     assert ours.select(keys).equals(wanted.select(keys))
@@ -94,7 +108,7 @@ def keyed_runs(draw: st.DrawFn) -> tuple[Schema, Runs]:
 
 @settings(max_examples=300, deadline=None)
 @given(keyed_runs())
-def test_compiled_and_plain_merges_order_keys_alike(given: tuple[Schema, Runs]) -> None:
+def test_compiled_and_plain_engines_order_keys_alike(given: tuple[Schema, Runs]) -> None:
     hold_equal(given[1], given[0])
 
 
@@ -136,7 +150,7 @@ ROW = st.fixed_dictionaries(
     st.integers(1, 9),
     st.integers(0, 9),
 )
-def test_compiled_merges_keep_values_of_every_type_and_nulls(
+def test_compiled_engines_keep_values_of_every_type_and_nulls(
     rows: list[list[dict[str, Any]]], step: int, cut: int
 ) -> None:
     """Slices begin inside a byte of the bits that tell nulls."""
@@ -149,7 +163,7 @@ WORDS = schema_of(row_keys={"k": "string"}, values={"v": "binary?", "n": "int64"
 
 
 @pytest.mark.parametrize(("runs", "keys", "step"), [(1, 9, 7), (10, 10**9, 997), (50, 300, 64)])
-def test_compiled_merges_of_thousands_of_rows_are_right(runs: int, keys: int, step: int) -> None:
+def test_orders_of_thousands_of_rows_are_right(runs: int, keys: int, step: int) -> None:
     chance = random.Random(runs)
     batches = []
     for _ in range(runs):
@@ -161,13 +175,55 @@ def test_compiled_merges_of_thousands_of_rows_are_right(runs: int, keys: int, st
     hold_equal(runs_of(WORDS, batches, step), WORDS)
 
 
+SORTED = {
+    "random": lambda chance: (chance.randrange(2**63), 0),
+    "few": lambda chance: (chance.randrange(4), chance.randrange(-(2**40), 2**40)),
+    "one": lambda _: (7, 7),
+    "low bits": lambda chance: (chance.randrange(2), chance.randrange(9)),
+    "ends": lambda chance: (chance.choice([-(2**63), 2**63 - 1]), chance.randrange(2)),
+    "clusters": lambda chance: (2**50 * chance.randrange(9) + chance.randrange(9), 1),
+}
+NUMBERS = schema_of(row_keys={"a": "int64", "b": "int64"}, values={"n": "int32"})
+DEEP = schema_of(row_keys={"k": "binary", "b": "int32"}, values={"n": "int32"})
+
+
+@pytest.mark.parametrize("shape", SORTED)
+@pytest.mark.parametrize("rows", [1, 2, 23, 24, 25, 5000])
+def test_groups_of_any_size_are_sorted(shape: str, rows: int) -> None:
+    chance = random.Random(rows)
+    a, b = zip(*(SORTED[shape](chance) for _ in range(rows)), strict=True)
+    columns = [pa.array(a), pa.array(b), pa.array(range(rows), pa.int32())]
+    numbers = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(NUMBERS))
+    long = [f"{'same' * 9}{x:x}{'same' * (x % 3)}".encode() for x in a]
+    narrow = pa.array([x % 2**31 for x in b], pa.int32())
+    columns = [pa.array(long, pa.binary()), narrow, pa.array(range(rows), pa.int32())]
+    texts = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(DEEP))
+    for schema, batch in ((NUMBERS, numbers), (DEEP, texts)):
+        for step in (rows, 7):
+            runs = [pieces(batch, step)]
+            wanted = sorted_anew(PLAIN, runs, schema)
+            are_equal(sorted_anew(COMPILED, runs, schema), wanted, schema)
+
+
+@pytest.mark.parametrize("keys", [[b"", b"\0"], [b"a", b"a\0", b"a" + b"\0" * 9 + b"b", b"a\0\0"]])
+def test_many_keys_that_differ_in_zeros_only_are_sorted(keys: list[bytes]) -> None:
+    chance = random.Random(1)
+    given = [chance.choice(keys) for _ in range(3000)]
+    numbers = pa.array(range(3000), pa.int32())
+    columns = [pa.array(given, pa.binary()), pa.array([0] * 3000, pa.int32()), numbers]
+    batch = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(DEEP))
+    found = sorted_anew(COMPILED, [[batch]], DEEP).column("k").to_pylist()
+    assert found == sorted(given)
+
+
 def test_what_offsets_cannot_hold_is_for_the_plain_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = pa.RecordBatch.from_pylist([{"k": "a", "v": b"", "n": 1}], arrow_schema(WORDS))
     for limit in ("BYTES_MAX", "SEGMENTS_MAX"):
         with monkeypatch.context() as patch:
             patch.setattr(f"lakebed.sorted_files.compiled_engine.{limit}", 1)
-            patch.setattr("lakebed.sorted_files.compiled_engine.merge_order", None)
+            patch.setattr("lakebed.sorted_files.compiled_engine._Order", None)
             assert merged(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
+            assert sorted_anew(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
 
 
 @pytest.mark.slow
