@@ -15,9 +15,9 @@ from lakebed.kernels.presence import available
 from lakebed.model.schema import Field
 from lakebed.sorted_files.ordering import sorted_order
 
-COMPILED_ROWS_MIN = 2_000_000
-"""Of a whole job. Loading numba and its kernels, once a process, takes as long as they save on six
-million rows: a worker has several jobs."""
+COMPILED_ROWS_MIN = 20_000_000
+"""Of a whole job. Loading numba and its kernels, once a process, takes as long as they save on ten
+million rows, and 90 MiB."""
 
 
 class Engine(Protocol):
