@@ -19,7 +19,6 @@ import msgspec
 from lakebed.errors import (
     ClockAheadError,
     ConflictError,
-    CorruptError,
     JobIdReusedError,
     LakebedError,
     LogConflictError,
@@ -340,9 +339,10 @@ class TableHead:
         if self._snapshots is not None and self._snapshots.load_newest(self.state):
             return
         if not self._take_tombstone(TransactionNumber(oldest - 1)):
-            hint = "run `lakebed fsck`"
-            raise CorruptError(
-                "no good snapshot, and the log starts later", oldest=oldest, hint=hint
+            # a listing may lag: whether the snapshot is late or lost is for fsck to tell
+            hint = "try again; if it stays so, run `lakebed fsck`"
+            raise UnavailableError(
+                "no good snapshot is in sight, and the log starts later", oldest=oldest, hint=hint
             )
 
     def _take_tombstone(self, after: TransactionNumber) -> bool:

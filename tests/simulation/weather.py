@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from lakebed.backends.faulty import Fault, Faults
 from lakebed.backends.faulty.faults import HARSH, MILD
-from lakebed.model.paths import snapshot_of
 
 
 class Mishap(StrEnum):
@@ -84,8 +83,6 @@ class Weather(Faults):
     def note_put(self, path: str, checksum: int) -> None:
         """Remember that an object was put, or that somebody tried."""
         super().note_put(path, checksum)
-        if snapshot_of(path) is not None:  # a new process finds them by listing: no lag is borne
-            self.recent_puts.remove(path)
         self._was_put = True
 
     def _stall(self) -> None:
