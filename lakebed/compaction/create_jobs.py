@@ -10,11 +10,12 @@ from lakebed.model.names import MICROS_PER_SECOND, FileName, JobId, Micros, Part
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue
-from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
+from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.statestore.file_changes import ClaimFiles
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.state import Job, TableState
 from lakebed.statestore.transactions import Transaction
+from lakebed.tasks.job_reports import JobReports
 
 CLAIMS_PER_COMMIT = 100
 SENT_AT_ONCE = 10
@@ -27,7 +28,7 @@ class CreateCompactionJobs:
     def __init__(self, *, queue: JobQueue, tracker: JobTracker, clock: Clock) -> None:
         self._queue = queue
         self._tracker = tracker
-        self._clock = clock
+        self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
     def run(self, table: OpenTable, *, everything: bool = False) -> int:
         """Claim files for new jobs, send them, and send again what nobody started.
@@ -83,15 +84,7 @@ class CreateCompactionJobs:
             some = jobs[at : at + SENT_AT_ONCE]
             self._queue.send([encode_message(CompactionMessage(table.id, j)) for j in some])
             for job in some:
-                self._tracker.report(
-                    JobReport(
-                        table=table.id,
-                        job=job,
-                        kind="compaction",
-                        event=event,
-                        at=self._clock.now(),
-                    )
-                )
+                self._reports.tell(table.id, job, event)
 
 
 def _plans(

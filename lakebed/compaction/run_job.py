@@ -19,12 +19,13 @@ from lakebed.model.paths import file_path
 from lakebed.model.ranges import KeyRange
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
+from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.sorted_files import FileWritten, SortedFiles
 from lakebed.statestore.file_changes import GiveUp, ReplaceFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.placing import own_region
 from lakebed.statestore.state import Job
+from lakebed.tasks.job_reports import JobReports
 
 BatchT = TypeVar("BatchT")
 
@@ -35,7 +36,7 @@ class RunCompactionJob(Generic[BatchT]):
     def __init__(self, *, files: SortedFiles[BatchT], clock: Clock, tracker: JobTracker) -> None:
         self._files = files
         self._clock = clock
-        self._tracker = tracker
+        self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
     def run(self, table: OpenTable, job: JobId) -> bool:
         """Merge and commit. False: the job had ended already, or ended while this run was merging.
@@ -52,7 +53,7 @@ class RunCompactionJob(Generic[BatchT]):
                 return False
             region = own_region(state, held.partition)
             inputs = _inputs(table, state.claimed(job), region)
-        self._report(table, job, "started")
+        self._reports.tell(table.id, job, "started")
         try:
             rows = self._merge(table, held, start, inputs)
         except (ClaimLostError, GenerationError, TableMissingError) as error:
@@ -62,10 +63,10 @@ class RunCompactionJob(Generic[BatchT]):
             self._refuse_if_held(table, job, error)
             return False
         except LakebedError as error:
-            self._report(table, job, "failed", reason=f"{error.code()}: {error.message}")
+            self._reports.tell(table.id, job, "failed", reason=f"{error.code()}: {error.message}")
             raise
         seconds = self._clock.monotonic() - began
-        self._report(table, job, "committed", rows=rows, seconds=seconds)
+        self._reports.tell(table.id, job, "committed", rows=rows, seconds=seconds)
         events.tell(
             events.COMPACTION_COMMITTED,
             table=table.name,
@@ -100,32 +101,9 @@ class RunCompactionJob(Generic[BatchT]):
         with table.head.reading() as state:
             held = state.job(job) is not None
         if held:
-            self._report(table, job, "failed", reason=str(error))
+            self._reports.tell(table.id, job, "failed", reason=str(error))
             hint = "run `lakebed fsck`"
             raise CorruptError("an input of a job is missing", hint=hint, **error.facts)
-
-    def _report(
-        self,
-        table: OpenTable,
-        job: JobId,
-        event: JobEvent,
-        *,
-        reason: str = "",
-        rows: int = 0,
-        seconds: float = 0.0,
-    ) -> None:
-        self._tracker.report(
-            JobReport(
-                table=table.id,
-                job=job,
-                kind="compaction",
-                event=event,
-                at=self._clock.now(),
-                reason=reason,
-                rows=rows,
-                seconds=seconds,
-            )
-        )
 
 
 class GiveUpCompactionJob:
@@ -133,7 +111,7 @@ class GiveUpCompactionJob:
 
     def __init__(self, *, clock: Clock, tracker: JobTracker) -> None:
         self._clock = clock
-        self._tracker = tracker
+        self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
     def run(self, table: OpenTable, job: JobId, *, reason: str) -> bool:
         """Free the files of a job. False: it held nothing any more."""
@@ -145,16 +123,7 @@ class GiveUpCompactionJob:
             table.head.commit(table.own(start, GiveUp(job)))
         except (ClaimLostError, GenerationError, TableMissingError):
             return False
-        self._tracker.report(
-            JobReport(
-                table=table.id,
-                job=job,
-                kind="compaction",
-                event="given up",
-                at=self._clock.now(),
-                reason=reason,
-            )
-        )
+        self._reports.tell(table.id, job, "given up", reason=reason)
         events.tell(events.COMPACTION_GIVEN_UP, table=table.name, job=job, reason=reason)
         return True
 

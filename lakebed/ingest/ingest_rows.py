@@ -23,11 +23,12 @@ from lakebed.model.paths import file_path
 from lakebed.model.ranges import KeyRange
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
+from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.ports.sorted_files import RowSorter, SortedFiles
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.state import TableState
+from lakebed.tasks.job_reports import JobReports
 
 BatchT = TypeVar("BatchT")
 BatchT_co = TypeVar("BatchT_co", covariant=True)
@@ -71,7 +72,7 @@ class IngestRows(Generic[BatchT]):
     def __init__(self, *, files: SortedFiles[BatchT], clock: Clock, tracker: JobTracker) -> None:
         self._files = files
         self._clock = clock
-        self._tracker = tracker
+        self._reports = JobReports("ingest", tracker=tracker, clock=clock)
 
     def run(
         self, table: OpenTable, source: RowSource[BatchT], job: JobId | None = None
@@ -92,7 +93,7 @@ class IngestRows(Generic[BatchT]):
         if known is not None:
             return Ingested(job=id_, number=known, repeated=True)
         began = self._clock.monotonic()
-        self._report(table, id_, "started")
+        self._reports.tell(table.id, id_, "started")
         try:
             done = self._take(table, source, id_, start)
         except UnknownOutcomeError as error:
@@ -100,10 +101,10 @@ class IngestRows(Generic[BatchT]):
             raise
         except LakebedError as error:
             event: JobEvent = "rejected" if error.exit_code == 2 else "failed"
-            self._report(table, id_, event, reason=f"{error.code()}: {error.message}")
+            self._reports.tell(table.id, id_, event, reason=f"{error.code()}: {error.message}")
             raise
         seconds = self._clock.monotonic() - began
-        self._report(table, id_, "committed", rows=done.rows, seconds=seconds)
+        self._reports.tell(table.id, id_, "committed", rows=done.rows, seconds=seconds)
         events.tell(
             events.INGEST_COMMITTED,
             table=table.name,
@@ -163,29 +164,6 @@ class IngestRows(Generic[BatchT]):
                 )
         assert sum(r.rows for r in references) == sum(counts), "no row is lost on the way"
         return references, sum(counts)
-
-    def _report(
-        self,
-        table: OpenTable,
-        job: JobId,
-        event: JobEvent,
-        *,
-        reason: str = "",
-        rows: int = 0,
-        seconds: float = 0.0,
-    ) -> None:
-        self._tracker.report(
-            JobReport(
-                table=table.id,
-                job=job,
-                kind="ingest",
-                event=event,
-                at=self._clock.now(),
-                reason=reason,
-                rows=rows,
-                seconds=seconds,
-            )
-        )
 
 
 def _leaves(state: TableState) -> _Leaves:

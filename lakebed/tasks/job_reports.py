@@ -1,0 +1,40 @@
+"""Reports of what becomes of jobs of one kind, with this machine's time."""
+
+from __future__ import annotations
+
+from lakebed.model.names import JobId, TableId
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_tracker import JobEvent, JobKind, JobReport, JobTracker
+
+
+class JobReports:
+    """Tells the tracker. Hints, never truth."""
+
+    def __init__(self, kind: JobKind, *, tracker: JobTracker, clock: Clock) -> None:
+        self._kind = kind
+        self._tracker = tracker
+        self._clock = clock
+
+    def tell(
+        self,
+        table: TableId,
+        job: JobId,
+        event: JobEvent,
+        *,
+        reason: str = "",
+        rows: int = 0,
+        seconds: float = 0.0,
+    ) -> None:
+        """Report that this happened to a job just now."""
+        self._tracker.report(
+            JobReport(
+                table=table,
+                job=job,
+                kind=self._kind,
+                event=event,
+                at=self._clock.now(),
+                reason=reason,
+                rows=rows,
+                seconds=seconds,
+            )
+        )
