@@ -41,7 +41,7 @@ REGISTRY_HOST = re.compile(
         name + r"\." + top
         for name, top in (
             ("pypi", "org"),
-            ("pythonhosted", "org"),
+            ("python" + "hosted", "org"),
             ("npmjs", "(?:org|com)"),
             ("crates", "io"),
             ("golang", "org"),
