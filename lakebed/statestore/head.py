@@ -207,12 +207,12 @@ class TableHead:
     def _settle(self, members: Sequence[_Member], head: Head) -> LakebedError | None:
         """Answer members that the state knows; notice numbers that others have taken."""
         lost: LakebedError | None = None
-        for member in members:
-            if member.answer is not None:
-                continue
+        waiting = [member for member in members if member.answer is None]
+        landed = self.state.landed([member.transaction.id for member in waiting])
+        for member in waiting:
             transaction = member.transaction
             try:
-                member.answer = self.state.number_of(transaction.id, transaction.digest)
+                member.answer = landed.number_of(transaction.id, transaction.digest)
             except JobIdReusedError as error:
                 member.answer = error
             tried = member.unresolved

@@ -101,6 +101,24 @@ class LeafFigures(msgspec.Struct, frozen=True):
     rows_unsplittable: int
 
 
+class Landed(msgspec.Struct, frozen=True):
+    """Which of some commits are in the log: by id, the entry and the digest of the request."""
+
+    commits: dict[CommitId, tuple[TransactionNumber, RequestDigest]]
+
+    def number_of(self, id_: CommitId, digest: RequestDigest) -> TransactionNumber | None:
+        """Return the entry in which this commit landed.
+
+        Raises:
+            JobIdReusedError: the id is known for another request.
+        """
+        number, known = self.commits.get(id_, (None, digest))
+        if known != digest:
+            hint = "choose a new id for a new request, for instance with the day in it"
+            raise JobIdReusedError("this id was used for another request", id=id_, hint=hint)
+        return number
+
+
 class TableState:
     """A table's state. connection: of a database laid out by `layout.py`."""
 
@@ -224,13 +242,17 @@ class TableState:
         Raises:
             JobIdReusedError: the id is known for another request.
         """
-        row = self._run("SELECT number, digest FROM commits WHERE id = ?", (id_,)).fetchone()
-        if row is None:
-            return None
-        if row[1] != digest:
-            hint = "choose a new id for a new request, for instance with the day in it"
-            raise JobIdReusedError("this id was used for another request", id=id_, hint=hint)
-        return TransactionNumber(row[0])
+        return self.landed((id_,)).number_of(id_, digest)
+
+    def landed(self, ids: Sequence[CommitId]) -> Landed:
+        """Return what is known of these commits: one statement a thousand, not one each."""
+        found: dict[CommitId, tuple[TransactionNumber, RequestDigest]] = {}
+        for start in range(0, len(ids), 1000):
+            some = ids[start : start + 1000]
+            places = ", ".join("?" * len(some))
+            query = f"SELECT id, number, digest FROM commits WHERE id IN ({places})"  # noqa: S608 - only marks
+            found.update((id_, (number, digest)) for id_, number, digest in self._run(query, some))
+        return Landed(found)
 
     def number_older_than(self, at: Micros) -> TransactionNumber:
         """Return a number whose entry and all before it were written before `at`; 0: none is
