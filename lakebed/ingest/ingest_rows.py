@@ -89,7 +89,11 @@ class IngestRows(Generic[BatchT]):
         with table.head.reading() as state:
             start = start_of(state)
             digest = source.digest
-            known = None if digest is None else state.number_of(CommitId(id_), digest)
+            known = (
+                None
+                if digest is None
+                else state.landed((CommitId(id_),)).number_of(CommitId(id_), digest)
+            )
         if known is not None:
             return Ingested(job=id_, number=known, repeated=True)
         began = self._clock.monotonic()

@@ -249,7 +249,9 @@ class TableHead:
             transaction = member.transaction
             try:
                 if transaction.id in accepted:  # the same commit, or another under its id
-                    self.state.number_of(transaction.id, transaction.digest)
+                    self.state.landed((transaction.id,)).number_of(
+                        transaction.id, transaction.digest
+                    )
                 else:
                     transaction.check_and_apply(self.state, moment)
                     accepted[transaction.id] = transaction

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from lakebed.config.settings import TableSettings
-from lakebed.errors import JobIdReusedError, TableMissingError
+from lakebed.errors import TableMissingError
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
     CommitId,
@@ -25,12 +25,12 @@ from lakebed.model.names import (
     JobId,
     Micros,
     PartitionId,
-    RequestDigest,
     TransactionNumber,
 )
 from lakebed.model.partitions import Partition, PartitionTree
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema, schema_from_json
+from lakebed.statestore.landed import Landed, landed_of
 from lakebed.statestore.layout import DIGESTED, translated
 
 REFERENCE_COLUMNS = (
@@ -99,24 +99,6 @@ class LeafFigures(msgspec.Struct, frozen=True):
     rows: int
     size: int
     rows_unsplittable: int
-
-
-class Landed(msgspec.Struct, frozen=True):
-    """Which of some commits are in the log: by id, the entry and the digest of the request."""
-
-    commits: dict[CommitId, tuple[TransactionNumber, RequestDigest]]
-
-    def number_of(self, id_: CommitId, digest: RequestDigest) -> TransactionNumber | None:
-        """Return the entry in which this commit landed.
-
-        Raises:
-            JobIdReusedError: the id is known for another request.
-        """
-        number, known = self.commits.get(id_, (None, digest))
-        if known != digest:
-            hint = "choose a new id for a new request, for instance with the day in it"
-            raise JobIdReusedError("this id was used for another request", id=id_, hint=hint)
-        return number
 
 
 class TableState:
@@ -236,23 +218,9 @@ class TableState:
             self._run("SELECT settings FROM head").fetchone()[0], type=TableSettings
         )
 
-    def number_of(self, id_: CommitId, digest: RequestDigest) -> TransactionNumber | None:
-        """Return the entry in which this commit landed.
-
-        Raises:
-            JobIdReusedError: the id is known for another request.
-        """
-        return self.landed((id_,)).number_of(id_, digest)
-
     def landed(self, ids: Sequence[CommitId]) -> Landed:
-        """Return what is known of these commits: one statement a thousand, not one each."""
-        found: dict[CommitId, tuple[TransactionNumber, RequestDigest]] = {}
-        for start in range(0, len(ids), 1000):
-            some = ids[start : start + 1000]
-            places = ", ".join("?" * len(some))
-            query = f"SELECT id, number, digest FROM commits WHERE id IN ({places})"  # noqa: S608 - only marks
-            found.update((id_, (number, digest)) for id_, number, digest in self._run(query, some))
-        return Landed(found)
+        """Return which of these commits are in the log."""
+        return landed_of(self.connection, ids)
 
     def number_older_than(self, at: Micros) -> TransactionNumber:
         """Return a number whose entry and all before it were written before `at`; 0: none is

@@ -16,7 +16,7 @@ def raised(story: TableStory, floor: int, users_below: int = 0) -> int:
 
 
 def known(story: TableStory, transaction: Transaction) -> int | None:
-    return story.state.number_of(transaction.id, transaction.digest)
+    return story.state.landed((transaction.id,)).number_of(transaction.id, transaction.digest)
 
 
 def test_what_began_below_the_floor_is_fenced() -> None:

@@ -174,7 +174,9 @@ def test_a_commit_that_landed_and_was_forgotten_by_the_floor_is_not_called_refus
 
     story.log.appends, story.log.reads = ["unanswered"], [forget]
     assert story.head.commit(transaction) == 2
-    assert story.state.number_of(transaction.id, transaction.digest) is None
+    assert (
+        story.state.landed((transaction.id,)).number_of(transaction.id, transaction.digest) is None
+    )
 
 
 def test_a_commit_that_lost_to_the_floor_is_fenced() -> None:
