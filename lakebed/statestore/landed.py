@@ -38,7 +38,8 @@ def landed_of(connection: sqlite3.Connection, ids: Sequence[CommitId]) -> Landed
         some = ids[start : start + IDS_AT_ONCE_MAX]
         marks = ", ".join("?" * len(some))
         rows = connection.execute(
-            f"SELECT id, number, digest FROM commits WHERE id IN ({marks})",  # noqa: S608 - marks
+            "SELECT id, number, digest FROM commits"  # noqa: S608 - question marks only
+            f" WHERE id IN ({marks})",
             some,
         )
         found.update((id_, (number, digest)) for id_, number, digest in rows)
