@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectStore
+from lakebed.sorted_files.column_matching import matched
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.range_file import RangeFile
@@ -36,7 +37,8 @@ def read_part(
     wanted: RowFilter,
     share: Share,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of a file. columns: those to read, a part of the file's.
+    """Yield the wanted rows of a file. columns: those to give, whatever they were when it was
+    written.
 
     A row group is read with one request where the share allows it, else piece by piece.
 
@@ -44,11 +46,11 @@ def read_part(
         ObjectMissingError: the file is not there.
         CorruptError: its bytes contradict a checksum or the columns.
     """
-    _check_columns(columns, tail, part)
+    match = matched(columns, tail.columns, path=part.path)
     groups = _groups_wanted(tail, wanted)
     if not groups:
         return
-    leaves = _leaf_columns(tail.columns, columns.names)
+    leaves = _leaf_columns(tail.columns, match.names)
     chunks = {group: _chunk_ranges(tail.metadata, group, leaves) for group in groups}
     at_once = all(_size(ranges) <= share.file_bytes for ranges in chunks.values())
     file = RangeFile(objects, part, tail, memory_bytes=share.file_bytes)
@@ -62,7 +64,7 @@ def read_part(
             # RangeFile has compared every byte, page headers too: once is enough.
             page_checksum_verification=False,
         )
-    names = columns.names
+    names = list(match.names)
     for group, is_whole in groups.items():
         rows = share.batch_bytes // max(1, tail.notes.groups[group].row_bytes)
         rows = max(1, min(rows, share.batch_rows))
@@ -74,7 +76,7 @@ def read_part(
             )
         while (batch := guard.next_of(batches)) is not None:
             # Selected again: a name with a dot in it finds members of structs, too.
-            selected = batch.select(names)
+            selected = match.fitted(batch.select(names))
             yield from [selected] if is_whole else wanted.apply(selected)
 
 
@@ -112,20 +114,6 @@ def _groups_wanted(tail: Tail, wanted: RowFilter) -> dict[int, bool]:
         for group, (first, last) in enumerate(spans)
         if wanted.may_want(first, last)
     }
-
-
-def _check_columns(columns: pa.Schema, tail: Tail, part: FilePart) -> None:
-    for column in columns:
-        place = tail.columns.get_field_index(column.name)
-        found = tail.columns.field(place) if place >= 0 else None
-        if found is None or found.type != column.type or found.nullable != column.nullable:
-            raise CorruptError(
-                "a file's columns contradict the table's schema",
-                path=part.path,
-                field=column.name,
-                wanted=column.type,
-                got=None if found is None else found.type,
-            )
 
 
 def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
