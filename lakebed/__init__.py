@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lakebed.model.predicate_text import predicate_from_text
+from lakebed.model.predicates import field, predicate_from_json
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
 
@@ -23,6 +25,9 @@ __all__ = [
     "Schema",
     "Table",
     "connect",
+    "field",
+    "predicate_from_json",
+    "predicate_from_text",
     "schema_from_arrow",
     "schema_from_json",
     "schema_json",
