@@ -7,6 +7,9 @@ from typing import Protocol
 
 import msgspec
 
+ObjectRanges = tuple[str, Sequence[tuple[int, int]]]
+"""A path, and what of the object is wanted: the bytes `[start, end)` of each range."""
+
 
 class ObjectFacts(msgspec.Struct, frozen=True):
     """What a store says of an object. checksum: CRC-64/NVME of its bytes."""
@@ -66,6 +69,15 @@ class ObjectStore(Protocol):
             ObjectMissingError: there is no such object.
             CorruptError: it is shorter than a range.
             UnavailableError: the store is busy.
+        """
+        ...
+
+    def read_many(self, wanted: Sequence[ObjectRanges]) -> list[list[bytes]]:
+        """Return, for each of several objects, the bytes of its ranges. All are asked for at the
+        same time, as far as the store allows it: it takes as long as the slowest.
+
+        Raises:
+            As `read`, for any of the objects.
         """
         ...
 

@@ -62,6 +62,29 @@ def test_an_object_that_is_not_there_is_missing(store: ObjectStore) -> None:
             store.read(path, [(0, 1)])
 
 
+def test_many_objects_are_read_by_one_call(store: ObjectStore) -> None:
+    bodies = {f"a/{n}": bytes((n + at) % 251 for at in range(5_000)) for n in range(40)}
+    for path, body in bodies.items():
+        put(store, path, body)
+    ranges = [(0, 5_000), (7, 7), (4_999, 5_000), *((at, at + 3) for at in range(0, 4_900, 250))]
+    wanted = [(path, ranges[: 1 + place % 23]) for place, path in enumerate([*bodies, "a/3"])]
+    wanted.append(("a/5", []))
+    found = store.read_many(wanted)
+    assert found == [[bodies[path][start:end] for start, end in asked] for path, asked in wanted]
+    assert store.read_many([]) == []
+
+
+def test_one_bad_object_fails_the_whole_call(store: ObjectStore) -> None:
+    put(store, "a", b"0123")
+    put(store, "b", b"0123")
+    with pytest.raises(ObjectMissingError, match="path=x"):
+        store.read_many([("a", [(0, 1)]), ("x", [(0, 1)]), ("b", [(0, 1)])])
+    with pytest.raises(ObjectMissingError, match="path=x"):
+        store.read_many([("a", [(0, 1)]), ("x", [(0, 0)])])
+    with pytest.raises(CorruptError):
+        store.read_many([("a", [(0, 4)]), ("b", [(2, 5)])])
+
+
 def test_a_range_beyond_the_end_is_corruption_not_fewer_bytes(store: ObjectStore) -> None:
     put(store, "a", b"0123")
     for wanted in ((0, 5), (4, 5), (7, 9)):

@@ -12,7 +12,7 @@ from lakebed.backends.faulty.crash_plan import CrashPlan
 from lakebed.backends.faulty.faults import Fault, Faults
 from lakebed.errors import ObjectExistsError, UnavailableError, UnknownOutcomeError
 from lakebed.model.paths import check_path
-from lakebed.ports.object_store import ObjectFacts, ObjectStore
+from lakebed.ports.object_store import ObjectFacts, ObjectRanges, ObjectStore
 
 _CRC64 = anycrc.Model("CRC64-NVME")
 
@@ -68,6 +68,12 @@ class FaultyObjectStore:
         """Return the bytes of each range."""
         self._before_read(Fault.READ_THROTTLED)
         return self._objects.read(path, ranges)
+
+    def read_many(self, wanted: Sequence[ObjectRanges]) -> list[list[bytes]]:
+        """Return the bytes of each range, unless the request for one of the objects fails."""
+        for _ in wanted:
+            self._before_read(Fault.READ_THROTTLED)
+        return self._objects.read_many(wanted)
 
     def list(self, prefix: str, *, below: str | None = None) -> Iterator[str]:
         """Yield paths, some that are gone among them, some that are new left out."""

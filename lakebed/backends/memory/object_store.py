@@ -11,7 +11,7 @@ from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError, 
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.paths import check_path
 from lakebed.ports.clock import Clock
-from lakebed.ports.object_store import ObjectFacts
+from lakebed.ports.object_store import ObjectFacts, ObjectRanges
 
 _CRC64 = anycrc.Model("CRC64-NVME")
 
@@ -81,6 +81,10 @@ class MemoryObjectStore:
             if end > found.facts.size:
                 raise CorruptError("object is shorter", path=path, size=found.facts.size, end=end)
         return [found.body[start:end] for start, end in ranges]
+
+    def read_many(self, wanted: Sequence[ObjectRanges]) -> list[list[bytes]]:
+        """Return the bytes of each range of several objects."""
+        return [self.read(path, ranges) for path, ranges in wanted]
 
     def list(self, prefix: str, *, below: str | None = None) -> Iterator[str]:
         """Yield paths with the prefix, ascending."""
