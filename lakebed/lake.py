@@ -147,10 +147,13 @@ class Table:
             InvalidError: an unknown field, a wrong type, reversed ends.
             VersionExpiredError: while reading: too slow, the version was collected; query again.
         """
-        condition = condition_of(self.schema, keys=keys, ranges=ranges, columns=columns)
-        whole = self.arrow_schema
+        plan = self._app.query.plan(
+            self._opened,
+            lambda schema: condition_of(schema, keys=keys, ranges=ranges, columns=columns),
+        )
+        whole = arrow_schema(plan.schema)
         given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
-        batches = self._app.query.run(self._opened, condition, limit=limit)
+        batches = self._app.query.read(self._opened, plan, limit=limit)
         return pa.RecordBatchReader.from_batches(given, batches)
 
     def compact(

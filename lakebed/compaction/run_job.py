@@ -17,6 +17,7 @@ from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, file_name
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobTracker
@@ -53,9 +54,10 @@ class RunCompactionJob(Generic[BatchT]):
                 return False
             region = own_region(state, held.partition)
             inputs = _inputs(table, state.claimed(job), region)
+            schema = state.schema()
         self._reports.tell(table.id, job, "started")
         try:
-            rows = self._merge(table, held, start, inputs)
+            rows = self._merge(table, schema, held, start, inputs)
         except (ClaimLostError, GenerationError, TableMissingError) as error:
             events.tell(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
             return False
@@ -78,14 +80,19 @@ class RunCompactionJob(Generic[BatchT]):
         return True
 
     def _merge(
-        self, table: OpenTable, held: Job, start: Start, inputs: dict[FileName, FilePart]
+        self,
+        table: OpenTable,
+        schema: Schema,
+        held: Job,
+        start: Start,
+        inputs: dict[FileName, FilePart],
     ) -> int:
         job = held.id
         region = next(iter(inputs.values())).region
         name = file_name(base=start.base, job=job, run=table.fresh_run(), sequence=0)
         written = self._files.write(
-            table.schema,
-            self._files.merge(table.schema, list(inputs.values())),
+            schema,
+            self._files.merge(schema, list(inputs.values())),
             name=name,
             path=file_path(table.id, name),
             regions=[region],

@@ -21,6 +21,7 @@ from lakebed.model.names import (
 )
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobEvent, JobTracker
@@ -35,7 +36,12 @@ BatchT_co = TypeVar("BatchT_co", covariant=True)
 
 
 class RowSource(Protocol[BatchT_co]):
-    """Rows to ingest, of the table's schema."""
+    """Rows to ingest."""
+
+    @property
+    def schema(self) -> Schema:
+        """Of the rows: the table's, or the one it had when the source was made."""
+        ...
 
     @property
     def digest(self) -> RequestDigest | None:
@@ -122,11 +128,11 @@ class IngestRows(Generic[BatchT]):
     def _take(
         self, table: OpenTable, source: RowSource[BatchT], id_: JobId, start: Start
     ) -> Ingested:
-        sorter = self._files.sorter(table.schema)
+        sorter = self._files.sorter(source.schema)
         try:
             for batch in source.batches():
                 sorter.add(batch)
-            references, rows = self._write(table, sorter, id_, start)
+            references, rows = self._write(table, source.schema, sorter, id_, start)
         finally:
             sorter.close()
         digest = source.digest
@@ -139,7 +145,12 @@ class IngestRows(Generic[BatchT]):
         return Ingested(job=id_, number=number, rows=rows, files=files)
 
     def _write(
-        self, table: OpenTable, sorter: RowSorter[BatchT], id_: JobId, start: Start
+        self,
+        table: OpenTable,
+        schema: Schema,
+        sorter: RowSorter[BatchT],
+        id_: JobId,
+        start: Start,
     ) -> tuple[list[FileReference], int]:
         with table.head.reading() as state:  # leaves as new as can be: a split may have come
             leaves = _leaves(state)
@@ -154,7 +165,7 @@ class IngestRows(Generic[BatchT]):
             regions = [leaves.regions[place] for place in group]
             whole = KeyRange(regions[0].min, regions[-1].max)
             written = self._files.write(
-                table.schema,
+                schema,
                 sorter.sorted_batches(whole),
                 name=name,
                 path=file_path(table.id, name),

@@ -41,7 +41,7 @@ class FileSource:
             hint = did_you_mean(format, FORMATS, what="format")
             raise InvalidError("no such format", format=format, hint=hint)
         self._files = [(file, format or format_of(file)) for file in expanded(paths)]
-        self._schema = schema
+        self.schema = schema
         self._extra_columns: ExtraColumns = extra_columns
         self.reading: Path | None = None
         """The file whose rows are being taken."""
@@ -57,7 +57,7 @@ class FileSource:
             self.reading = file
             try:
                 for batch in self._read(file, kind):
-                    yield conform(batch, self._schema, extra_columns=self._extra_columns)
+                    yield conform(batch, self.schema, extra_columns=self._extra_columns)
             except LakebedError as error:
                 error.facts.setdefault("path", file)
                 raise
@@ -65,9 +65,9 @@ class FileSource:
 
     def _read(self, file: Path, kind: FileFormat) -> Iterator[pa.RecordBatch]:
         if kind == "csv":
-            return csv_batches(file, self._schema)
+            return csv_batches(file, self.schema)
         if kind == "jsonl":
-            return json_batches(file, self._schema, extra_columns=self._extra_columns)
+            return json_batches(file, self.schema, extra_columns=self._extra_columns)
         return parquet_batches(file)
 
 
@@ -77,6 +77,7 @@ class WatchedSource:
     def __init__(self, source: FileSource | ArrowSource, told: Callable[[int], None]) -> None:
         self._source = source
         self._told = told
+        self.schema = source.schema
 
     @property
     def digest(self) -> RequestDigest | None:
@@ -102,7 +103,7 @@ class ArrowSource:
         self, rows: object, schema: Schema, *, extra_columns: ExtraColumns = "refuse"
     ) -> None:
         self._rows: pa.Table | pa.RecordBatchReader = _as_arrow(rows)
-        self._schema = schema
+        self.schema = schema
         self._extra_columns: ExtraColumns = extra_columns
         self._known: RequestDigest | None = None
 
@@ -123,7 +124,7 @@ class ArrowSource:
         for batch in self._rows.to_batches(STREAM_BATCH_ROWS) if whole else self._rows:
             if not whole:
                 digest.update(batch.serialize())
-            yield conform(batch, self._schema, extra_columns=self._extra_columns)
+            yield conform(batch, self.schema, extra_columns=self._extra_columns)
         if not whole:
             self._known = RequestDigest(digest.digest())
 

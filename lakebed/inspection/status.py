@@ -106,13 +106,13 @@ def table_status(
     Raises:
         TableMissingError: it was dropped. UnavailableError: a store is busy; ask again.
     """
-    schema, now = table.schema, table.head.log_time()
+    now = table.head.log_time()
     with table.head.reading() as state:
         head, settings = state.head(), state.settings()
         files = file_figures(state)
         before = Micros(now - settings.garbage_seconds_min * MICROS_PER_SECOND)
         garbage = garbage_figures(state, before=before, now=now)
-        nodes = _nodes(state, schema)
+        nodes = _nodes(state, state.schema())
         jobs, claims, pins = state.jobs(), dict(claims_by_job(state)), len(state.pins())
     depth = queue.depth() if queue is not None else (None, None)
     return TableStatus(

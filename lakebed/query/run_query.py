@@ -3,7 +3,7 @@ yields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -26,6 +26,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     """Which files answer a query: leaves in key order, the parts of files in each."""
 
     number: TransactionNumber
+    schema: Schema
     leaves: tuple[tuple[FilePart, ...], ...]
     condition: Condition | None
 
@@ -50,21 +51,28 @@ class RunQuery(Generic[BatchT]):
             VersionExpiredError: while reading: the version was collected as garbage; run it again.
             CorruptError: while reading: a file of a living version is missing or damaged.
         """
+        return self.read(table, self.plan(table, lambda _: condition), limit=limit)
+
+    def plan(self, table: OpenTable, ask: Callable[[Schema], Condition | None]) -> QueryPlan:
+        """Return which files answer a query now. ask: gives the condition, in the words of the
+        schema of just that version."""
+        with table.head.reading() as state:
+            schema = state.schema()
+            return plan_query(state, table, schema, ask(schema))
+
+    def read(
+        self, table: OpenTable, plan: QueryPlan, *, limit: int | None = None
+    ) -> Iterator[BatchT]:
+        """Yield the rows of a plan, as `run` does."""
         if limit is not None and (type(limit) is not int or limit < 0):
             hint = "give a number of rows, 0 or more, or None for all"
             raise InvalidError("not a limit", limit=limit, hint=hint)
-        return self._rows(table, self.plan(table, condition), limit)
-
-    def plan(self, table: OpenTable, condition: Condition | None = None) -> QueryPlan:
-        """Return which files answer a query now."""
-        schema = table.schema
-        with table.head.reading() as state:
-            return plan_query(state, table, schema, condition)
+        return self._rows(table, plan, limit)
 
     def _rows(self, table: OpenTable, plan: QueryPlan, limit: int | None) -> Iterator[BatchT]:
         left = limit
         for parts in plan.leaves:
-            batches = self._files.merge(table.schema, parts, plan.condition)
+            batches = self._files.merge(plan.schema, parts, plan.condition)
             while left is None or left > 0:
                 try:
                     batch = next(batches, None)
@@ -114,7 +122,7 @@ def plan_query(
         )
         if parts:
             leaves.append(parts)
-    return QueryPlan(head.number, tuple(leaves), condition)
+    return QueryPlan(head.number, schema, tuple(leaves), condition)
 
 
 def condition_of(

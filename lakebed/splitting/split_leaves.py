@@ -42,8 +42,11 @@ class SplitLeaves:
                 for leaf in state.leaf_figures()
                 if is_due(leaf, rows_max)
             }
+            if not parts:
+                return 0
+            schema = state.schema()
         try:
-            changes = [self._plan(table.schema, leaf, p, rows_max) for leaf, p in parts.items()]
+            changes = [self._plan(schema, leaf, p, rows_max) for leaf, p in parts.items()]
         except ObjectMissingError:
             return 0  # compacted and collected meanwhile: the next tick looks again
         answers = table.head.commit_group([table.own(start, change) for change in changes])

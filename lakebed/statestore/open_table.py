@@ -43,15 +43,13 @@ class OpenTable:
         self.name = name
         self.head = head
         self._chance = chance
-        self._schema: Schema | None = None
 
     @property
     def schema(self) -> Schema:
-        """The table's schema; it never changes."""
-        if self._schema is None:
-            with self.head.reading() as state:
-                self._schema = state.schema()
-        return self._schema
+        """The table's schema, read anew. Who reads files too takes both from one state: then no
+        file is newer than the schema."""
+        with self.head.reading() as state:
+            return state.schema()
 
     def settings(self) -> TableSettings:
         """Return the table's settings, read anew."""

@@ -6,6 +6,7 @@ Nobody loads a table's state into objects: each method is one or a few statement
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import sqlite3
@@ -210,7 +211,7 @@ class TableState:
     def schema(self) -> Schema:
         """Return the table's schema. Raises: TableMissingError, if it was dropped."""
         self.require_table()
-        return schema_from_json(json.loads(self._run("SELECT schema FROM head").fetchone()[0]))
+        return _schema_of(self._run("SELECT schema FROM head").fetchone()[0])
 
     def settings(self) -> TableSettings:
         """Return the table's settings."""
@@ -367,6 +368,12 @@ class TableState:
                 for r in references
             ),
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _schema_of(text: str) -> Schema:
+    """Return the schema that the state holds as text, the same object for the same text."""
+    return schema_from_json(json.loads(text))
 
 
 def _reference(row: Sequence[Any]) -> FileReference:

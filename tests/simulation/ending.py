@@ -125,13 +125,14 @@ def check_rows(machine: Machine, table: OpenTable, auditor: Auditor) -> None:
 def check_exact(machine: Machine, table: OpenTable) -> None:
     """A reference that says it is exact has as many rows as it says."""
     with table.head.reading() as state:
+        schema = state.schema()
         parts = [
             table.part(reference, own_region(state, reference.partition))
             for reference in state.all_references()
             if reference.exact
         ]
     for part in parts:
-        rows = sum(map(machine.files.rows, machine.files.merge(table.schema, [part])))
+        rows = sum(map(machine.files.rows, machine.files.merge(schema, [part])))
         if rows != part.rows:
             raise Violation(ROWS, f"a reference tells of {part.rows} rows, there are {rows}")
 

@@ -75,7 +75,7 @@ class TupleRequest:
     """A request as tuples: what `IngestRows` takes."""
 
     def __init__(self, schema: Schema, request: Request) -> None:
-        self._schema = schema
+        self.schema = schema
         self._request = request
 
     @property
@@ -94,7 +94,7 @@ class ArrowRequest(TupleRequest):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield its rows."""
-        columns = arrow_schema(self._schema)
+        columns = arrow_schema(self.schema)
         for batch in self._request.batches:
             rows = [dict(zip(columns.names, row, strict=True)) for row in batch]
             yield pa.RecordBatch.from_pylist(rows, schema=columns)

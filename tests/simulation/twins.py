@@ -218,7 +218,7 @@ class PassesOverMissing(RunQuery[Any]):
         for parts in plan.leaves:
             for part in parts:
                 try:
-                    yield from self._files.merge(table.schema, [part], plan.condition)
+                    yield from self._files.merge(plan.schema, [part], plan.condition)
                 except ObjectMissingError:
                     continue
 
