@@ -1,0 +1,107 @@
+"""Page indexes: where the pages of a column chunk are, which rows they hold, and their bounds."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+
+from lakebed.parquet_bytes.footer import Chunk, Footer, Group
+from lakebed.parquet_bytes.thrift import (
+    BINARY,
+    BOOL,
+    I32,
+    I64,
+    STRUCT,
+    MalformedError,
+    Reader,
+    Struct,
+)
+
+UNORDERED, ASCENDING, DESCENDING = range(3)
+
+
+class Pages(msgspec.Struct, frozen=True):
+    """An OffsetIndex: of each data page its place in the file, its size with the header, and the
+    group's row that it begins with. All ascend, and the first row is 0."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    first_rows: tuple[int, ...]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """A ColumnIndex: of each data page the least and greatest value, which may be shortened, b""
+    where all are null. nulls: how many, if known. order: UNORDERED, ASCENDING or DESCENDING."""
+
+    mins: tuple[bytes, ...]
+    maxs: tuple[bytes, ...]
+    all_null: tuple[bool, ...]
+    nulls: tuple[int, ...] | None
+    order: int
+
+
+def pages_of(footer: Footer, group: Group, chunk: Chunk) -> Pages | None:
+    """Return where a column chunk's pages are; None: its writer did not say.
+
+    Raises:
+        MalformedError: they are not in the chunk, or not in order.
+    """
+    fields = _fields(footer, chunk.offset_index)
+    if fields is None:
+        return None
+    found: list[Struct] = fields.listed(1, STRUCT) or []
+    pages = Pages(
+        offsets=tuple(page.need(1, I64) for page in found),
+        sizes=tuple(page.need(2, I32) for page in found),
+        first_rows=tuple(page.need(3, I64) for page in found),
+    )
+    end = chunk.start
+    for offset, size in zip(pages.offsets, pages.sizes, strict=True):
+        if offset < end or size <= 0:
+            raise MalformedError("pages lie in each other or before their chunk")
+        end = offset + size
+    if end > chunk.end:
+        raise MalformedError("a page reaches behind its chunk")
+    rows = pages.first_rows
+    if (not rows and group.rows) or (rows and (rows[0] != 0 or rows[-1] >= max(1, group.rows))):
+        raise MalformedError("pages do not hold their group's rows")
+    if any(low >= high for low, high in itertools.pairwise(rows)):
+        raise MalformedError("first rows of pages do not ascend")
+    return pages
+
+
+def bounds_of(footer: Footer, chunk: Chunk, pages: Pages) -> Bounds | None:
+    """Return bounds of a column chunk's pages; None: there are none.
+
+    Raises:
+        MalformedError: they are not of these pages.
+    """
+    fields = _fields(footer, chunk.column_index)
+    if fields is None:
+        return None
+    nulls = fields.listed(5, I64)
+    bounds = Bounds(
+        mins=tuple(fields.listed(2, BINARY) or ()),
+        maxs=tuple(fields.listed(3, BINARY) or ()),
+        all_null=tuple(fields.listed(1, BOOL) or ()),
+        nulls=None if nulls is None else tuple(nulls),
+        order=fields.need(4, I32),
+    )
+    lists = [bounds.mins, bounds.maxs, bounds.all_null, bounds.nulls]
+    if any(part is not None and len(part) != len(pages.offsets) for part in lists):
+        raise MalformedError("a column has bounds of other pages")
+    if bounds.order not in (UNORDERED, ASCENDING, DESCENDING):
+        raise MalformedError("bounds in an unknown order")
+    return bounds
+
+
+def _fields(footer: Footer, place: tuple[int, int] | None) -> Struct | None:
+    if place is None:
+        return None
+    start, end = place[0] - footer.tail_offset, place[1] - footer.tail_offset
+    reader = Reader(footer.tail[start:end])
+    fields = reader.struct()
+    if reader.at != end - start:
+        raise MalformedError("a page index has bytes behind its end")
+    return fields
