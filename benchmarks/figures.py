@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 
@@ -41,6 +42,16 @@ def table(figures: Iterable[Figure]) -> str:
 def medians(rounds: Sequence[Sequence[float]]) -> list[float]:
     """Return the median of each column of measurements that were taken in turn."""
     return [statistics.median(column) for column in zip(*rounds, strict=True)]
+
+
+def quick(doc: str | None, run: Callable[..., list[Figure]]) -> None:
+    """Print the figures of a benchmark, perhaps of few rows: the command line of its module."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("shapes", nargs="*", help="their names; none: all")
+    parser.add_argument("--rows", type=int, help="of each of the files, instead of the shape's")
+    parser.add_argument("--rounds", type=int, default=1)
+    given = parser.parse_args()
+    print(table(run(given.rows, given.rounds, given.shapes)))
 
 
 def _rounded(value: float) -> str:

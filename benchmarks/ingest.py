@@ -1,55 +1,70 @@
-"""Ingest: a folder of unsorted Parquet files goes into a new table with four leaves."""
+"""Ingest beside the peer: a folder of unsorted Parquet files becomes sorted ones in 16 leaves."""
 
 from __future__ import annotations
 
-import argparse
+from bisect import bisect_right
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 
-from benchmarks import ingest_ours
-from benchmarks.checking import contents, is_in_order
-from benchmarks.figures import Figure, medians, table
+from benchmarks import ingest_ours, ingest_polars, inputs
+from benchmarks.checking import Check, contents
+from benchmarks.figures import Figure, medians, quick
+from benchmarks.inputs import unsorted_files
 from benchmarks.processes import measured
-from benchmarks.shapes import CACHE, FILE_ROWS, FILES, SLEEPER, SPLIT_POINTS, unsorted_files
+from benchmarks.shapes import FILES, LEAVES, Shape, shapes_named
 
-ROUNDS = 5
+ROUNDS = 3
+RATIO_MIN = {"sleeper": 1.5, "sys": 1.5, "narrow": 1.8, "wide": 1.0}
+PEAK_MIB_MAX = 500
+RATE = "rows/s/core"
 
 
-def run(file_rows: int = FILE_ROWS, rounds: int = ROUNDS) -> list[Figure]:
-    """Measure; every output is checked. Takes two minutes."""
-    folder = unsorted_files(file_rows)
-    rows = FILES * file_rows
+def run(
+    file_rows: int | None = None, rounds: int = ROUNDS, shapes: Sequence[str] = ()
+) -> list[Figure]:
+    """Measure; file_rows: of each file, None: as each shape has them. Takes four minutes."""
+    figures = []
+    for shape in shapes_named(shapes or list(RATIO_MIN)):
+        figures += _figures(shape, file_rows or shape.file_rows, rounds)
+    return figures
+
+
+def _figures(shape: Shape, file_rows: int, rounds: int) -> list[Figure]:
+    folder = unsorted_files(shape, FILES, file_rows)
     wanted = contents(sorted(folder.iterdir()))
-    keys = SLEEPER.key_fields[0].name, SLEEPER.key_fields[1].name
-    taken = []
+    check = Check(wanted, shape.keys)
+    engines = [(ingest_ours.__name__, shape.name), (ingest_polars.__name__, shape.for_peers())]
+    taken: list[list[float]] = []
     for _ in range(rounds):
-        with TemporaryDirectory(prefix="ingest-", dir=CACHE) as scratch:
-            used = measured(ingest_ours.__name__, scratch, str(folder))
-            files = list(Path(scratch).rglob("*.parquet"))
-            assert contents(files) == wanted, "ingest lost rows, or made some"
-            assert all(is_in_order(file, keys) for file in files), "rows are out of order"
-            assert len({_leaf(file) for file in files}) == len(SPLIT_POINTS) + 1
-        taken.append([rows / used.cpu_seconds, used.peak_mib])
-    rate, peak = medians(taken)
+        taken.append([])
+        for module, given in engines:
+            with TemporaryDirectory(prefix="scratch-", dir=inputs.CACHE) as target:
+                used = measured(module, target, str(folder), given)
+                files = sorted(Path(target).rglob("*.parquet"))
+                check(files, module)
+                assert {_leaf(file, shape) for file in files} == set(range(LEAVES))
+            taken[-1] += [wanted.rows / used.cpu_seconds, used.peak_mib]
+    ours, ours_peak, peer, peer_peak = medians(taken)
+    name = f"ingest.{shape.name}"
     return [
-        Figure("ingest.sleeper.rows_per_core_second", rate, "rows/s/core"),
-        Figure("ingest.sleeper.peak_mib", peak, "MiB"),
+        Figure(f"{name}.rows_per_core_second", ours, RATE),
+        Figure(f"{name}.ratio_to_polars", ours / peer, "", RATIO_MIN[shape.name], "higher"),
+        Figure(f"{name}.peak_mib", ours_peak, "MiB", PEAK_MIB_MAX),
+        Figure(f"{name}.polars_rows_per_core_second", peer, RATE),
+        Figure(f"{name}.polars_peak_mib", peer_peak, "MiB"),
     ]
 
 
-def _leaf(file: Path) -> int:
+def _leaf(file: Path, shape: Shape) -> int:
     """Return which leaf a file's rows are in. They are all in one."""
     metadata = pq.read_metadata(file)
     groups = [metadata.row_group(g).column(0).statistics for g in range(metadata.num_row_groups)]
-    (leaf,) = {sum(end >= p for p in SPLIT_POINTS) for g in groups for end in (g.min, g.max)}
+    (leaf,) = {bisect_right(shape.split_points, end) for g in groups for end in (g.min, g.max)}
     return leaf
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=FILE_ROWS, help="of each of the files")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    given = parser.parse_args()
-    print(table(run(given.rows, given.rounds)))
+    quick(__doc__, run)

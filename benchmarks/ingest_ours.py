@@ -1,22 +1,23 @@
-"""One ingest as a user calls it, in a process of its own: `ingest_ours LAKE FOLDER`."""
+"""One ingest as a user calls it, in a process of its own: `ingest_ours LAKE FOLDER SHAPE`."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-from benchmarks.processes import IMPORTS_ONLY, tell_peak
-from benchmarks.shapes import SLEEPER, SPLIT_POINTS
+from benchmarks.processes import run_measured
+from benchmarks.shapes import SHAPES
 from lakebed.lake import connect
 
 
-def main(lake: Path, folder: Path) -> None:
+def main(lake: str, folder: str, shape: str) -> None:
+    given = SHAPES[shape]
     with connect(lake) as opened:
-        table = opened.create_table("sleeper", SLEEPER, split_points=SPLIT_POINTS)
+        table = opened.create_table(
+            "bench",
+            given.schema,
+            split_points=given.split_points,
+            settings={"scrap_rows_max": 0},  # a file of its own for each leaf, as the peer has
+        )
         table.ingest(folder)
 
 
 if __name__ == "__main__":
-    if IMPORTS_ONLY not in sys.argv:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
-    tell_peak()
+    run_measured(main)

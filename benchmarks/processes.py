@@ -1,4 +1,4 @@
-"""One measured run is one process, kept on one CPU: what it used, imports taken off."""
+"""One measured run is one process, kept on some CPUs: what it used, imports taken off."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,45 +20,71 @@ ROOT = Path(__file__).parent.parent
 
 
 class Used(NamedTuple):
-    """cpu_seconds: user and system time of the whole process. peak_mib: of memory at once."""
+    """cpu_seconds: user and system time of the whole process. wall_seconds: of the clock.
+    peak_mib: of memory at once."""
 
     cpu_seconds: float
+    wall_seconds: float
     peak_mib: float
 
 
-def measured(module: str, *arguments: str) -> Used:
-    """Return what a run of a module took, less what its imports take."""
-    whole = _used(module, arguments)
-    imports = _used(module, [*arguments, IMPORTS_ONLY])
-    return Used(whole.cpu_seconds - imports.cpu_seconds, whole.peak_mib)
+class _Run(NamedTuple):
+    used: Used
+    modules: list[str]
 
 
-def tell_peak() -> None:
-    """Print this process's peak memory, as the last thing that a measured module does."""
-    print(json.dumps({"peak_mib": _peak_mib()}))
+def measured(module: str, *arguments: str, cpus: int = 1) -> Used:
+    """Return what a run of a module took, less what its imports take.
+
+    Loading compiled kernels is no import: it counts.
+    """
+    run = _run(module, arguments, cpus)
+    imports = _run(module, [IMPORTS_ONLY, *run.modules], cpus).used
+    return Used(
+        run.used.cpu_seconds - imports.cpu_seconds,
+        run.used.wall_seconds - imports.wall_seconds,
+        run.used.peak_mib,
+    )
 
 
-def _used(module: str, arguments: Sequence[str]) -> Used:
+def run_measured(main: Callable[..., None]) -> None:
+    """Do what a measured module is for, with the command's arguments: its last line.
+
+    Prints what `measured` wants to know: peak memory, and which of our modules were imported.
+    """
+    if sys.argv[1:2] == [IMPORTS_ONLY]:
+        for module in sys.argv[2:]:
+            import_module(module)
+    else:
+        main(*sys.argv[1:])
+    ours = [name for name in sys.modules if name.partition(".")[0] == "lakebed"]
+    print(json.dumps({"peak_mib": _peak_mib(), "modules": ours}))
+
+
+def _run(module: str, arguments: Sequence[str], cpus: int) -> _Run:
     command = [sys.executable, "-m", module, *arguments]
-    with tempfile.TemporaryFile("w+") as out, _one_cpu():
+    with tempfile.TemporaryFile("w+") as out, _on_cpus(cpus):
+        begun = time.perf_counter()
         process = subprocess.Popen(command, stdout=out, cwd=ROOT)
         _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - begun
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, command)
         out.seek(0)
-        peak = json.loads(out.read().splitlines()[-1])["peak_mib"]
-    return Used(usage.ru_utime + usage.ru_stime, peak)
+        told = json.loads(out.read().splitlines()[-1])
+    used = Used(usage.ru_utime + usage.ru_stime, wall, told["peak_mib"])
+    return _Run(used, told["modules"])
 
 
 @contextmanager
-def _one_cpu() -> Iterator[None]:
-    """Keep processes that begin inside on one CPU, where the system allows it."""
+def _on_cpus(count: int) -> Iterator[None]:
+    """Keep processes that begin inside on so many CPUs, where the system allows it."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(allowed)})
+    os.sched_setaffinity(0, set(sorted(allowed)[-count:]))
     try:
         yield
     finally:

@@ -1,118 +1,204 @@
-"""Rows to measure with: made from a seed, kept in `.cache/benchmarks` until the cache is cleaned.
+"""Rows to measure with: five shapes, made up from a seed.
 
-The shape `sleeper` is that of Sleeper's system test: a random key of ten letters, a time, a value
-of ten letters and one that is null in a fifth of the rows.
+`sleeper` is that of Sleeper's system test: a random key of ten letters, a time, a value of ten
+letters and one that is null in a fifth of the rows. `dup` has a tenth as many keys as rows: it is
+for merges that filter and aggregate.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from lakebed.backends.local.object_store import LocalObjectStore
-from lakebed.backends.system.clock import SystemClock
-from lakebed.model.files import FilePart
-from lakebed.model.names import FileName, JobId, TableId, TransactionNumber, file_name
-from lakebed.model.paths import file_path
-from lakebed.model.ranges import EVERYTHING
-from lakebed.model.schema import schema_of
+from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.file_notes import FILE_FORMAT
-from lakebed.sorted_files.parquet_files import ParquetFiles
 
-CACHE = Path(__file__).parent.parent / ".cache" / "benchmarks"
 FILES = 10
-FILE_ROWS = 1_000_000
-SLEEPER = schema_of(
-    row_keys={"key": "string"},
-    sort_keys={"timestamp": "int64"},
-    values={"value": "string", "nullable_value": "string?"},
-)
-SPLIT_POINTS = ("g", "m", "s")
-"""Four leaves of about as many rows each."""
-
-TABLE = TableId("sleeper")
-_LETTERS = 10
-_ROW_GROUP = 100_000
+LEAVES = 16
+_LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_DASHES = (8, 13, 18, 23)
+_WORD_LETTERS = 10
+_DUP_KEYS_FRACTION = 10
 
 
-def sleeper_rows(seed: int, rows: int) -> pa.Table:
-    """Return rows in no order. The same seed and count give the same rows."""
-    chance = np.random.default_rng([seed, rows])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A table to measure with. file_rows: of each of ten files; columns: makes so many rows.
+
+    split_points: of sixteen leaves with about as many rows each; dictionaries: the columns that
+    gain by one.
+    """
+
+    name: str
+    schema: Schema
+    file_rows: int
+    columns: Callable[[np.random.Generator, int], list[pa.Array]]
+    split_points: tuple[object, ...] = ()
+    dictionaries: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns by which rows are sorted."""
+        return [field.name for field in self.schema.key_fields]
+
+    def rows(self, seed: int, count: int) -> pa.Table:
+        """Return rows in no order. The same seed and count give the same rows."""
+        chance = np.random.default_rng([seed, count])
+        return pa.Table.from_arrays(self.columns(chance, count), schema=arrow_schema(self.schema))
+
+    def for_peers(self) -> str:
+        """Return, as JSON, what a peer's process needs to know: it imports nothing of ours."""
+        plan = {
+            "keys": self.keys,
+            "split_points": self.split_points,
+            "encodings": {
+                field.name: encoding
+                for field in arrow_schema(self.schema)
+                if (encoding := self._encoding(field)) is not None
+            },
+            "dictionaries": self.dictionaries,
+            "columns": arrow_schema(self.schema).names,
+        }
+        return msgspec.json.encode(plan).decode()
+
+    def _encoding(self, column: pa.Field) -> str | None:
+        """Return the encoding that our writer takes; None: plain, or a dictionary."""
+        if column.name in self.dictionaries:
+            return None
+        if pa.types.is_integer(column.type):
+            return "delta_binary_packed"
+        if pa.types.is_string(column.type):
+            is_key = column.name in self.keys
+            return "delta_byte_array" if is_key else "delta_length_byte_array"
+        return None
+
+
+def _sleeper(chance: np.random.Generator, rows: int) -> list[pa.Array]:
     absent = pa.array(chance.random(rows) < 0.2)
     nullable = pc.if_else(absent, pa.scalar(None, pa.string()), _words(chance, rows))
-    times = pa.array(chance.integers(0, 10**10, rows))
-    columns = [_words(chance, rows), times, _words(chance, rows), nullable]
-    return pa.Table.from_arrays(columns, schema=arrow_schema(SLEEPER))
+    return [_words(chance, rows), _times(chance, rows), _words(chance, rows), nullable]
 
 
-def unsorted_files(rows: int) -> Path:
-    """Return a folder of Parquet files as a user would bring them, `rows` each."""
-    folder = CACHE / f"sleeper-{FILES}x{rows}-unsorted"
-    if not folder.exists():
-        fresh = _fresh(folder)
-        for seed in range(FILES):
-            pq.write_table(
-                sleeper_rows(seed, rows),
-                fresh / f"{seed:03}.parquet",
-                compression="zstd",
-                compression_level=1,
-                use_dictionary=False,
-                row_group_size=_ROW_GROUP,
-            )
-        fresh.rename(folder)
-    return folder
+def _sys(chance: np.random.Generator, rows: int) -> list[pa.Array]:
+    millis = pa.array(chance.integers(1_600_000_000_000, 1_800_000_000_000, rows))
+    return [_uuids(chance, rows), millis, _texts(chance, rows, 50, 100)]
 
 
-def sorted_files(rows: int) -> tuple[Path, list[FilePart]]:
-    """Return the root of an object store with sorted files, `rows` each, and what is in it."""
-    folder = CACHE / f"sleeper-{FILES}x{rows}-sorted-{FILE_FORMAT}"
-    if not folder.exists():
-        fresh = _fresh(folder)
-        parts = list(_sorted(fresh, rows))
-        (fresh / "parts").write_bytes(msgspec.msgpack.encode(parts))
-        fresh.rename(folder)
-    return folder, parts_in(folder)
+def _narrow(chance: np.random.Generator, rows: int) -> list[pa.Array]:
+    keys = pa.array(chance.integers(-(2**62), 2**62, rows))
+    return [keys, _times(chance, rows), pa.array(chance.integers(0, 1000, rows))]
 
 
-def parts_in(root: Path) -> list[FilePart]:
-    """Return the files of a store that `sorted_files` made."""
-    return msgspec.msgpack.decode((root / "parts").read_bytes(), type=list[FilePart])
+def _wide(chance: np.random.Generator, rows: int) -> list[pa.Array]:
+    columns = [_uuids(chance, rows), _times(chance, rows)]
+    columns += [pa.array(chance.integers(0, 10 ** (2 + i), rows)) for i in range(6)]
+    columns += [pa.array(chance.random(rows) * 10**i) for i in range(6)]
+    few = pa.array([f"word-{i:05}" for i in range(1000)])
+    columns += [few.take(pa.array(chance.integers(0, 10 * 4**i, rows))) for i in range(4)]
+    return columns + [_texts(chance, rows, 10, 40) for _ in range(2)]
 
 
-def bench_file(sequence: int) -> FileName:
-    """Return the name of one of the benchmarks' files."""
-    return file_name(base=TransactionNumber(1), job=JobId("bench"), run=0, sequence=sequence)
+def _dup(chance: np.random.Generator, rows: int) -> list[pa.Array]:
+    # Ten files have so many rows, each key has about ten of them.
+    keys = pa.array(chance.integers(0, max(1, rows * FILES // _DUP_KEYS_FRACTION), rows))
+    return [keys, _times(chance, rows), pa.array(chance.integers(0, 1000, rows))]
 
 
-def _sorted(root: Path, rows: int) -> Iterator[FilePart]:
-    files = ParquetFiles(LocalObjectStore(root, SystemClock()), spill_directory=root / "spill")
-    keys = [(field.name, "ascending") for field in SLEEPER.key_fields]
-    for seed in range(FILES):
-        name = bench_file(seed)
-        path = file_path(TABLE, name)
-        batches = sleeper_rows(seed, rows).sort_by(keys).to_batches()
-        written = files.write(SLEEPER, batches, name=name, path=path, regions=[EVERYTHING])
-        assert written is not None, "there are rows"
-        yield FilePart(written.file, path, EVERYTHING, rows)
+def _times(chance: np.random.Generator, rows: int) -> pa.Array:
+    return pa.array(chance.integers(0, 10**10, rows))
 
 
 def _words(chance: np.random.Generator, rows: int) -> pa.Array:
-    letters = chance.integers(ord("a"), ord("z") + 1, rows * _LETTERS, dtype=np.uint8)
-    starts = np.arange(0, rows * _LETTERS + 1, _LETTERS, dtype=np.int32)
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(starts), pa.py_buffer(letters))
+    letters = chance.integers(ord("a"), ord("z") + 1, rows * _WORD_LETTERS, dtype=np.uint8)
+    return _strings(np.full(rows, _WORD_LETTERS, np.int32), letters)
 
 
-def _fresh(folder: Path) -> Path:
-    """Return an empty folder to fill: what was interrupted is never taken for whole."""
-    fresh = folder.with_name(folder.name + ".making")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    return fresh
+def _texts(chance: np.random.Generator, rows: int, shortest: int, longest: int) -> pa.Array:
+    lengths = chance.integers(shortest, longest + 1, rows, dtype=np.int32)
+    places = chance.integers(0, len(_LETTERS), int(lengths.sum()), dtype=np.uint8)
+    return _strings(lengths, _LETTERS[places])
+
+
+def _uuids(chance: np.random.Generator, rows: int) -> pa.Array:
+    letters = _HEX[chance.integers(0, len(_HEX), (rows, 36), dtype=np.uint8)]
+    letters[:, _DASHES] = ord("-")
+    letters[:, 14] = ord("4")
+    return _strings(np.full(rows, 36, np.int32), letters)
+
+
+def _strings(lengths: np.ndarray, letters: np.ndarray) -> pa.Array:
+    ends = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    return pa.StringArray.from_buffers(
+        len(lengths), pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(letters))
+    )
+
+
+def _two_letters() -> tuple[str, ...]:
+    places = (leaf * len(_LETTERS) ** 2 // LEAVES for leaf in range(1, LEAVES))
+    return tuple(chr(97 + place // 26) + chr(97 + place % 26) for place in places)
+
+
+_HEX_POINTS = tuple("123456789abcdef")
+SLEEPER = Shape(
+    name="sleeper",
+    schema=schema_of(
+        row_keys={"key": "string"},
+        sort_keys={"timestamp": "int64"},
+        values={"value": "string", "nullable_value": "string?"},
+    ),
+    file_rows=1_000_000,
+    columns=_sleeper,
+    split_points=_two_letters(),
+)
+SYS = Shape(
+    name="sys",
+    schema=schema_of(
+        row_keys={"key": "string"}, sort_keys={"timestamp": "int64"}, values={"value": "string"}
+    ),
+    file_rows=500_000,
+    columns=_sys,
+    split_points=_HEX_POINTS,
+)
+NARROW = Shape(
+    name="narrow",
+    schema=schema_of(
+        row_keys={"key": "int64"}, sort_keys={"timestamp": "int64"}, values={"value": "int64"}
+    ),
+    file_rows=1_000_000,
+    columns=_narrow,
+    split_points=tuple(-(2**62) + leaf * 2**63 // LEAVES for leaf in range(1, LEAVES)),
+)
+WIDE = Shape(
+    name="wide",
+    schema=schema_of(
+        row_keys={"key": "string"},
+        sort_keys={"timestamp": "int64"},
+        values={f"i{i}": "int64" for i in range(6)}
+        | {f"f{i}": "float64" for i in range(6)}
+        | {f"s{i}": "string" for i in range(4)}
+        | {f"v{i}": "string" for i in range(2)},
+    ),
+    file_rows=200_000,
+    columns=_wide,
+    split_points=_HEX_POINTS,
+    dictionaries=("s0", "s1", "s2", "s3"),
+)
+DUP = Shape(
+    name="dup",
+    schema=schema_of(row_keys={"key": "int64"}, values={"timestamp": "int64", "value": "int64"}),
+    file_rows=1_000_000,
+    columns=_dup,
+)
+SHAPES = {shape.name: shape for shape in (SLEEPER, SYS, NARROW, WIDE, DUP)}
+
+
+def shapes_named(names: Sequence[str]) -> list[Shape]:
+    """Return shapes by their names; all of them for none."""
+    return [SHAPES[name] for name in names] or list(SHAPES.values())

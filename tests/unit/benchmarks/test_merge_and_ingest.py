@@ -1,3 +1,5 @@
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -5,41 +7,73 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import checking, ingest, merge, shapes
+from benchmarks import checking, ingest, inputs, merge
 from benchmarks.figures import Figure
+from benchmarks.shapes import FILES, LEAVES, SHAPES, SLEEPER, Shape
 
 ROWS = 2_500
-"""Of each file: enough that each leaf gets a file of its own."""
+"""Of each file: enough that each leaf gets rows."""
 
-KEYS = ("key", "timestamp")
+KEYS = SLEEPER.keys
 
 
 @pytest.fixture(autouse=True)
 def _fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (shapes, merge, ingest):
-        monkeypatch.setattr(module, "CACHE", tmp_path)
+    monkeypatch.setattr(inputs, "CACHE", tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("shape", ["sleeper", "wide"])
 @pytest.mark.parametrize(("name", "run"), [("merge", merge.run), ("ingest", ingest.run)])
 def test_a_small_benchmark_gives_figures_and_leaves_nothing_but_its_inputs(
-    name: str, run: Callable[[int, int], list[Figure]], tmp_path: Path
+    name: str, run: Callable[[int, int, list[str]], list[Figure]], shape: str, tmp_path: Path
 ) -> None:
-    names = [figure.name for figure in run(ROWS, 1)]
-    assert all(given.startswith(f"{name}.sleeper.") for given in names)
+    names = [figure.name for figure in run(ROWS, 1, [shape])]
+    assert all(given.startswith(f"{name}.{shape}.") for given in names)
     assert len(set(names)) == len(names)
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_rows_are_the_same_for_the_same_seed() -> None:
-    rows = shapes.sleeper_rows(3, ROWS)
-    assert rows.equals(shapes.sleeper_rows(3, ROWS))
-    assert not rows.equals(shapes.sleeper_rows(4, ROWS))
-    assert 0.1 < rows.column("nullable_value").null_count / ROWS < 0.3
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
+def test_rows_are_the_same_for_the_same_seed(shape: Shape) -> None:
+    rows = shape.rows(3, ROWS)
+    rows.validate(full=True)
+    assert rows.equals(shape.rows(3, ROWS))
+    assert not rows.equals(shape.rows(4, ROWS))
+
+
+def test_a_fifth_of_the_nullable_values_are_null() -> None:
+    assert 0.1 < SLEEPER.rows(3, ROWS).column("nullable_value").null_count / ROWS < 0.3
+
+
+def test_each_key_of_dup_comes_about_ten_times() -> None:
+    keys = pa.concat_tables(SHAPES["dup"].rows(seed, ROWS) for seed in range(FILES)).column("key")
+    assert 8 < len(keys) / len(keys.unique()) < 12
+
+
+@pytest.mark.parametrize("name", ["sleeper", "sys", "narrow", "wide"])
+def test_leaves_have_about_as_many_rows_each(name: str) -> None:
+    keys = SHAPES[name].rows(3, ROWS).column(0).to_pylist()
+    points = SHAPES[name].split_points
+    counts = Counter(bisect_right(points, key) for key in keys)
+    assert sorted(counts) == list(range(LEAVES))
+    assert max(counts.values()) < 2 * min(counts.values())
+
+
+def test_what_another_process_made_first_is_kept(tmp_path: Path) -> None:
+    made = inputs.unsorted_files(SLEEPER, 1, ROWS)
+
+    def fill(folder: Path) -> None:
+        (folder / "slower").touch()
+        made.rename(tmp_path / "sleeper-1-other")
+
+    assert inputs._kept("sleeper-1-other", fill) == tmp_path / "sleeper-1-other"
+    assert [path.name for path in tmp_path.iterdir()] == ["sleeper-1-other"]
+    assert [path.name for path in (tmp_path / "sleeper-1-other").iterdir()] == ["000.parquet"]
 
 
 def test_the_check_notices_a_lost_a_changed_and_a_misplaced_row(tmp_path: Path) -> None:
-    rows = shapes.sleeper_rows(1, ROWS).sort_by([(key, "ascending") for key in KEYS])
+    rows = SLEEPER.rows(1, ROWS).sort_by([(key, "ascending") for key in KEYS])
     right = _file(tmp_path, rows)
     wanted = checking.contents([right])
     assert checking.is_in_order(right, KEYS)
@@ -56,7 +90,22 @@ def test_the_check_notices_a_lost_a_changed_and_a_misplaced_row(tmp_path: Path) 
 def test_the_order_of_the_second_key_counts(tmp_path: Path) -> None:
     rows = pa.table({"key": ["a", "a", "b"], "timestamp": [2, 1, 0]})
     assert not checking.is_in_order(_file(tmp_path, rows), KEYS)
+    assert checking.is_in_order(_file(tmp_path, rows), KEYS[:1])
     assert checking.is_in_order(_file(tmp_path, rows.take([1, 0, 2])), KEYS)
+
+
+def test_an_output_that_was_found_right_is_known_by_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = SLEEPER.rows(1, ROWS).sort_by([(key, "ascending") for key in KEYS])
+    right, wrong = _file(tmp_path, rows), _file(tmp_path, rows.slice(1))
+    check = checking.Check(checking.contents([right]), KEYS)
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="ours lost rows"):
+            check([wrong], "ours")
+    check([right], "ours")
+    monkeypatch.setattr(checking, "contents", None)
+    check([right], "ours")
 
 
 def _file(folder: Path, rows: pa.Table) -> Path:
