@@ -33,6 +33,7 @@ from lakebed.model.names import job_id, table_name
 from lakebed.model.partitions import split_points_of
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
+from lakebed.query.explanation import Explanation
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.tables.change_table import TableHistory, change_settings, clear_table, history
@@ -155,6 +156,28 @@ class Table:
         given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
         batches = self._app.query.read(self._opened, plan, limit=limit)
         return pa.RecordBatchReader.from_batches(given, batches)
+
+    def explain(
+        self,
+        *,
+        keys: Sequence[object] | None = None,
+        ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> Explanation:
+        """Run a query, throw its rows away, and tell what it read and how long that took.
+
+        Takes what `query` takes. `print` shows the answer as lines; its fields are numbers.
+
+        Raises:
+            As `query`, and what its rows raise while they are read.
+        """
+        return self._app.query.explain(
+            self._opened,
+            lambda schema: condition_of(schema, keys=keys, ranges=ranges, columns=columns),
+            limit=limit,
+            monotonic=self._app.clock.monotonic,
+        )
 
     def compact(
         self,

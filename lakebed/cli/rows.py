@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+import msgspec
 
 from lakebed.cli.key_text import key_from_text, ranges_from_text
 from lakebed.cli.program import Command, Session, counted, pass_session
@@ -89,6 +90,7 @@ def ingest(
     lakebed query flights --range carrier=AA..B6 --range flight=100..200
     lakebed query flights --format csv --output flights.csv
     lakebed query flights --json --limit 5
+    lakebed query flights --key UA,1545 --explain
     """,
 )
 @click.argument("table")
@@ -115,6 +117,7 @@ def ingest(
     help=f"[default: table, which shows {ROWS_SHOWN} rows unless --limit is given]",
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
+@click.option("--explain", is_flag=True, help="Write what was read instead of the rows.")
 @pass_session
 def query(
     session: Session,
@@ -126,6 +129,7 @@ def query(
     limit: int | None,
     format: Format | None,
     output: Path | None,
+    explain: bool,
 ) -> None:
     """Write the rows of TABLE, in key order. With --json as JSON lines.
 
@@ -136,15 +140,22 @@ def query(
     chosen: Format = format or ("jsonl" if session.as_json else "table")
     if chosen == "parquet" and output is None:
         raise InvalidError("Parquet needs a file", hint="add --output FILE")
+    if explain and (format is not None or output is not None):
+        hint = "leave --format and --output out; --json is possible"
+        raise InvalidError("an explanation has no rows to write", hint=hint)
     peek = chosen == "table" and limit is None and output is None
     with session.open() as lake:
         opened = lake.table(table)
-        rows = opened.query(
-            keys=[key_from_text(opened.schema, key) for key in keys] or None,
-            ranges=ranges_from_text(opened.schema, ranges) if ranges else None,
-            columns=columns.split(",") if columns is not None else None,
-            limit=ROWS_SHOWN + 1 if peek else limit,
-        )
+        asked: dict[str, Any] = {
+            "keys": [key_from_text(opened.schema, key) for key in keys] or None,
+            "ranges": ranges_from_text(opened.schema, ranges) if ranges else None,
+            "columns": columns.split(",") if columns is not None else None,
+        }
+        if explain:
+            told = opened.explain(**asked, limit=limit)
+            session.give(msgspec.to_builtins(told), str(told))
+            return
+        rows = opened.query(**asked, limit=ROWS_SHOWN + 1 if peek else limit)
         if output is not None:
             written = write_file(rows, chosen, output)
             session.give(

@@ -6,7 +6,8 @@ them as lists of tuples. Both pass `tests/contracts/test_sorted_files.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -40,6 +41,41 @@ class Condition(msgspec.Struct, frozen=True):
 
     boxes: tuple[Box, ...]
     columns: tuple[str, ...] | None = None
+
+
+class ReadFigures:
+    """What reading rows costs, counted while it goes on. monotonic: seconds, from any start.
+
+    rounds: how often the reader waited for the store before it could go on. seconds: by phase.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = lambda: 0.0) -> None:
+        self._monotonic = monotonic
+        self.tails = self.tails_cached = 0
+        self.row_groups = self.row_groups_read = 0
+        self.pages = self.pages_read = self.pages_cached = 0
+        self.rounds = self.requests = self.bytes = 0
+        self.seconds: dict[str, float] = {}
+
+    def counts(self) -> dict[str, int]:
+        """Return what was counted, by name."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, int)}
+
+    def asked(self, requests: int, size: int) -> None:
+        """Count requests that go out at the same time, and the bytes they bring."""
+        self.rounds += bool(requests)
+        self.requests += requests
+        self.bytes += size
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Count the time inside for a phase."""
+        begun = self._monotonic()
+        try:
+            yield
+        finally:
+            passed = self._monotonic() - begun
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + passed
 
 
 class RowSorter(Protocol[BatchT]):
@@ -103,6 +139,23 @@ class SortedFiles(Protocol[BatchT]):
         Raises:
             ObjectMissingError: a file is not there: read the state again to learn whether it
             should. CorruptError: its bytes contradict its reference, a checksum or the schema.
+        """
+        ...
+
+    def read(
+        self,
+        schema: Schema,
+        groups: Sequence[Sequence[FilePart]],
+        condition: Condition | None = None,
+        figures: ReadFigures | None = None,
+    ) -> Iterator[BatchT]:
+        """Yield what `merge` yields for each group of parts, group after group, for a query: it
+        may read ahead, and stops reading when the iterator is closed.
+
+        figures: where it counts what it does.
+
+        Raises:
+            As `merge`.
         """
         ...
 

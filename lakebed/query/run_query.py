@@ -13,7 +13,8 @@ from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
 from lakebed.model.ranges import Box, box_of, box_of_key, union
 from lakebed.model.schema import Schema
-from lakebed.ports.sorted_files import Condition, SortedFiles
+from lakebed.ports.sorted_files import Condition, ReadFigures, SortedFiles
+from lakebed.query.explanation import Explanation
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.placing import reached_leaves
 from lakebed.statestore.state import TableState
@@ -23,12 +24,17 @@ BOXES_MAX = 10_000
 
 
 class QueryPlan(msgspec.Struct, frozen=True):
-    """Which files answer a query: leaves in key order, the parts of files in each."""
+    """Which files answer a query: leaves in key order, the parts of files in each.
+
+    leaves_reached, files_reached: before files were left out by the bounds of their keys.
+    """
 
     number: TransactionNumber
     schema: Schema
     leaves: tuple[tuple[FilePart, ...], ...]
     condition: Condition | None
+    leaves_reached: int = 0
+    files_reached: int = 0
 
 
 class RunQuery(Generic[BatchT]):
@@ -61,29 +67,74 @@ class RunQuery(Generic[BatchT]):
             return plan_query(state, table, schema, ask(schema))
 
     def read(
-        self, table: OpenTable, plan: QueryPlan, *, limit: int | None = None
+        self,
+        table: OpenTable,
+        plan: QueryPlan,
+        *,
+        limit: int | None = None,
+        figures: ReadFigures | None = None,
     ) -> Iterator[BatchT]:
-        """Yield the rows of a plan, as `run` does."""
+        """Yield the rows of a plan, as `run` does. figures: where it counts what that costs."""
         if limit is not None and (type(limit) is not int or limit < 0):
             hint = "give a number of rows, 0 or more, or None for all"
             raise InvalidError("not a limit", limit=limit, hint=hint)
-        return self._rows(table, plan, limit)
+        return self._rows(table, plan, limit, figures)
+    def explain(
+        self,
+        table: OpenTable,
+        ask: Callable[[Schema], Condition | None],
+        *,
+        limit: int | None = None,
+        monotonic: Callable[[], float],
+    ) -> Explanation:
+        """Run a query, throw its rows away, and tell what it read. ask: as in `plan`;
+        monotonic: seconds.
 
-    def _rows(self, table: OpenTable, plan: QueryPlan, limit: int | None) -> Iterator[BatchT]:
+        Raises:
+            As `run`, and what it raises while reading.
+        """
+        figures = ReadFigures(monotonic)
+        with figures.timed("total"):
+            with figures.timed("state"):
+                plan = self.plan(table, ask)
+            batches = self.read(table, plan, limit=limit, figures=figures)
+            rows = sum(self._files.rows(batch) for batch in batches)
+        with table.head.reading() as state:
+            leaves = state.leaf_figures()
+        return Explanation(
+            table=table.name,
+            number=plan.number,
+            rows=rows,
+            leaves=len(leaves),
+            leaves_reached=plan.leaves_reached,
+            files=sum(leaf.files for leaf in leaves),
+            files_reached=plan.files_reached,
+            files_matching=sum(len(parts) for parts in plan.leaves),
+            milliseconds={name: round(s * 1000, 3) for name, s in figures.seconds.items()},
+            **figures.counts(),
+        )
+
+
+    def _rows(
+        self,
+        table: OpenTable,
+        plan: QueryPlan,
+        limit: int | None,
+        figures: ReadFigures | None = None,
+    ) -> Iterator[BatchT]:
         left = limit
-        for parts in plan.leaves:
-            batches = self._files.merge(plan.schema, parts, plan.condition)
-            while left is None or left > 0:
-                try:
-                    batch = next(batches, None)
-                except ObjectMissingError as error:
-                    raise self._explained(table, plan, error) from error
-                if batch is None:
-                    break
-                if left is not None:
-                    batch = self._files.head(batch, min(left, self._files.rows(batch)))
-                    left -= self._files.rows(batch)
-                yield batch
+        batches = self._files.read(plan.schema, plan.leaves, plan.condition, figures)
+        while left is None or left > 0:
+            try:
+                batch = next(batches, None)
+            except ObjectMissingError as error:
+                raise self._explained(table, plan, error) from error
+            if batch is None:
+                return
+            if left is not None:
+                batch = self._files.head(batch, min(left, self._files.rows(batch)))
+                left -= self._files.rows(batch)
+            yield batch
 
     def _explained(
         self, table: OpenTable, plan: QueryPlan, error: ObjectMissingError
@@ -113,16 +164,19 @@ def plan_query(
     head = state.head()
     boxes = (everything_of(schema),) if condition is None else condition.boxes
     keys = union([box[0] for box in boxes])
-    leaves = []
-    for leaf, region in reached_leaves(state, head.root, keys):
+    leaves, files = [], 0
+    reached = reached_leaves(state, head.root, keys)
+    for leaf, region in reached:
+        references = state.references(leaf)
+        files += len(references)
         parts = tuple(
             table.part(reference, region)
-            for reference, _ in state.references(leaf)
+            for reference, _ in references
             if any(reference.bounds.as_range().overlaps(k) for k in keys)
         )
         if parts:
             leaves.append(parts)
-    return QueryPlan(head.number, schema, tuple(leaves), condition)
+    return QueryPlan(head.number, schema, tuple(leaves), condition, len(reached), files)
 
 
 def condition_of(

@@ -13,7 +13,7 @@ from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.sorted_files import Condition, FileWritten, RowsWritten
+from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, engine_for
@@ -81,6 +81,17 @@ class ParquetFiles:
         if given is None:
             return merged
         return (batch.select(given) for batch in merged)
+
+    def read(
+        self,
+        schema: Schema,
+        groups: Sequence[Sequence[FilePart]],
+        condition: Condition | None = None,
+        figures: ReadFigures | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one group after the other."""
+        for parts in groups:
+            yield from self.merge(schema, parts, condition)
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's region."""

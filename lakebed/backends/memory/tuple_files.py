@@ -30,7 +30,7 @@ from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.sorted_files import Condition, FileWritten, RowsWritten
+from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
 
 Batch = list[Row]
 DecodedT = TypeVar("DecodedT")
@@ -154,6 +154,19 @@ class TupleFiles:
             places = self._layouts.of(schema).places(condition.columns)
             rows = [tuple(row[place] for place in places) for row in rows]
         yield from _batches(rows)
+
+    def read(
+        self,
+        schema: Schema,
+        groups: Sequence[Sequence[FilePart]],
+        condition: Condition | None = None,
+        figures: ReadFigures | None = None,
+    ) -> Iterator[Batch]:
+        """Yield the rows of one group after the other."""
+        for parts in groups:
+            if figures is not None:
+                figures.asked(2 * len(parts), sum(part.file.size for part in parts))
+            yield from self.merge(schema, parts, condition)
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's region."""
