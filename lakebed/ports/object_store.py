@@ -47,20 +47,8 @@ class ObjectWriter(Protocol):
         ...
 
 
-class ObjectStore(Protocol):
-    """Objects by path. Every implementation passes `tests/contracts/test_object_store.py`."""
-
-    def create(self, path: str) -> ObjectWriter:
-        """Begin an object."""
-        ...
-
-    def look(self, path: str) -> ObjectFacts | None:
-        """Return what is at `path`, or None. Strongly consistent.
-
-        Raises:
-            UnavailableError: the store is busy.
-        """
-        ...
+class ObjectReader(Protocol):
+    """Objects, for those who only read them."""
 
     def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes `[start, end)` of each range.
@@ -78,6 +66,22 @@ class ObjectStore(Protocol):
 
         Raises:
             As `read`, for any of the objects.
+        """
+        ...
+
+
+class ObjectStore(ObjectReader, Protocol):
+    """Objects by path. Every implementation passes `tests/contracts/test_object_store.py`."""
+
+    def create(self, path: str) -> ObjectWriter:
+        """Begin an object."""
+        ...
+
+    def look(self, path: str) -> ObjectFacts | None:
+        """Return what is at `path`, or None. Strongly consistent.
+
+        Raises:
+            UnavailableError: the store is busy.
         """
         ...
 

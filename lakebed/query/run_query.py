@@ -79,6 +79,7 @@ class RunQuery(Generic[BatchT]):
             hint = "give a number of rows, 0 or more, or None for all"
             raise InvalidError("not a limit", limit=limit, hint=hint)
         return self._rows(table, plan, limit, figures)
+
     def explain(
         self,
         table: OpenTable,
@@ -113,7 +114,6 @@ class RunQuery(Generic[BatchT]):
             milliseconds={name: round(s * 1000, 3) for name, s in figures.seconds.items()},
             **figures.counts(),
         )
-
 
     def _rows(
         self,

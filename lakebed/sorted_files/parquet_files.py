@@ -19,6 +19,8 @@ from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, engine_for
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merging import Source, merge
+from lakebed.sorted_files.part_sources import GroupSources, PartRead
+from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
 from lakebed.sorted_files.sorting import ExternalSorter
 from lakebed.sorted_files.tails import Tails
@@ -42,6 +44,7 @@ class ParquetFiles:
         self._spill_directory = spill_directory
         self._memory_bytes = memory_bytes
         self._tails = Tails(objects, bytes_max=memory_bytes // 4)
+        self._sources = GroupSources(objects, self._tails)
 
     def sorter(self, schema: Schema) -> ExternalSorter:
         """Return a new, empty sorter."""
@@ -65,22 +68,9 @@ class ParquetFiles:
         self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of all parts in the order of their keys, each part only inside its region."""
-        wanted = condition if condition is not None else Condition(boxes=())
-        given = None if wanted.columns is None else [schema.field(n).name for n in wanted.columns]
-        boxes = None if condition is None else condition.boxes
-        read = _columns_to_read(schema, given)
-        share = self._share(overlap([part.region for part in parts]))
-        sources = [
-            self._source(part, RowFilter(schema.row_keys, part.region, boxes), read, share)
-            for part in parts
-            if boxes != ()
-        ]
-        rows = sum(part.rows for part in parts)
-        engine = PLAIN if boxes is not None else engine_for(rows)  # a query may end early
-        merged = merge(sources, schema.key_fields, engine)
-        if given is None:
-            return merged
-        return (batch.select(given) for batch in merged)
+        reads = self._reads(schema, parts, condition)
+        sources = [self._sources.source(read) for read in reads]
+        return _merged(schema, sources, condition, rows=sum(part.rows for part in parts))
 
     def read(
         self,
@@ -89,9 +79,18 @@ class ParquetFiles:
         condition: Condition | None = None,
         figures: ReadFigures | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one group after the other."""
-        for parts in groups:
-            yield from self.merge(schema, parts, condition)
+        """Yield the rows of one group after the other, reading ahead."""
+        reads = [self._reads(schema, parts, condition) for parts in groups]
+        sources = QuerySources(
+            self._objects,
+            self._tails,
+            reads,
+            bytes_max=self._memory_bytes // 8,
+            figures=figures or ReadFigures(),
+        )
+        with sources:
+            for group in reads:
+                yield from _merged(schema, sources.sources(group), condition)
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's region."""
@@ -128,20 +127,38 @@ class ParquetFiles:
         rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
         return Share(batch_bytes=max(1, each * 2 // 3), batch_rows=rows, file_bytes=each)
 
-    def _source(
-        self, part: FilePart, wanted: RowFilter, columns: pa.Schema, share: Share
-    ) -> Source:
-        def look() -> bytes | None:
-            notes = self._tails.of(part).notes
-            first = notes.groups[0].first
-            return first if wanted.may_want(first, notes.last) else None
+    def _reads(
+        self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None
+    ) -> list[PartRead]:
+        """Return what is to be read of each part."""
+        boxes = None if condition is None else condition.boxes
+        if boxes == ():
+            return []
+        columns = _columns_to_read(schema, _given(schema, condition))
+        share = self._share(overlap([part.region for part in parts]))
+        return [
+            PartRead(part, RowFilter(schema.row_keys, part.region, boxes), columns, share)
+            for part in parts
+        ]
 
-        def open_() -> Iterator[pa.RecordBatch]:
-            tail = self._tails.of(part)
-            return read_part(self._objects, part, tail, columns=columns, wanted=wanted, share=share)
 
-        lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
-        return Source(lowest, open_, look)
+def _merged(
+    schema: Schema, sources: Sequence[Source], condition: Condition | None, *, rows: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield what is wanted of some parts in the order of their keys. rows: about, of all."""
+    engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
+    merged = merge(sources, schema.key_fields, engine)
+    given = _given(schema, condition)
+    if given is None:
+        return merged
+    return (batch.select(given) for batch in merged)
+
+
+def _given(schema: Schema, condition: Condition | None) -> list[str] | None:
+    """Return the names of the columns that are asked for; None: all."""
+    if condition is None or condition.columns is None:
+        return None
+    return [schema.field(name).name for name in condition.columns]
 
 
 def overlap(regions: Sequence[KeyRange]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart
-from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.file_notes import BLOCK_BYTES, block_checksum
 from lakebed.sorted_files.tails import Tail
 
@@ -25,7 +25,7 @@ class RangeFile:
     closed = False
 
     def __init__(
-        self, objects: ObjectStore, part: FilePart, tail: Tail, *, memory_bytes: int
+        self, objects: ObjectReader, part: FilePart, tail: Tail, *, memory_bytes: int
     ) -> None:
         self._objects = objects
         self._part = part
@@ -40,13 +40,7 @@ class RangeFile:
     def load(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Read these ranges, ascending, with one call to the store, in place of what was loaded."""
         self._loaded = []
-        joined: list[tuple[int, int]] = []
-        for start, end in ranges:
-            span = self._aligned(start, end)
-            if joined and span[0] - joined[-1][1] <= GAP_BYTES_MAX:
-                joined[-1] = (joined[-1][0], max(span[1], joined[-1][1]))
-            else:
-                joined.append(span)
+        joined = joined_spans(ranges, self._data_end)
         self._loaded = [
             (start, end, data)
             for (start, end), data in zip(joined, self._read(joined), strict=True)
@@ -78,7 +72,7 @@ class RangeFile:
     def _block(self, block: int) -> memoryview:
         if block not in self._blocks:
             ahead = max(1, self._blocks_max // 4)
-            span = self._aligned(block * BLOCK_BYTES, (block + ahead) * BLOCK_BYTES)
+            span = _aligned(block * BLOCK_BYTES, (block + ahead) * BLOCK_BYTES, self._data_end)
             (data,) = self._read([span])
             for at in range(0, len(data), BLOCK_BYTES):
                 self._blocks[block + at // BLOCK_BYTES] = data[at : at + BLOCK_BYTES]
@@ -86,10 +80,6 @@ class RangeFile:
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(block)
         return self._blocks[block]
-
-    def _aligned(self, start: int, end: int) -> tuple[int, int]:
-        start = start // BLOCK_BYTES * BLOCK_BYTES
-        return start, min(-(-end // BLOCK_BYTES) * BLOCK_BYTES, self._data_end)
 
     def _read(self, ranges: list[tuple[int, int]]) -> list[memoryview]:
         """Read ranges that begin at blocks, and compare each block with its checksum."""
@@ -122,3 +112,20 @@ class RangeFile:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+def joined_spans(ranges: Sequence[tuple[int, int]], data_end: int) -> list[tuple[int, int]]:
+    """Return what is read for ascending ranges: whole blocks, near ones as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        span = _aligned(start, end, data_end)
+        if joined and span[0] - joined[-1][1] <= GAP_BYTES_MAX:
+            joined[-1] = (joined[-1][0], max(span[1], joined[-1][1]))
+        else:
+            joined.append(span)
+    return joined
+
+
+def _aligned(start: int, end: int, data_end: int) -> tuple[int, int]:
+    start = start // BLOCK_BYTES * BLOCK_BYTES
+    return start, min(-(-end // BLOCK_BYTES) * BLOCK_BYTES, data_end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart
-from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files.column_matching import matched
+from lakebed.ports.object_store import ObjectReader
+from lakebed.sorted_files.column_matching import Match, matched
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.range_file import RangeFile
+from lakebed.sorted_files.range_file import RangeFile, joined_spans
 from lakebed.sorted_files.tails import Tail
 
 BATCH_ROWS_MAX = 65_536
@@ -29,7 +29,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def read_part(
-    objects: ObjectStore,
+    objects: ObjectReader,
     part: FilePart,
     tail: Tail,
     *,
@@ -47,12 +47,11 @@ def read_part(
         CorruptError: its bytes contradict a checksum or the columns.
     """
     match = matched(columns, tail.columns, path=part.path)
-    groups = _groups_wanted(tail, wanted)
+    groups = groups_wanted(tail, wanted)
     if not groups:
         return
-    leaves = _leaf_columns(tail.columns, match.names)
-    chunks = {group: _chunk_ranges(tail.metadata, group, leaves) for group in groups}
-    at_once = all(_size(ranges) <= share.file_bytes for ranges in chunks.values())
+    chunks = _chunks(tail, groups, match)
+    at_once = _fit(chunks, share)
     file = RangeFile(objects, part, tail, memory_bytes=share.file_bytes)
     guard = _Guard(part, file)
     with guard:
@@ -80,6 +79,23 @@ def read_part(
             yield from [selected] if is_whole else wanted.apply(selected)
 
 
+def reads_expected(
+    part: FilePart, tail: Tail, *, columns: pa.Schema, wanted: RowFilter, share: Share
+) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Return what `read_part` will ask for, row group by row group, each with its place; nothing
+    where it reads piece by piece.
+
+    Raises:
+        CorruptError: the columns contradict the file's.
+    """
+    match = matched(columns, tail.columns, path=part.path)
+    chunks = _chunks(tail, groups_wanted(tail, wanted), match)
+    if not _fit(chunks, share):
+        return []
+    end = part.file.tail_offset
+    return [(group, joined_spans(ranges, end)) for group, ranges in chunks.items()]
+
+
 class _Guard:
     """Around calls of Arrow; lets out only our own errors."""
 
@@ -104,7 +120,18 @@ class _Guard:
             return next(batches, None)
 
 
-def _groups_wanted(tail: Tail, wanted: RowFilter) -> dict[int, bool]:
+def _chunks(tail: Tail, groups: Iterable[int], match: Match) -> dict[int, list[tuple[int, int]]]:
+    """Return the byte ranges of the columns to read, for each row group."""
+    leaves = _leaf_columns(tail.columns, match.names)
+    return {group: _chunk_ranges(tail.metadata, group, leaves) for group in groups}
+
+
+def _fit(chunks: Mapping[int, Sequence[tuple[int, int]]], share: Share) -> bool:
+    """Whether each row group can be read with one request."""
+    return all(_size(ranges) <= share.file_bytes for ranges in chunks.values())
+
+
+def groups_wanted(tail: Tail, wanted: RowFilter) -> dict[int, bool]:
     """Return the row groups to read, and whether all rows of each are wanted."""
     notes = tail.notes
     firsts = [group.first for group in notes.groups]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import zlib
-from collections import OrderedDict
+from collections.abc import Sequence
 
 import msgspec
 import pyarrow as pa
@@ -12,7 +11,9 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart, StoredFile
-from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.object_store import ObjectReader
+from lakebed.ports.sorted_files import ReadFigures
+from lakebed.sorted_files.byte_cache import ByteCache
 from lakebed.sorted_files.file_notes import Notes, decode_notes
 
 PARSED_PER_BYTE = 4
@@ -31,12 +32,12 @@ class Tail(msgspec.Struct, frozen=True):
 class Tails:
     """A cache of tails, bounded by bytes. Files never change, so nothing in it grows old."""
 
-    def __init__(self, objects: ObjectStore, *, bytes_max: int) -> None:
+    def __init__(self, objects: ObjectReader, *, bytes_max: int) -> None:
         self._objects = objects
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._held: OrderedDict[StoredFile, Tail] = OrderedDict()
-        self._lock = threading.Lock()
+        self.bytes_at_once = bytes_max // (2 * PARSED_PER_BYTE)
+        """How many, as they are stored, can be read together without the last driving out the
+        first."""
+        self._held: ByteCache[StoredFile, Tail] = ByteCache(bytes_max)
 
     def of(self, part: FilePart) -> Tail:
         """Return the tail of a file.
@@ -45,41 +46,47 @@ class Tails:
             ObjectMissingError: the file is not there.
             CorruptError: the tail contradicts its checksum, or is none.
         """
-        with self._lock:
-            if part.file in self._held:
-                self._held.move_to_end(part.file)
-                return self._held[part.file]
-        tail = self._read(part)
-        with self._lock:
-            if part.file not in self._held:
-                self._held[part.file] = tail
-                self._bytes += _cost(tail)
-            while self._bytes > self._bytes_max and len(self._held) > 1:
-                self._bytes -= _cost(self._held.popitem(last=False)[1])
-        return tail
+        return self.of_many([part], ReadFigures())[0]
 
-    def _read(self, part: FilePart) -> Tail:
-        file = part.file
-        (raw,) = self._objects.read(part.path, [(file.tail_offset, file.size)])
-        if len(raw) != file.size - file.tail_offset or zlib.crc32(raw) != file.tail_checksum:
-            raise CorruptError("a file's tail contradicts its checksum", path=part.path)
-        try:
-            metadata = pq.read_metadata(pa.BufferReader(_footer(raw)))
-            columns = metadata.schema.to_arrow_schema()
-        except (pa.ArrowException, OSError) as error:
-            problem = str(error)
-            raise CorruptError("a file has no footer", path=part.path, problem=problem) from error
-        notes = decode_notes(metadata.metadata, part.path)
-        if len(notes.groups) != metadata.num_row_groups:
-            raise CorruptError("a file's notes do not fit its row groups", path=part.path)
-        return Tail(raw, metadata, columns, notes)
+    def of_many(self, parts: Sequence[FilePart], figures: ReadFigures) -> list[Tail]:
+        """Return the tails of several files. Those that are not held are read at the same time.
+
+        Raises:
+            As `of`.
+        """
+        held = ((part.file, self._held.get(part.file)) for part in parts)
+        found = {file: tail for file, tail in held if tail is not None}
+        missing = {part.file: part for part in parts if part.file not in found}
+        figures.tails += len(parts)
+        figures.tails_cached += sum(part.file not in missing for part in parts)
+        if missing:
+            wanted = [(p.path, [(f.tail_offset, f.size)]) for f, p in missing.items()]
+            figures.asked(len(wanted), sum(f.size - f.tail_offset for f in missing))
+            with figures.timed("tails"):
+                answers = self._objects.read_many(wanted)
+                for (file, part), (raw,) in zip(missing.items(), answers, strict=True):
+                    tail = found[file] = _parsed(part, raw)
+                    self._held.put(file, tail, PARSED_PER_BYTE * len(raw))
+        return [found[part.file] for part in parts]
+
+
+def _parsed(part: FilePart, raw: bytes) -> Tail:
+    file = part.file
+    if len(raw) != file.size - file.tail_offset or zlib.crc32(raw) != file.tail_checksum:
+        raise CorruptError("a file's tail contradicts its checksum", path=part.path)
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(_footer(raw)))
+        columns = metadata.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError) as error:
+        problem = str(error)
+        raise CorruptError("a file has no footer", path=part.path, problem=problem) from error
+    notes = decode_notes(metadata.metadata, part.path)
+    if len(notes.groups) != metadata.num_row_groups:
+        raise CorruptError("a file's notes do not fit its row groups", path=part.path)
+    return Tail(raw, metadata, columns, notes)
 
 
 def _footer(raw: bytes) -> bytes:
     """Return a file that is nothing but the footer: all that Arrow looks at to parse it."""
     size = int.from_bytes(raw[-8:-4], "little") + 8
     return b"PAR1" + raw[-min(size, len(raw)) :]
-
-
-def _cost(tail: Tail) -> int:
-    return PARSED_PER_BYTE * len(tail.raw)

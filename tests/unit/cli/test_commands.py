@@ -281,3 +281,18 @@ def test_explain_says_cause_what_is_done_and_what_you_can_do(shell: Shell) -> No
     assert "What you can do: choose a new id" in text
     assert "job-id-reused" in shell.ok("explain")
     assert shell.json("explain", "corrupt")["exit_code"] == 7
+
+
+def test_a_query_is_explained_to_people_and_to_programs(trips: Shell) -> None:
+    told = trips.ok("query", "trips", "--key", "b", "--explain")
+    names = [line.split("  ")[0] for line in told.splitlines()]
+    assert names == ["rows", "leaves", "files", "row groups", "pages", "tails", "requests", "time"]
+    found = trips.json("query", "trips", "--key", "b", "--explain")
+    assert (found["rows"], found["leaves"], found["files_matching"]) == (1, 1, 1)
+    assert found["requests"] >= found["rounds"] >= 1
+    assert found["milliseconds"]["total"] >= found["milliseconds"]["state"]
+    nothing = trips.json("query", "trips", "--key", "zz", "--explain")
+    assert (nothing["files_reached"], nothing["files_matching"]) == (1, 0)
+    assert (nothing["rows"], nothing["requests"]) == (0, 0)
+    code, error = trips.refused("query", "trips", "--explain", "--format", "csv")
+    assert (code, error["hint"]) == (2, "leave --format and --output out; --json is possible")

@@ -1,5 +1,6 @@
 import random
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 from lakebed.errors import CorruptError, NewerFormatError, ObjectMissingError
 from lakebed.model.files import FilePart
 from lakebed.model.schema import schema_of
-from lakebed.ports.object_store import ObjectFacts
+from lakebed.ports.object_store import ObjectFacts, ObjectRanges
 from tests.unit.sorted_files.lakes import SLEEPER, Lake, batch_of, path
 
 
@@ -23,6 +24,9 @@ class DamagedStore:
         if any(end > len(self.body) for _, end in ranges):
             raise CorruptError("shorter than a range", path=path)
         return [self.body[start:end] for start, end in ranges]
+
+    def read_many(self, wanted: Sequence[ObjectRanges]) -> list[list[bytes]]:
+        return [self.read(path, list(ranges)) for path, ranges in wanted]
 
     def look(self, path: str) -> ObjectFacts | None:
         return None

@@ -1,0 +1,54 @@
+"""Parts of files as sources of a merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.model.files import FilePart
+from lakebed.ports.object_store import ObjectReader
+from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.reading import Share, read_part
+from lakebed.sorted_files.tails import Tails
+
+
+class PartRead(msgspec.Struct, frozen=True):
+    """What a merge wants of one part. columns: to be read; share: what reading it may hold."""
+
+    part: FilePart
+    wanted: RowFilter
+    columns: pa.Schema
+    share: Share
+
+
+class GroupSources:
+    """Reads row group by row group, when a merge gets there."""
+
+    def __init__(self, objects: ObjectReader, tails: Tails) -> None:
+        self._objects = objects
+        self._tails = tails
+
+    def source(self, read: PartRead) -> Source:
+        """Return the wanted rows of a part."""
+        part, wanted = read.part, read.wanted
+
+        def look() -> bytes | None:
+            notes = self._tails.of(part).notes
+            first = notes.groups[0].first
+            return first if wanted.may_want(first, notes.last) else None
+
+        def open_() -> Iterator[pa.RecordBatch]:
+            return read_part(
+                self._objects,
+                part,
+                self._tails.of(part),
+                columns=read.columns,
+                wanted=wanted,
+                share=read.share,
+            )
+
+        lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
+        return Source(lowest, open_, look)

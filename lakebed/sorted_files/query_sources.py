@@ -1,0 +1,91 @@
+"""What a query reads: tails of many files at once, then row groups ahead of the merge."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from lakebed.ports.object_store import ObjectRanges, ObjectReader
+from lakebed.ports.sorted_files import ReadFigures
+from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.part_sources import GroupSources, PartRead
+from lakebed.sorted_files.read_ahead import ReadAhead
+from lakebed.sorted_files.reading import groups_wanted, reads_expected
+from lakebed.sorted_files.tails import Tails
+
+TAILS_BYTES_FIRST = 1 << 20
+"""Of tails that a stream begins with; each time twice as many, for a reader may stop soon."""
+
+
+class QuerySources:
+    """Sources of a query's merges. groups: what they read, merge after merge."""
+
+    def __init__(
+        self,
+        objects: ObjectReader,
+        tails: Tails,
+        groups: Sequence[Sequence[PartRead]],
+        *,
+        bytes_max: int,
+        figures: ReadFigures,
+    ) -> None:
+        self._tails = tails
+        self._figures = figures
+        self._without_tail = deque(groups)
+        self._tails_bytes = TAILS_BYTES_FIRST
+        self._ahead = ReadAhead(
+            objects, self._expected(groups), bytes_max=bytes_max, figures=figures
+        )
+        self._by_group = GroupSources(self._ahead, tails)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Read nothing more."""
+        self._ahead.close()
+
+    def sources(self, group: Sequence[PartRead]) -> list[Source]:
+        """Return the wanted rows of the parts that are merged next."""
+        self._have_tails(group)
+        return [self._by_group.source(read) for read in group]
+
+    def _have_tails(self, group: Sequence[PartRead]) -> None:
+        """Have the tails of a group, and those of the next ones, at the price of one round."""
+        if all(group is not waiting for waiting in self._without_tail):
+            return
+        parts = [read.part for read in self._without_tail.popleft()]
+        room = min(self._tails_bytes, self._tails.bytes_at_once)
+        self._tails_bytes *= 2
+        while self._without_tail:
+            following = [read.part for read in self._without_tail[0]]
+            if sum(p.file.size - p.file.tail_offset for p in [*parts, *following]) > room:
+                break
+            parts += following
+            self._without_tail.popleft()
+        self._tails.of_many(parts, self._figures)
+
+    def _expected(self, groups: Sequence[Sequence[PartRead]]) -> Iterator[ObjectRanges]:
+        """Yield what the merges will read, in about the order of their keys."""
+        for group in groups:
+            self._have_tails(group)
+            found = []
+            for read in group:
+                tail = self._tails.of(read.part)
+                self._figures.row_groups += len(tail.notes.groups)
+                self._figures.row_groups_read += len(groups_wanted(tail, read.wanted))
+                found += [
+                    (tail.notes.groups[place].first, read.part.path, spans)
+                    for place, spans in reads_expected(
+                        read.part, tail, columns=read.columns, wanted=read.wanted, share=read.share
+                    )
+                ]
+            found.sort(key=lambda one: one[0])
+            yield from ((path, spans) for _, path, spans in found)
