@@ -47,7 +47,7 @@ simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
 	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -n 2 -q
 
 docs: $(RUN)  ## write docs/reference from the source
-	$(BIN)/python docs/generate.py
+	PYTHONPATH=. $(BIN)/python docs/generate.py
 
 golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the diff
 	LAKEBED_GOLDEN=rewrite $(PYTEST) tests -q -n 2

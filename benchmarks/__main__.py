@@ -6,18 +6,15 @@ Each module here with a function `run`, which returns figures, is a benchmark. F
 
 from __future__ import annotations
 
-import json
 import pkgutil
 import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 
 import benchmarks
 from benchmarks.figures import Figure, table
-
-LATEST = Path(__file__).parent / "latest.jsonl"
+from benchmarks.page import keep
 
 
 def found() -> dict[str, Callable[[], list[Figure]]]:
@@ -42,17 +39,8 @@ def main(names: Sequence[str]) -> int:
         print(table(measured))
         print(f"{name} took {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
     keep(figures)
+    print("kept; `make docs` writes the page of figures", file=sys.stderr)
     return 0
-
-
-def keep(figures: Sequence[Figure]) -> None:
-    """Write figures down; those of the same name are replaced."""
-    lines = LATEST.read_text(encoding="utf-8").splitlines() if LATEST.exists() else []
-    kept = {json.loads(line)["name"]: json.loads(line) for line in lines}
-    for f in figures:
-        kept[f.name] = {"name": f.name, "value": float(f"{f.value:.4g}"), "unit": f.unit}
-    text = "".join(json.dumps(kept[name]) + "\n" for name in sorted(kept))
-    LATEST.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

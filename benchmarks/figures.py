@@ -31,7 +31,7 @@ def table(figures: Iterable[Figure]) -> str:
     for f in figures:
         sign = "<=" if f.better == "lower" else ">="
         aim = "" if f.aim is None else f"{sign} {f.aim:,.10g}"
-        rows.append((f.name, _rounded(f.value), f.unit, aim, "" if f.is_reached else "missed"))
+        rows.append((f.name, rounded(f.value), f.unit, aim, "" if f.is_reached else "missed"))
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
     return "\n".join(
         f"{n:<{widths[0]}}  {v:>{widths[1]}}  {u:<{widths[2]}}  {a:>{widths[3]}}  {m}".rstrip()
@@ -54,6 +54,7 @@ def quick(doc: str | None, run: Callable[..., list[Figure]]) -> None:
     print(table(run(given.rows, given.rounds, given.shapes)))
 
 
-def _rounded(value: float) -> str:
+def rounded(value: float) -> str:
+    """Return a value with as many digits as mean something."""
     digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
     return f"{value:,.{digits}f}"

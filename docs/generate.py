@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from benchmarks.page import figure_pages, latest
 from lakebed.cli.main import program
 from lakebed.config.settings import TableSettings, describe
 from lakebed.errors import explanations
@@ -31,6 +32,7 @@ def pages() -> dict[str, str]:
         "cli.md": cli_page(),
         "events.md": events_page(),
         "findings.md": findings_page(),
+        **figure_pages(latest()),
     }
 
 
