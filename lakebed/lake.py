@@ -36,7 +36,13 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.query.explanation import Explanation
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.tables.change_table import TableHistory, change_settings, clear_table, history
+from lakebed.tables.change_table import (
+    TableHistory,
+    change_fields,
+    change_settings,
+    clear_table,
+    history,
+)
 
 if TYPE_CHECKING:
     from lakebed.statestore.open_table import OpenTable
@@ -82,9 +88,52 @@ class Table:
         change_settings(self._opened, changes)
         return self.settings
 
+    def change_fields(
+        self,
+        *,
+        add: Mapping[str, object] | None = None,
+        rename: Mapping[str, str] | None = None,
+        drop: Sequence[str] = (),
+        widen: Mapping[str, object] | None = None,
+    ) -> Schema:
+        """Change fields, all at once, without rewriting a file. Returns the newest schema.
+
+        add: types of new value fields, nullable: `"float64?"`. rename: new names by old ones. drop:
+        value fields. widen: types of value fields that hold more, with all that they hold now. All
+        names but new ones are those of before. Keys may only be renamed.
+
+        Raises:
+            InvalidError: an unknown field, a change that is not allowed; nothing was changed.
+            ConflictError: somebody else changed fields meanwhile; nothing was changed.
+        """
+        if isinstance(drop, str):
+            raise InvalidError("fields to drop are several", drop=drop, hint="give a list")
+        return change_fields(
+            self._opened, add=add or {}, rename=rename or {}, drop=drop, widen=widen or {}
+        )
+
+    def add_field(self, name: str, type_: object) -> Schema:
+        """Add a nullable value field, null in all rows there are: `add_field("tip", "float64?")`.
+        Raises as `change_fields`."""
+        return self.change_fields(add={name: type_})
+
+    def rename_field(self, name: str, to: str) -> Schema:
+        """Give a field, also a key, another name. Raises as `change_fields`."""
+        return self.change_fields(rename={name: to})
+
+    def drop_field(self, name: str) -> Schema:
+        """Drop a value field: its values are read no more, and gone when their files are merged.
+        Raises as `change_fields`."""
+        return self.change_fields(drop=[name])
+
+    def widen_field(self, name: str, type_: object) -> Schema:
+        """Give a value field a type that holds more, such as int64 for int32. Raises as
+        `change_fields`."""
+        return self.change_fields(widen={name: type_})
+
     def history(self) -> TableHistory:
-        """Return when the table was created and cleared and its settings changed, as far back as
-        its log is kept."""
+        """Return when the table was created and cleared and its settings and fields changed, as far
+        back as its log is kept."""
         return history(self._app.logs.open(self._opened.id))
 
     def clear(self, *, split_points: Sequence[object] | None = None) -> None:

@@ -100,13 +100,18 @@ def schema_from_options(
         InvalidError: not of the form, or a type that is not allowed.
     """
     return schema_of(
-        row_keys=_named_types(row_keys),
-        sort_keys=_named_types(sort_keys),
-        values=_named_types(values),
+        row_keys=named_types(row_keys),
+        sort_keys=named_types(sort_keys),
+        values=named_types(values),
     )
 
 
-def _named_types(texts: Sequence[str]) -> dict[str, object]:
+def named_types(texts: Sequence[str]) -> dict[str, object]:
+    """Return types by field: `NAME:TYPE`.
+
+    Raises:
+        InvalidError: not of the form, or a field that is named twice.
+    """
     fields: dict[str, object] = {}
     for text in texts:
         name, colon, type_ = text.partition(":")
@@ -146,3 +151,19 @@ def settings_from_text(
             raise InvalidError("a setting is named twice", setting=name, hint="name it once")
         settings[name] = int(value) if re.fullmatch(r"[+-]?\d[\d_]*", value) else value
     return settings
+
+
+def renames_from_text(texts: Sequence[str]) -> dict[str, str]:
+    """Return new names by old ones: `OLD=NEW`.
+
+    Raises:
+        InvalidError: not of the form, or a field that is renamed twice.
+    """
+    names: dict[str, str] = {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        if not equals or old in names:
+            hint = "write --rename OLD=NEW, once for each field"
+            raise InvalidError("not a new name", rename=text, hint=hint)
+        names[old] = new
+    return names

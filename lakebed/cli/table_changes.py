@@ -1,4 +1,4 @@
-"""`lakebed table set`, `history`, `clear`, `rename`, `offline`, `online`."""
+"""`lakebed table set`, `alter`, `history`, `clear`, `rename`, `offline`, `online`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli.key_text import settings_from_text, split_points_from_file
+from lakebed.cli.key_text import (
+    named_types,
+    renames_from_text,
+    settings_from_text,
+    split_points_from_file,
+)
 from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.errors import InvalidError
 from lakebed.model.keys import key_value_from_text
 from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.model.schema import schema_json
 
 if TYPE_CHECKING:
     from lakebed.tables.change_table import TableChange
@@ -45,6 +51,45 @@ def set_(session: Session, *, name: str, settings: tuple[str, ...]) -> None:
 @click.command(
     cls=Command,
     examples="""
+    lakebed table alter trips --add tip:float64?
+    lakebed table alter trips --rename fare=price --widen count:int64 --drop note
+    """,
+)
+@click.argument("name")
+@click.option("--add", multiple=True, metavar="NAME:TYPE?", help="New value field, nullable.")
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Any field, also a key.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Value field; its values are lost.")
+@click.option("--widen", multiple=True, metavar="NAME:TYPE", help="Value field, to a wider type.")
+@pass_session
+def alter(
+    session: Session,
+    *,
+    name: str,
+    add: tuple[str, ...],
+    rename: tuple[str, ...],
+    drop: tuple[str, ...],
+    widen: tuple[str, ...],
+) -> None:
+    """Change fields of table NAME, all at once. No file is rewritten.
+
+    Rows that are there are null in a new field. Integers widen to larger ones, float32 to float64,
+    decimals to more digits. Keys may only be renamed. Names are those of before the change.
+    """
+    with session.open() as lake:
+        opened = lake.table(name)
+        after = opened.change_fields(
+            add=named_types(add),
+            rename=renames_from_text(rename),
+            drop=drop,
+            widen=named_types(widen),
+        )
+    done = "\n".join(str(change) for change in after.past[-1].changes)
+    session.give({"table": name, "schema": schema_json(after)}, done)
+
+
+@click.command(
+    cls=Command,
+    examples="""
     lakebed table history trips
     lakebed table history trips --json
     """,
@@ -52,7 +97,7 @@ def set_(session: Session, *, name: str, settings: tuple[str, ...]) -> None:
 @click.argument("name")
 @pass_session
 def history(session: Session, name: str) -> None:
-    """Tell when table NAME was created and cleared, and its settings changed.
+    """Tell when table NAME was created and cleared, and its settings and fields changed.
 
     As far back as its log is kept: snapshots take the place of what is older.
     """
@@ -181,7 +226,9 @@ def _change_text(change: TableChange) -> str:
     said: str = change.what
     if change.leaves is not None:
         said += f", leaves: {change.leaves}"
-    values = ", ".join(f"{name} = {value}" for name, value in change.settings.items())
+    values = ", ".join(
+        [*(f"{name} = {value}" for name, value in change.settings.items()), *change.fields]
+    )
     return f"{change.number}  {_time_text(change.at)}  {said}" + (f": {values}" if values else "")
 
 

@@ -229,6 +229,12 @@ def _described_text(opened: Table) -> str:
             f"  {role:<8}  {field.name:<{width}}  {field.type}{'?' if field.nullable else ''}"
             for field in fields
         ]
+    if schema.past:
+        lines += ["", f"fields, version {schema.version}", ""]
+        lines += [
+            f"  {version.version}: {', '.join(map(str, version.changes))}"
+            for version in schema.past
+        ]
     default = msgspec.to_builtins(TableSettings())
     settings = msgspec.to_builtins(opened.settings)
     lines += ["", "settings (* changed)", ""]

@@ -8,9 +8,20 @@ from typing import Any, Literal
 import msgspec
 
 from lakebed.errors import InvalidError, NewerFormatError, did_you_mean
-from lakebed.model.types import KEY_TYPES, Primitive, Type, members_within, type_json, type_of
+from lakebed.model.field_changes import SchemaVersion, fate_of
+from lakebed.model.types import (
+    KEY_TYPES,
+    Member,
+    Primitive,
+    Type,
+    members_within,
+    type_json,
+    type_of,
+)
 
 SCHEMA_FORMAT = 1
+CHANGED_FORMAT = 2
+"""Of a schema whose fields were changed, so that programs older than that know to stop."""
 RESERVED_PREFIX = "_lakebed"
 Role = Literal["row key", "sort key", "value"]
 
@@ -23,17 +34,26 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     nullable: bool = False
 
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """All struct members inside its type."""
+        return members_within(self.type)
+
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a table, in order: row keys, sort keys, values.
 
     Rows are sorted by row keys, then by sort keys. Only row keys decide in which partition a row
-    lies.
+    lies. version: 1, and one more after each change of fields. past: the newest of these changes.
+    numbers_used: the highest that a field ever had; 0: none is higher than those that are there.
     """
 
     row_keys: tuple[Field, ...]
     sort_keys: tuple[Field, ...] = ()
     values: tuple[Field, ...] = ()
+    version: int = 1
+    numbers_used: int = 0
+    past: tuple[SchemaVersion, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what can never work. Raises: InvalidError."""
@@ -45,7 +65,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
         numbers: set[int] = set()
         for field in self.fields:
             _check_name(field.name, seen)
-            for number in (field.number, *(m.number for m in members_within(field.type))):
+            for number in (field.number, *(m.number for m in field.members)):
                 if number < 1 or number in numbers:
                     raise InvalidError("a field's number is positive and unique", number=number)
                 numbers.add(number)
@@ -67,8 +87,20 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
         for field in self.fields:
             if field.name == name:
                 return field
-        hint = did_you_mean(name, (f.name for f in self.fields), what="field")
-        raise InvalidError("no such field", field=name, hint=hint)
+        raise InvalidError("no such field", field=name, hint=self.hint_for(name))
+
+    def hint_for(self, name: str) -> str:
+        """Return what to write instead of a name that no field has."""
+        now = fate_of(name, self.past)
+        if now is None:
+            return did_you_mean(name, (f.name for f in self.fields), what="field")
+        return f"it was renamed to {now!r}" if now else "this field was dropped"
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next new field."""
+        there = [n for f in self.fields for n in (f.number, *(m.number for m in f.members))]
+        return max(self.numbers_used, *there) + 1
 
     def dimension_of(self, name: str) -> int:
         """Return the place of a row key field among the row keys. Raises: InvalidError."""
@@ -111,12 +143,16 @@ def schema_json(schema: Schema) -> dict[str, Any]:
             for f in fields
         ]
 
-    return {
+    form: dict[str, Any] = {
         "format": SCHEMA_FORMAT,
         "row_keys": part(schema.row_keys),
         "sort_keys": part(schema.sort_keys),
         "values": part(schema.values),
     }
+    if schema.version > 1:
+        form["format"] = CHANGED_FORMAT
+        form |= {name: msgspec.to_builtins(getattr(schema, name)) for name in _OF_CHANGED}
+    return form
 
 
 def schema_from_json(value: object) -> Schema:
@@ -130,23 +166,49 @@ def schema_from_json(value: object) -> Schema:
         raise InvalidError("a schema is a JSON object", hint='{"row_keys": [...], "values": [...]}')
     parts = ("row_keys", "sort_keys", "values")
     for name in value:
-        if name not in (*parts, "format"):
+        if name not in (*parts, "format", *_OF_CHANGED):
             hint = did_you_mean(str(name), parts, what="part of a schema")
             raise InvalidError("unknown part of a schema", part=name, hint=hint)
-    if value.get("format", SCHEMA_FORMAT) != SCHEMA_FORMAT:
+    if value.get("format", SCHEMA_FORMAT) not in (SCHEMA_FORMAT, CHANGED_FORMAT):
         raise NewerFormatError("unknown schema format", format=value["format"])
     numbers = [1]
     row_keys, sort_keys, values = (_fields_of(value.get(p, []), p, numbers) for p in parts)
-    return Schema(row_keys=row_keys, sort_keys=sort_keys, values=values)
+    try:
+        changed = msgspec.convert({n: value[n] for n in _OF_CHANGED if n in value}, _Changed)
+    except msgspec.ValidationError as error:
+        hint = f"leave out {', '.join(_OF_CHANGED)}: they tell of changes made by Lakebed"
+        raise InvalidError("not a changed schema", reason=error, hint=hint) from None
+    return Schema(
+        row_keys=row_keys,
+        sort_keys=sort_keys,
+        values=values,
+        version=changed.version,
+        numbers_used=changed.numbers_used,
+        past=changed.past,
+    )
+
+
+class _Changed(msgspec.Struct):
+    version: int = 1
+    numbers_used: int = 0
+    past: tuple[SchemaVersion, ...] = ()
+
+
+_OF_CHANGED = _Changed.__struct_fields__
 
 
 def _fields_of(fields: object, part: str, numbers: list[int]) -> tuple[Field, ...]:
     if not isinstance(fields, list):
         raise InvalidError("a part of a schema is a list of fields", part=part)
-    return tuple(_field_of(field, numbers) for field in fields)
+    return tuple(field_of(field, numbers) for field in fields)
 
 
-def _field_of(field: object, numbers: list[int]) -> Field:
+def field_of(field: object, numbers: list[int]) -> Field:
+    """Return the field that JSON values describe. numbers: one cell, the next free number.
+
+    Raises:
+        InvalidError: something is not allowed; the error names it.
+    """
     if not isinstance(field, dict) or not isinstance(field.get("name"), str):
         raise InvalidError("not a field", field=field, hint='use {"name": NAME, "type": TYPE}')
     unknown = set(field) - {"name", "type", "number", "nullable"}

@@ -28,6 +28,15 @@ VALUE_TYPES = (
 )
 MAP_KEY_TYPES = ("string", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 DECIMAL_PRECISION_MAX = 38
+_WIDER = {
+    "int8": ("int16", "int32", "int64"),
+    "int16": ("int32", "int64"),
+    "int32": ("int64",),
+    "uint8": ("uint16", "uint32", "int16", "int32", "int64"),
+    "uint16": ("uint32", "int32", "int64"),
+    "uint32": ("int64",),
+    "float32": ("float64",),
+}
 
 
 class Primitive(msgspec.Struct, frozen=True):
@@ -157,6 +166,26 @@ def members_within(type_: Type) -> tuple[Member, ...]:
             return members + tuple(n for m in members for n in members_within(m.type))
         case _:
             return ()
+
+
+def widens(old: Type, new: Type) -> bool:
+    """Whether every value of a type is one of the other, wider type too."""
+    match old, new:
+        case Primitive(name), Primitive(wider):
+            return wider in _WIDER.get(name, ())
+        case Decimal(precision, scale), Decimal(wider_precision, wider_scale):
+            whole, wider_whole = precision - scale, wider_precision - wider_scale
+            return old != new and whole <= wider_whole and scale <= wider_scale
+        case _:
+            return False
+
+
+def wider_types(old: Type) -> str:
+    """Return what a type can be widened to, for a hint."""
+    if isinstance(old, Decimal):
+        return "a decimal with more digits, before and after the point no fewer"
+    wider = _WIDER.get(old.name) if isinstance(old, Primitive) else None
+    return f"it can become {' or '.join(wider)}" if wider else "this type has no wider one"
 
 
 def _type_named(text: str) -> Type:

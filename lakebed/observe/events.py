@@ -16,6 +16,7 @@ OBJECTS_SWEPT = "objects_swept"
 SNAPSHOT_WRITTEN = "snapshot_written"
 TABLE_CREATED = "table_created"
 SETTINGS_CHANGED = "settings_changed"
+FIELDS_CHANGED = "fields_changed"
 TABLE_CLEARED = "table_cleared"
 TABLE_RENAMED = "table_renamed"
 TABLE_OFFLINE = "table_offline"
@@ -36,6 +37,7 @@ MEANINGS = {
     SNAPSHOT_WRITTEN: "the state was written down, and the log before older snapshots emptied",
     TABLE_CREATED: "a table got its name",
     SETTINGS_CHANGED: "settings of a table have new values",
+    FIELDS_CHANGED: "fields of a table were added, renamed, dropped or widened",
     TABLE_CLEARED: "all rows of a table are gone; a new generation of it has begun",
     TABLE_DROPPED: "a table, its rows and its name are gone",
     TABLE_RENAMED: "a table has another name, and all else that it had",

@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 import pyarrow as pa
 
 from lakebed.errors import InvalidError, did_you_mean
+from lakebed.model.field_changes import fate_of
 from lakebed.model.schema import Field, Schema
 from lakebed.sorted_files.arrow_schema import arrow_schema, hint_for, is_list
 
@@ -111,8 +112,11 @@ def _check_names(names: list[str], schema: Schema, *, drop: bool) -> None:
     known = {field.name for field in schema.fields}
     for name in names:
         if name not in known and not drop:
-            hint = did_you_mean(name, known, what="field")
+            hint = schema.hint_for(name)
             raise InvalidError("unknown column", field=name, hint=f"{hint} or drop extra columns")
+        if name not in known and (now := fate_of(name, schema.past)) and now not in names:
+            hint = schema.hint_for(name)  # to drop it would lose values that have a place
+            raise InvalidError("a column has its field's old name", field=name, hint=hint)
         if name in known and names.count(name) > 1:
             hint = "keep one of them"
             raise InvalidError("two columns have one name", field=name, hint=hint)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from lakebed.errors import InvalidError, UnreadableInputError, did_you_mean
+from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
 from lakebed.sorted_files.arrow_schema import arrow_type
@@ -168,7 +168,7 @@ class _Lines:
             return
         for name in found if isinstance(found, dict) else ():
             if name not in self._columns.names:
-                hint = did_you_mean(name, self._columns.names, what="field")
+                hint = self._schema.hint_for(name)
                 raise InvalidError(
                     "unknown column", field=name, line=line, hint=f"{hint} or drop extra columns"
                 ) from None

@@ -1,5 +1,6 @@
-"""Bytes of log entries. Byte 0: format number. Byte 1: 1 if the entry is compressed with zstd.
-Bytes 2 to 5: CRC-32 of byte 1 and of the entry, which follows.
+"""Bytes of log entries. Byte 0: format number, the lowest that knows all changes in the entry.
+Byte 1: 1 if the entry is compressed with zstd. Bytes 2 to 5: CRC-32 of byte 1 and of the entry,
+which follows.
 
 Not every log's store verifies its bytes: SQLite does not, and a flipped bit would lead all readers
 that come later to another state than those before.
@@ -14,9 +15,13 @@ import zstandard
 
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.names import Micros
+from lakebed.statestore.table_changes import ChangeSchema
 from lakebed.statestore.transactions import Transaction
 
-ENTRY_FORMAT = 1
+ENTRY_FORMAT = 2
+_FORMATS: dict[type, int] = {ChangeSchema: 2}
+"""Of entries with changes that format 1 did not know: a program of then says that it is too old."""
+
 HEAD_BYTES = 6
 COMPRESSED_FROM = 512
 """Bytes. Below it compression saves less than it costs."""
@@ -39,7 +44,9 @@ def encode_entry(entry: Entry) -> bytes:
     raw = _ENCODER.encode(entry)
     compressed = len(raw) >= COMPRESSED_FROM
     rest = zstandard.compress(raw, 1) if compressed else raw
-    return bytes((ENTRY_FORMAT, compressed)) + _checksum(compressed, rest) + rest
+    kinds = {type(change) for t in entry.transactions for change in t.changes}
+    format_ = max((_FORMATS.get(kind, 1) for kind in kinds), default=1)
+    return bytes((format_, compressed)) + _checksum(compressed, rest) + rest
 
 
 def decode_entry(body: bytes, number: int) -> Entry:

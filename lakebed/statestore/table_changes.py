@@ -16,10 +16,12 @@ import msgspec
 
 from lakebed.config.settings import table_settings
 from lakebed.errors import ConflictError, InvalidError, TableExistsError
+from lakebed.model.field_changes import FieldChange
 from lakebed.model.names import FileName, Micros, PartitionId
 from lakebed.model.partitions import ROOT, Partition, grown, splits
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_from_json, schema_json
+from lakebed.model.schema_changes import changed
 from lakebed.statestore.placing import own_region, split_references
 from lakebed.statestore.state import Moment, TableState
 
@@ -133,6 +135,31 @@ class ChangeSettings(msgspec.Struct, frozen=True, array_like=True, tag="settings
         state.write("UPDATE head SET settings = ?", (json.dumps(merged),))
 
 
+class ChangeSchema(msgspec.Struct, frozen=True, array_like=True, tag="schema"):
+    """Fields are added, renamed, dropped or widened. Files stay as they were written.
+
+    version: of the schema that the changes were planned on; of two at once the later is refused.
+    """
+
+    version: int
+    changes: tuple[FieldChange, ...]
+
+    def check(self, state: TableState) -> None:
+        schema = state.schema()
+        if schema.version != self.version:
+            hint = "look at the schema, then plan the change anew"
+            raise ConflictError(
+                "the schema was changed meanwhile", version=schema.version, hint=hint
+            )
+        if not self.changes:
+            raise InvalidError("no field to change")
+        changed(schema, self.changes, at=Micros(0))
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        after = changed(state.schema(), self.changes, at=moment.at)
+        state.write("UPDATE head SET schema = ?", (json.dumps(schema_json(after)),))
+
+
 class PutPin(msgspec.Struct, frozen=True, array_like=True, tag="pin"):
     """A long reader of the version that this entry makes: its files stay until `until` (H24).
 
@@ -182,7 +209,8 @@ def create_table(
 ) -> CreateTable:
     """Return the first change of a table's life. Raises: InvalidError for bad settings."""
     table_settings(settings)
-    return CreateTable(schema_json(schema), dict(settings), points)
+    new = Schema(row_keys=schema.row_keys, sort_keys=schema.sort_keys, values=schema.values)
+    return CreateTable(schema_json(new), dict(settings), points)
 
 
 def _check_points(points: tuple[bytes, ...], region: KeyRange) -> None:

@@ -29,6 +29,7 @@ from lakebed.statestore.file_changes import (
 )
 from lakebed.statestore.state import ENTRY_TIME_SPACING, Moment, TableState
 from lakebed.statestore.table_changes import (
+    ChangeSchema,
     ChangeSettings,
     Clear,
     CreateTable,
@@ -51,6 +52,7 @@ Change = (
     | RaiseFloor
     | Clear
     | ChangeSettings
+    | ChangeSchema
     | PutPin
     | DropPin
     | DropTable

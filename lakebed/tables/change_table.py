@@ -1,37 +1,41 @@
-"""Change a table that is there: its settings, or all of its rows; and tell what was changed."""
+"""Change a table that is there: settings, fields, or all of its rows; tell what was changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from lakebed.errors import GenerationError, InvalidError, LogTruncatedError
 from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.schema import Schema
+from lakebed.model.schema_changes import planned
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_changes import ChangeSettings, Clear, CreateTable
+from lakebed.statestore.table_changes import ChangeSchema, ChangeSettings, Clear, CreateTable
 from lakebed.statestore.transactions import Change
 
 PLANS_MAX = 10
 """Each time the table was cleared just before: nobody does that so often."""
 
-What = Literal["created", "settings", "cleared"]
+What = Literal["created", "settings", "fields", "cleared"]
 
 
 class TableChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change to a table as a whole. number, at: of its log entry. settings: their new values.
 
-    leaves: how many the table had afterwards, where the change made them anew.
+    fields: what was done to them. leaves: how many the table had afterwards, where the change made
+    them anew.
     """
 
     number: TransactionNumber
     at: Micros
     what: What
     settings: Mapping[str, Any] = {}
+    fields: tuple[str, ...] = ()
     leaves: int | None = None
 
 
@@ -57,6 +61,31 @@ def change_settings(table: OpenTable, changes: Mapping[str, Any]) -> Transaction
     number = _committed(table, ChangeSettings(dict(changes)))
     events.tell(events.SETTINGS_CHANGED, table=table.name, number=number, settings=[*changes])
     return number
+
+
+def change_fields(
+    table: OpenTable,
+    *,
+    add: Mapping[str, object],
+    rename: Mapping[str, str],
+    drop: Sequence[str],
+    widen: Mapping[str, object],
+) -> Schema:
+    """Add, rename, drop and widen fields in one transaction; no file is rewritten. All names but
+    new ones are those of before. Returns the newest schema.
+
+    Raises:
+        InvalidError: nothing to change, an unknown field, a change that is not allowed; nothing was
+            changed.
+        ConflictError: somebody else changed fields meanwhile; nothing was changed: look, and call
+            again. UnavailableError: nothing was changed; call again.
+        UnknownOutcomeError: perhaps it is done: look at the schema before calling again.
+    """
+    before = table.schema
+    changes = planned(before, add=add, rename=rename, drop=drop, widen=widen)
+    number = _committed(table, ChangeSchema(before.version, changes))
+    events.tell(events.FIELDS_CHANGED, table=table.name, number=number, fields_count=len(changes))
+    return table.schema
 
 
 def clear_table(table: OpenTable, points: tuple[bytes, ...] | None) -> TransactionNumber:
@@ -118,6 +147,9 @@ def _told(change: Change, number: TransactionNumber, at: Micros) -> TableChange 
             )
         case ChangeSettings():
             return TableChange(number=number, at=at, what="settings", settings=change.changes)
+        case ChangeSchema():
+            fields = tuple(map(str, change.changes))
+            return TableChange(number=number, at=at, what="fields", fields=fields)
         case Clear():
             made = None if change.points is None else len(change.points) + 1
             return TableChange(number=number, at=at, what="cleared", leaves=made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakebed.model.field_changes import FieldChange
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
     CommitId,
@@ -23,6 +24,7 @@ from lakebed.statestore.file_changes import (
     ReplaceFiles,
 )
 from lakebed.statestore.table_changes import (
+    ChangeSchema,
     ChangeSettings,
     Clear,
     CreateTable,
@@ -68,11 +70,20 @@ CHANGES: tuple[Change, ...] = (
     PutPin("reader", Micros(1_800_000_000_000_000)),
     DropPin("reader"),
     DropTable(),
+    ChangeSchema(
+        1,
+        (
+            FieldChange("add", 3, "tags", '{"list": "string"}'),
+            FieldChange("rename", 2, "value", "price"),
+            FieldChange("widen", 2, "value", "int64"),
+            FieldChange("drop", 2, "value"),
+        ),
+    ),
 )
 
 
 def every_change() -> Entry:
-    """Return an entry with a transaction per kind of change, the last with positions too."""
+    """Return an entry with a transaction per kind of change, the drop with positions too."""
     transactions = [
         Transaction(
             CommitId(f"id-{place}"),
@@ -80,7 +91,7 @@ def every_change() -> Entry:
             TransactionNumber(85),
             Generation(2),
             (change,),
-            (PositionChange("topic/0", None, b"\x07", 3),) if place == len(CHANGES) - 1 else (),
+            (PositionChange("topic/0", None, b"\x07", 3),) if change == DropTable() else (),
             place == 1,
         )
         for place, change in enumerate(CHANGES)

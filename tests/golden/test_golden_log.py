@@ -6,18 +6,27 @@ import os
 from typing import get_args
 
 import msgspec
+import pytest
 
+from lakebed.model.field_changes import FieldChange
 from lakebed.model.names import TransactionNumber
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry
 from lakebed.statestore.file_changes import AddFiles, RaiseFloor
 from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import ChangeSettings, DropPin, MarkUnsplittable, PutPin
+from lakebed.statestore.table_changes import (
+    ChangeSchema,
+    ChangeSettings,
+    DropPin,
+    MarkUnsplittable,
+    PutPin,
+)
 from lakebed.statestore.transactions import Change, PositionChange, finish_entry
 from tests.dsl import TableStory
 from tests.golden import FOLDER, check_golden, from_hex_lines, hex_lines
 from tests.golden.every_change import every_change
 
 OLD_LOG = "old_log.txt"
+OLD_LOG_OF_FIELDS = "old_log_of_fields.txt"
 
 
 def test_the_bytes_of_every_change_are_as_they_were() -> None:
@@ -62,11 +71,41 @@ def old_log() -> list[bytes]:
     return [body for _, body in story.log.log.read_after(TransactionNumber(0))]
 
 
-def test_an_old_log_leads_to_its_old_digests() -> None:
+def old_log_of_fields() -> list[bytes]:
+    """Tell the life of a table whose fields are changed and return its log."""
+    story = TableStory("L | m | R")
+    story.given_files("L", one=10)
+    story.when_committed(
+        ChangeSchema(
+            1,
+            (
+                FieldChange("rename", 2, "value", "text"),
+                FieldChange("add", 3, "count", "int8"),
+                FieldChange("add", 4, "tags", '{"struct": [{"name": "a", "type": "bool"}]}'),
+            ),
+        )
+    )
+    story.given_files("R", two=20)
+    story.clock.advance(60)
+    story.when_committed(ChangeSchema(2, (FieldChange("drop", 4, "tags"),)))
+    story.when_committed(
+        ChangeSchema(
+            3, (FieldChange("widen", 3, "count", "int32"), FieldChange("add", 6, "tags", "string"))
+        )
+    )
+    story.when_committed(ChangeSettings({"job_files_max": 7}))
+    return [body for _, body in story.log.log.read_after(TransactionNumber(0))]
+
+
+LOGS = {OLD_LOG: old_log, OLD_LOG_OF_FIELDS: old_log_of_fields}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_an_old_log_leads_to_its_old_digests(name: str) -> None:
     rewrite = os.environ.get("LAKEBED_GOLDEN") == "rewrite"
-    file = FOLDER / OLD_LOG
+    file = FOLDER / name
     if rewrite or not file.exists():
-        bodies = old_log()
+        bodies = LOGS[name]()
     else:
         rows = file.read_text(encoding="utf-8").splitlines()
         bodies = [from_hex_lines(row.split()[1]) for row in rows]
@@ -76,7 +115,7 @@ def test_an_old_log_leads_to_its_old_digests() -> None:
         entry = decode_entry(body, number)
         apply(head.state, number, entry)
         rows.append(f"{head.state.digest().hex()} {body.hex()}\n")
-    check_golden(OLD_LOG, "".join(rows))
+    check_golden(name, "".join(rows))
 
 
 def apply(state: TableState, number: int, entry: Entry) -> None:
@@ -96,3 +135,20 @@ def test_an_old_log_ends_in_this_picture() -> None:
     assert leaves == [(1, 1), (0, 0), (1, 2)]
     assert len(state.garbage()) == 8
     assert state.settings().job_files_max == 7
+
+
+def test_an_old_log_of_fields_ends_in_this_schema() -> None:
+    state = TableStory().another_head().state
+    rows = (FOLDER / OLD_LOG_OF_FIELDS).read_text(encoding="utf-8").splitlines()
+    for number, row in enumerate(rows, 1):
+        apply(state, number, decode_entry(bytes.fromhex(row.split()[1]), number))
+    schema = state.schema()
+    fields = {f.name: (f.number, str(f.type), f.nullable) for f in schema.fields}
+    assert fields == {
+        "key": (1, "string", False),
+        "text": (2, "string", False),
+        "count": (3, "int32", True),
+        "tags": (6, "string", True),
+    }
+    assert (schema.version, schema.next_number) == (4, 7)
+    assert schema.hint_for("value") == "it was renamed to 'text'"

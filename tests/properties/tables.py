@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lakebed.model.keys import encode_key, key_value
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema, schema_of
+from lakebed.model.types import type_of, widens
 from lakebed.sorted_files.arrow_schema import arrow_schema
 
 Row = dict[str, Any]
@@ -32,6 +33,9 @@ _DOMAINS: dict[str, list[Any]] = {
 _VALUES: dict[str, tuple[object, st.SearchStrategy[Any]]] = {
     "number": ("int64?", st.none() | st.integers(-(2**63), 2**63 - 1)),
     "real": ("float64?", st.none() | st.floats()),
+    "small": ("int8?", st.none() | st.integers(-(2**7), 2**7 - 1)),
+    "single": ("float32?", st.none() | st.floats(width=32)),
+    "price": ("decimal128(5,2)?", st.none() | st.decimals(-999, 999, places=2)),
     "text": ("string?", st.none() | st.sampled_from(_TEXTS)),
     "list": ({"list": "int32"}, st.lists(st.none() | st.integers(-9, 9), max_size=3)),
     "map": (
@@ -49,6 +53,19 @@ _VALUES: dict[str, tuple[object, st.SearchStrategy[Any]]] = {
             }
         ),
     ),
+}
+
+_WIDE: dict[str, st.SearchStrategy[Any]] = {
+    "int16": st.none() | st.integers(-(2**15), 2**15 - 1),
+    "int32": st.none() | st.integers(-(2**31), 2**31 - 1),
+    "int64": _VALUES["number"][1],
+    "float64": _VALUES["real"][1],
+    "decimal128(9,4)": st.none() | st.decimals(-99_999, 99_999, places=4),
+}
+_BY_TYPE = _WIDE | {
+    str(field.type): strategy
+    for kind, strategy in _VALUES.values()
+    for field in schema_of(row_keys={"k": "int32"}, values={"v": kind}).values
 }
 
 
@@ -70,12 +87,50 @@ def key_values(schema: Schema, field: str) -> list[Any]:
 
 def rows(schema: Schema, *, rows_max: int = 40) -> st.SearchStrategy[list[Row]]:
     columns = {f.name: st.sampled_from(key_values(schema, f.name)) for f in schema.key_fields}
-    columns |= {f.name: _VALUES[f.name][1] for f in schema.values}
+    columns |= {
+        f.name: values if f.nullable else values.filter(lambda value: value is not None)
+        for f in schema.values
+        for values in [_BY_TYPE[str(f.type)]]
+    }
     return st.lists(st.fixed_dictionaries(columns), min_size=1, max_size=rows_max)
 
 
 def arrow(schema: Schema, given: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist(list(given), schema=arrow_schema(schema))
+
+
+@st.composite
+def field_changes(draw: st.DrawFn, schema: Schema) -> dict[str, Any]:
+    """Return arguments of `Table.change_fields` that are allowed; perhaps none."""
+    some = draw(st.lists(st.sampled_from(schema.fields), unique=True, max_size=2))
+    taken = {field.name for field in schema.fields}
+    names = [name for name in (*_VALUES, "a", "b", "k0", "K9", "s0") if name not in taken]
+    new = iter(draw(st.permutations(names)))
+    changes: dict[str, Any] = {"add": {}, "rename": {}, "drop": [], "widen": {}}
+    for field in some:
+        wider = [name for name in _WIDE if widens(field.type, type_of(name))]
+        match draw(st.sampled_from(["rename", "drop", "widen"])):
+            case "drop" if field in schema.values:
+                changes["drop"].append(field.name)
+            case "widen" if field in schema.values and wider:
+                changes["widen"][field.name] = draw(st.sampled_from(wider))
+            case _:
+                changes["rename"][field.name] = next(new)
+    if draw(st.booleans()):
+        freed = [*changes["drop"], *changes["rename"]]
+        name = draw(st.sampled_from([next(new), *freed]))
+        changes["add"][name] = draw(st.sampled_from([kind for kind, _ in _VALUES.values()]))
+    return {what: asked for what, asked in changes.items() if asked}
+
+
+def with_changes(given: Sequence[Row], changes: Mapping[str, Any]) -> list[Row]:
+    """Return the rows as they are after these changes of fields."""
+    renamed, dropped = changes.get("rename", {}), changes.get("drop", ())
+    kept = [
+        {renamed.get(name, name): value for name, value in row.items() if name not in dropped}
+        for row in given
+    ]
+    return [row | dict.fromkeys(changes.get("add", ())) for row in kept]
 
 
 @st.composite

@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakebed.errors import InvalidError, VersionExpiredError
+from lakebed.ingest.sources import ArrowSource
 from lakebed.lake import Lake, Table, connect
 from lakebed.model.schema import Schema
 from tests.properties.tables import (
     Row,
     arrow,
     bag,
+    field_changes,
     has_key,
     in_ranges,
     keys,
@@ -26,6 +28,7 @@ from tests.properties.tables import (
     schemas,
     sort_key,
     split_points,
+    with_changes,
 )
 
 SETTINGS = {
@@ -45,12 +48,16 @@ IN_MEMORY = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
 class World:
     """A table, the rows that were put in, and readers that were opened on the way."""
 
-    def __init__(self, lake: Lake, table: Table, schema: Schema) -> None:
-        self.lake, self.table, self.schema = lake, table, schema
+    def __init__(self, lake: Lake, table: Table) -> None:
+        self.lake, self.table = lake, table
         self.app, self.opened = lake._app, table._opened
         self.rows: list[Row] = []
         self.readers: list[tuple[pa.RecordBatchReader, list[str]]] = []
         self.collected = 0
+
+    @property
+    def schema(self) -> Schema:
+        return self.table.schema
 
     def act(self, action: str, data: st.DataObject) -> None:
         match action:
@@ -58,6 +65,14 @@ class World:
                 some = data.draw(rows(self.schema))
                 self.table.ingest(arrow(self.schema, some))
                 self.rows += some
+            case "ingest late":  # it began before the fields were changed
+                before, some = self.schema, data.draw(rows(self.schema))
+                source = ArrowSource(arrow(before, some), before)
+                changes = self.change(data)
+                self.app.ingest.run(self.opened, source)
+                self.rows += with_changes(some, changes)
+            case "change":
+                self.change(data)
             case "split":
                 self.app.split_leaves.run(self.opened)
             case "claim":
@@ -72,6 +87,13 @@ class World:
             case "read":
                 self.readers.append((self.table.query(), bag(self.rows)))
 
+    def change(self, data: st.DataObject) -> dict[str, Any]:
+        changes = data.draw(field_changes(self.schema))
+        if changes:
+            self.table.change_fields(**changes)
+            self.rows = with_changes(self.rows, changes)
+        return changes
+
     def check_readers(self) -> None:
         for reader, wanted in self.readers:
             try:
@@ -82,7 +104,10 @@ class World:
                 assert bag(found) == wanted
 
 
-ACTIONS = ("ingest", "ingest", "split", "claim", "merge", "merge", "collect", "read")
+ACTIONS = (
+    *("ingest", "ingest", "ingest late", "change"),
+    *("split", "claim", "merge", "merge", "collect", "read"),
+)
 
 
 @contextmanager
@@ -102,7 +127,7 @@ def world(data: st.DataObject) -> Iterator[World]:
             table = lake.create_table(
                 "t", schema, split_points=points[1:], settings=SETTINGS | {"scrap_rows_max": scraps}
             )
-        yield World(lake, table, schema)
+        yield World(lake, table)
 
 
 def check_a_query(it: World, data: st.DataObject) -> None:

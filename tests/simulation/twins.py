@@ -6,6 +6,7 @@ The story of each rule is in `docs/design/simulation.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -52,7 +53,8 @@ class FoundByBytes(TableHead):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as the head has it
         super().__init__(*given, **named)
         self._sent: dict[CommitId, tuple[TransactionNumber, bytes]] = {}
-        self.state.number_of = self._number_by_bytes  # type: ignore[method-assign] # its rule
+        by_bytes: Any = SimpleNamespace(number_of=self._number_by_bytes)
+        self.state.landed = lambda _: by_bytes  # type: ignore[method-assign] # its rule
 
     def _append(
         self,

@@ -103,3 +103,39 @@ def test_a_table_is_renamed_and_a_name_that_is_taken_is_refused(trips: Shell) ->
     assert count(trips, "rides") == 3
     code, error = trips.refused("query", "trips")
     assert (code, error["code"]) == (2, "table-missing")
+
+
+def test_fields_are_altered_and_the_history_is_told(trips: Shell) -> None:
+    said = trips.ok(
+        *("table", "alter", "trips", "--add", "tip:float64?", "--rename", "n=count"),
+        *("--add", 'tags:{"list": "string"}'),
+    )
+    assert said == 'rename n to count\nadd tip: float64\nadd tags: {"list": "string"}\n'
+    fields = {f["name"] for f in trips.json("table", "describe", "trips")["schema"]["values"]}
+    assert fields == {"count", "tip", "tags"}
+    assert "2: rename n to count, add tip: float64" in trips.ok("table", "describe", "trips")
+    assert "fields: rename n to count, " in trips.ok("table", "history", "trips")
+    told = json.loads(trips.ok("query", "trips", "--json").splitlines()[0])
+    assert told == {"id": "a", "count": 1, "tip": None, "tags": None}
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((), "name a field to add, rename, drop or widen"),
+        (("--add", "tip"), "write NAME:TYPE"),
+        (("--add", "tip:int8"), "write 'int8?'"),
+        (("--rename", "n"), "write --rename OLD=NEW"),
+        (("--rename", "n=a", "--rename", "n=b"), "once for each field"),
+        (("--drop", "m"), "known fields: id, n"),
+        (("--drop", "id"), "a new table can have other keys"),
+        (("--widen", "n:float64"), "this type has no wider one"),
+    ],
+)
+def test_fields_that_cannot_be_altered_so_are_refused(
+    trips: Shell, args: tuple[str, ...], says: str
+) -> None:
+    code, error = trips.refused("table", "alter", "trips", *args)
+    assert code == 2
+    assert says in error["hint"]
+    assert trips.json("table", "describe", "trips")["schema"]["format"] == 1

@@ -13,6 +13,7 @@ from lakebed.statestore.codec import (
     decode_entry,
     encode_entry,
 )
+from lakebed.statestore.table_changes import ChangeSchema
 from tests.dsl import TableStory
 from tests.golden.every_change import every_change
 
@@ -27,9 +28,16 @@ def test_every_change_comes_back_as_it_was() -> None:
 
 def test_large_entries_are_compressed_and_small_ones_are_not() -> None:
     small, large = Entry(Micros(1), ()), every_change()
-    assert encode_entry(small)[:2] == bytes((ENTRY_FORMAT, 0))
-    assert encode_entry(large)[:2] == bytes((ENTRY_FORMAT, 1))
+    assert encode_entry(small)[1] == 0
+    assert encode_entry(large)[1] == 1
     assert len(encode_entry(large)) > COMPRESSED_FROM // 4
+
+
+def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
+    for transaction in every_change().transactions:
+        changes_fields = any(isinstance(change, ChangeSchema) for change in transaction.changes)
+        body = encode_entry(Entry(Micros(1), (transaction,)))
+        assert body[0] == (2 if changes_fields else 1)
 
 
 def test_a_newer_format_is_told_from_damage() -> None:
