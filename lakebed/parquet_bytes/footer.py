@@ -31,6 +31,9 @@ from lakebed.parquet_bytes.thrift import (
 
 MAGIC = b"PAR1"
 _TRAILER_BYTES = 8
+_DATA_PAGES = (0, 3)
+"""Types of pages, of versions 1 and 2."""
+
 NESTED_MAX = 100
 """Groups of columns inside each other."""
 
@@ -107,15 +110,16 @@ class Statistics(msgspec.Struct, frozen=True):
 class Chunk(msgspec.Struct, frozen=True):
     """A column's pages in one row group: `[start, end)` of the file, a dictionary first if any.
 
-    bytes_count: of the pages without compression, headers included. values: nulls included; where
-    nothing is repeated, as many as the group has rows. column_index, offset_index: their places in
-    the file.
+    data_encodings: of data pages alone, where the writer said so. bytes_count: of the pages
+    without compression, headers included. values: nulls included; where nothing is repeated, as
+    many as the group has rows. column_index, offset_index: their places in the file.
     """
 
     leaf: int
     physical: int
     codec: int
     encodings: tuple[int, ...]
+    data_encodings: tuple[int, ...] | None
     values: int
     start: int
     end: int
@@ -138,8 +142,8 @@ class Group(msgspec.Struct, frozen=True):
 class Footer:
     """A file's footer. tail: the file's last bytes, from `tail_offset` to the end.
 
-    leaves: the columns; rows: of the whole file; groups_count: how many row groups;
-    key_values: the notes; created_by: who wrote it.
+    leaves: the columns; elements: the same as they are stored; rows: of the whole file;
+    groups_count: how many row groups; key_values: the notes; created_by: who wrote it.
 
     Raises:
         MalformedError: these bytes do not end a Parquet file.
@@ -153,6 +157,7 @@ class Footer:
         self.rows: int = _counted(fields.need(3, I64))
         elements: list[Struct] = fields.listed(2, STRUCT) or []
         self.leaves = _leaves(elements)
+        self.elements = [one for one in elements[1:] if not one.find(5, I32)]
         self.key_values = _key_values(fields.listed(5, STRUCT) or [])
         self.created_by = _text(fields.find(6, BINARY) or b"")
 
@@ -232,6 +237,7 @@ class Footer:
             physical=meta.need(1, I32),
             codec=meta.need(4, I32),
             encodings=tuple(meta.listed(2, I32) or ()),
+            data_encodings=_data_encodings(meta.listed(13, STRUCT)),
             values=values,
             start=start,
             end=start + size,
@@ -295,6 +301,14 @@ def _leaves(elements: list[Struct]) -> tuple[Leaf, ...]:
 
 def _key_values(pairs: list[Struct]) -> dict[bytes, bytes]:
     return {pair.need(1, BINARY): pair.find(2, BINARY) or b"" for pair in pairs}
+
+
+def _data_encodings(counts: list[Struct] | None) -> tuple[int, ...] | None:
+    """Return the encodings that data pages have. counts: of pages by type and encoding."""
+    if counts is None:
+        return None
+    found = {one.need(2, I32) for one in counts if one.need(1, I32) in _DATA_PAGES}
+    return tuple(sorted(found))
 
 
 def _statistics(fields: Struct | None) -> Statistics | None:
