@@ -70,17 +70,24 @@ copy_16: Callable[[int, int], None] = _copy(2)
 copy_32: Callable[[int, int], None] = _copy(4)
 
 
-def _store_u8(_typing: object, to: object, value: object) -> tuple[object, Callable[..., object]]:
-    def build(context: Any, builder: Any, _signature: object, values: Any) -> object:
-        kind = ir.IntType(8)
-        byte = builder.trunc(values[1], kind)
-        builder.store(byte, builder.inttoptr(values[0], kind.as_pointer()), align=1)
-        return context.get_dummy_value()
+def _store(bits: int) -> Any:
+    """Return a store of the lowest bits of a number, at any alignment, little-endian."""
 
-    return types.void(types.int64, types.int64), build
+    def store(_typing: object, to: object, value: object) -> tuple[object, Callable[..., object]]:
+        def build(context: Any, builder: Any, _signature: object, values: Any) -> object:
+            kind = ir.IntType(bits)
+            lowest = values[1] if bits == _WORD else builder.trunc(values[1], kind)
+            builder.store(lowest, builder.inttoptr(values[0], kind.as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), build
+
+    return intrinsic(store)
 
 
-store_u8: Callable[[int, int], None] = intrinsic(_store_u8)
+store_u8: Callable[[int, int], None] = _store(8)
+store_32: Callable[[int, int], None] = _store(32)
+store_64: Callable[[int, int], None] = _store(64)
 
 
 def _prefetch(_typing: object, address: object) -> tuple[object, Callable[..., object]]:

@@ -16,7 +16,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.engines import PLAIN, engine_for
+from lakebed.sorted_files.engines import PLAIN, Engine, engine_for
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
@@ -69,8 +69,10 @@ class ParquetFiles:
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of all parts in the order of their keys, each part only inside its region."""
         reads = self._reads(schema, parts, condition)
-        sources = [self._sources.source(read) for read in reads]
-        return _merged(schema, sources, condition, rows=sum(part.rows for part in parts))
+        rows = sum(part.rows for part in parts)
+        engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
+        sources = [self._sources.source(read, by_pages=engine is not PLAIN) for read in reads]
+        return _merged(schema, sources, condition, engine)
 
     def read(
         self,
@@ -143,10 +145,9 @@ class ParquetFiles:
 
 
 def _merged(
-    schema: Schema, sources: Sequence[Source], condition: Condition | None, *, rows: int = 0
+    schema: Schema, sources: Sequence[Source], condition: Condition | None, engine: Engine = PLAIN
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what is wanted of some parts in the order of their keys. rows: about, of all."""
-    engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
+    """Yield what is wanted of some parts in the order of their keys."""
     merged = merge(sources, schema.key_fields, engine)
     given = _given(schema, condition)
     if given is None:

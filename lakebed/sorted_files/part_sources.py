@@ -31,9 +31,14 @@ class GroupSources:
         self._objects = objects
         self._tails = tails
 
-    def source(self, read: PartRead) -> Source:
-        """Return the wanted rows of a part."""
+    def source(self, read: PartRead, *, by_pages: bool = False) -> Source:
+        """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how."""
         part, wanted = read.part, read.wanted
+        reader = read_part
+        if by_pages:
+            from lakebed.sorted_files.page_reading import (  # noqa: PLC0415  loads numba
+                read_part_by_pages as reader,
+            )
 
         def look() -> bytes | None:
             notes = self._tails.of(part).notes
@@ -41,7 +46,7 @@ class GroupSources:
             return first if wanted.may_want(first, notes.last) else None
 
         def open_() -> Iterator[pa.RecordBatch]:
-            return read_part(
+            return reader(
                 self._objects,
                 part,
                 self._tails.of(part),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 import pyarrow as pa
@@ -27,6 +28,10 @@ class Share(msgspec.Struct, frozen=True):
     batch_rows: int
     file_bytes: int
 
+    def rows_of(self, row_bytes: int) -> int:
+        """Return how many rows of so many bytes a batch has."""
+        return max(1, min(self.batch_rows, self.batch_bytes // max(1, row_bytes)))
+
 
 def read_part(
     objects: ObjectReader,
@@ -50,33 +55,64 @@ def read_part(
     groups = groups_wanted(tail, wanted)
     if not groups:
         return
-    chunks = _chunks(tail, groups, match)
-    at_once = _fit(chunks, share)
-    file = RangeFile(objects, part, tail, memory_bytes=share.file_bytes)
-    guard = _Guard(part, file)
-    with guard:
-        parquet = pq.ParquetFile(
-            pa.PythonFile(file, mode="r"),
-            metadata=tail.metadata,
+    by_arrow = GroupsByArrow(objects, part, tail, match=match, groups=groups, share=share)
+    for group, is_whole in groups.items():
+        for batch in by_arrow.batches(group):
+            fitted = match.fitted(batch)
+            yield from [fitted] if is_whole else wanted.apply(fitted)
+
+
+class GroupsByArrow:
+    """Row groups of one file as Arrow reads them; every byte is verified by block checksums.
+
+    groups: those that may be read.
+    """
+
+    def __init__(
+        self,
+        objects: ObjectReader,
+        part: FilePart,
+        tail: Tail,
+        *,
+        match: Match,
+        groups: Iterable[int],
+        share: Share,
+    ) -> None:
+        self._tail = tail
+        self._names = list(match.names)
+        self._share = share
+        self._chunks = _chunks(tail, groups, match)
+        self._at_once = _fit(self._chunks, share)
+        self._file = RangeFile(objects, part, tail, memory_bytes=share.file_bytes)
+        self._guard = _Guard(part, self._file)
+
+    def batches(self, group: int, *, skip: int = 0) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group without the first ones, in the file's columns."""
+        rows = self._share.rows_of(self._tail.notes.groups[group].row_bytes)
+        if self._at_once:
+            self._file.load(self._chunks[group])
+        with self._guard:
+            batches = self._parquet.iter_batches(
+                rows, row_groups=[group], columns=self._names, use_threads=False
+            )
+        while (batch := self._guard.next_of(batches)) is not None:
+            if skip >= len(batch):
+                skip -= len(batch)
+                continue
+            # Selected again: a name with a dot in it finds members of structs, too.
+            yield batch.select(self._names).slice(skip)
+            skip = 0
+
+    @cached_property
+    def _parquet(self) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            pa.PythonFile(self._file, mode="r"),
+            metadata=self._tail.metadata,
             pre_buffer=False,
-            buffer_size=0 if at_once else BLOCK_BYTES,
+            buffer_size=0 if self._at_once else BLOCK_BYTES,
             # RangeFile has compared every byte, page headers too: once is enough.
             page_checksum_verification=False,
         )
-    names = list(match.names)
-    for group, is_whole in groups.items():
-        rows = share.batch_bytes // max(1, tail.notes.groups[group].row_bytes)
-        rows = max(1, min(rows, share.batch_rows))
-        if at_once:
-            file.load(chunks[group])
-        with guard:
-            batches = parquet.iter_batches(
-                rows, row_groups=[group], columns=names, use_threads=False
-            )
-        while (batch := guard.next_of(batches)) is not None:
-            # Selected again: a name with a dot in it finds members of structs, too.
-            selected = match.fitted(batch.select(names))
-            yield from [selected] if is_whole else wanted.apply(selected)
 
 
 def reads_expected(

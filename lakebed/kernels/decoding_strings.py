@@ -1,0 +1,240 @@
+"""Pages of strings into Arrow's offsets and bytes, in two calls: how long they are, then they.
+
+Pages, and what is returned, as in `decoding`. Between the calls the room for all bytes is made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lakebed.kernels.compiling import kernel, part
+from lakebed.kernels.decoding import (
+    DECODED,
+    DELTA_BYTES,
+    DELTA_LENGTHS,
+    DICTIONARY,
+    ENCODING,
+    END,
+    FIRST,
+    PLAIN,
+    ROWS,
+    copy_exactly,
+    page_values,
+)
+from lakebed.kernels.gathering import SLACK
+from lakebed.kernels.keys import Numbers
+from lakebed.kernels.memory import copy_16, copy_32, load_i32, load_u8, store_u8
+from lakebed.kernels.unpacking import BROKEN, SPARE_BYTES, Bytes, unpack_deltas, unpack_runs
+
+Lengths = npt.NDArray[np.int32]
+STRINGS_BYTES_MAX = (1 << 31) - 1
+"""Of one call: offsets have 32 bits."""
+
+_WORD = 4
+
+
+@kernel
+def measure_strings(
+    pages: Numbers,
+    optional: bool,
+    dictionary: Lengths,
+    present: Bytes,
+    shared: Lengths,
+    own: Lengths,
+    bytes_at: Numbers,
+    offsets: Lengths,
+) -> int:
+    """Write the offsets of all strings, and what `fill_strings` needs.
+
+    dictionary: the offsets of the dictionary's strings, one of no strings where there is none.
+    shared: of each row's value the bytes that it shares with the last one, or its place in the
+    dictionary. own: the bytes that stand in the page. bytes_at: of each page where its bytes begin.
+    """
+    spare = np.empty(SPARE_BYTES, np.uint8)
+    total = 0
+    offsets[0] = 0
+    for place in range(len(pages)):
+        page = pages[place]
+        first, rows = page[FIRST], page[ROWS]
+        last = first + rows
+        count, at = page_values(page, optional, present, spare)
+        if at == BROKEN:
+            return place
+        at = _lengths(
+            page, at, count, len(dictionary) - 1, shared[first:last], own[first:last], spare
+        )
+        if at == BROKEN:
+            return place
+        bytes_at[place] = at
+        if count < rows:
+            _spread(shared[first:last], count, present[first:last])
+            _spread(own[first:last], count, present[first:last])
+        total = _offsets(page, total, dictionary, shared, own, optional, present, offsets)
+        if not 0 <= total <= STRINGS_BYTES_MAX:
+            return place
+    return DECODED
+
+
+@part
+def _lengths(
+    page: Numbers, at: int, count: int, words: int, shared: Lengths, own: Lengths, spare: Bytes
+) -> int:
+    """Write both lengths of the values of a page, nulls left out; return where its bytes begin."""
+    encoding, end = page[ENCODING], page[END]
+    shared[:] = 0
+    if encoding == PLAIN:
+        return _plain_lengths(at, end, count, own)
+    if encoding == DICTIONARY:
+        own[:] = 0
+        if at >= end:
+            return BROKEN
+        width = load_u8(at)
+        if width > 31 or (count > 0 and words == 0):
+            return BROKEN
+        return _exactly(
+            unpack_runs(at + 1, end, count, width, _WORD, shared.ctypes.data, spare), end
+        )
+    if encoding == DELTA_BYTES:
+        at = unpack_deltas(at, end, count, _WORD, shared.ctypes.data, spare)
+        if at == BROKEN:
+            return BROKEN
+    elif encoding != DELTA_LENGTHS:
+        return BROKEN
+    at = unpack_deltas(at, end, count, _WORD, own.ctypes.data, spare)
+    if at == BROKEN:
+        return BROKEN
+    total = 0
+    for row in range(count):
+        if own[row] < 0:
+            return BROKEN
+        total += own[row]
+    return at if at + total == end else BROKEN
+
+
+@part
+def _exactly(at: int, end: int) -> int:
+    return at if at == end else BROKEN
+
+
+@part
+def _plain_lengths(at: int, end: int, count: int, own: Lengths) -> int:
+    begin = at
+    for row in range(count):
+        if at + _WORD > end:
+            return BROKEN
+        length = load_i32(at)
+        if length < 0 or at + _WORD + length > end:
+            return BROKEN
+        own[row] = length
+        at += _WORD + length
+    return begin if at == end else BROKEN
+
+
+@part
+def _spread(numbers: Lengths, count: int, present: Bytes) -> None:
+    source = count
+    for row in range(len(present) - 1, -1, -1):
+        if source == row + 1:
+            return
+        if present[row]:
+            source -= 1
+            numbers[row] = numbers[source]
+        else:
+            numbers[row] = 0
+
+
+@part
+def _offsets(
+    page: Numbers,
+    total: int,
+    dictionary: Lengths,
+    shared: Lengths,
+    own: Lengths,
+    optional: bool,
+    present: Bytes,
+    offsets: Lengths,
+) -> int:
+    """Write where the strings of a page end; return the bytes so far, -1 where one is impossible.
+
+    A string shares no more with the one before than that one has, the first shares nothing.
+    """
+    words = len(dictionary) - 1
+    encoding = page[ENCODING]
+    before = 0
+    for row in range(page[FIRST], page[FIRST] + page[ROWS]):
+        if not optional or present[row]:
+            if encoding == DICTIONARY:
+                word = shared[row]
+                if not 0 <= word < words:
+                    return -1
+                total += dictionary[word + 1] - dictionary[word]
+            else:
+                if not 0 <= shared[row] <= before:
+                    return -1
+                before = int(shared[row]) + int(own[row])
+                total += before
+            if total > STRINGS_BYTES_MAX:
+                return -1
+        offsets[row + 1] = total
+    return total
+
+
+@kernel
+def fill_strings(
+    pages: Numbers,
+    optional: bool,
+    dictionary: Lengths,
+    words_at: int,
+    words_end: int,
+    present: Bytes,
+    shared: Lengths,
+    own: Lengths,
+    bytes_at: Numbers,
+    offsets: Lengths,
+    to: int,
+) -> None:
+    """Copy the bytes of all strings. words_at, words_end: of the dictionary's bytes.
+
+    to: has room for all, and SLACK more.
+    """
+    room_end = to + offsets[len(offsets) - 1] + SLACK
+    for place in range(len(pages)):
+        page = pages[place]
+        encoding, first, end = page[ENCODING], page[FIRST], page[END]
+        source = bytes_at[place]
+        if encoding == DELTA_LENGTHS:  # they lie together here and there
+            copy_exactly(to + offsets[first], source, end - source)
+            continue
+        before = to
+        for row in range(first, first + page[ROWS]):
+            if optional and not present[row]:
+                continue
+            target = to + offsets[row]
+            if encoding == DICTIONARY:
+                start = dictionary[shared[row]]
+                length = dictionary[shared[row] + 1] - start
+                _copy_rounded(target, words_at + start, length, words_end)
+                continue
+            if encoding == PLAIN:
+                source += _WORD
+            elif shared[row] > 0:
+                _copy_rounded(target, before, shared[row], room_end)
+            _copy_rounded(target + shared[row], source, own[row], end)
+            source += own[row]
+            before = target
+
+
+@part
+def _copy_rounded(to: int, source: int, size: int, end: int) -> None:
+    """Copy bytes, perhaps up to 31 more behind them; none is read from `end` on."""
+    if source + ((size + 31) & -32) > end:
+        for place in range(size):
+            store_u8(to + place, load_u8(source + place))
+    elif size <= 16:
+        copy_16(to, source)
+    else:
+        place = 0
+        while place < size:
+            copy_32(to + place, source + place)
+            place += 32

@@ -1,0 +1,89 @@
+"""Headers of Parquet's data pages, read strictly: what is not expected is not understood.
+
+A header lies in no checksum. So nothing in it is believed that is not known from elsewhere or found
+out when the page is decoded: `lakebed.parquet_bytes.decoding` says which is which.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lakebed.kernels.compiling import kernel, part
+from lakebed.kernels.keys import Numbers
+from lakebed.kernels.memory import load_u8
+from lakebed.kernels.unpacking import BROKEN, as_signed, read_varint, signed
+
+BODY, BODY_END, UNPACKED, VALUES, ENCODING, CHECKSUM = range(6)
+"""What is told of each page: where its body begins and ends, how large it is when decompressed, its
+values with nulls, the number of its encoding, the CRC-32 of its body."""
+FACTS = 6
+
+DATA_PAGE, DICTIONARY_PAGE = 0, 2
+UNDERSTOOD = -1
+
+_NUMBER, _STRUCT = 5, 12
+"""Types of Thrift's compact protocol: a 32-bit number, a struct."""
+_TRUE, _FALSE = 1, 2
+_RLE = 3
+
+
+@part
+def _number(at: int, end: int, step: int) -> tuple[int, int]:
+    """Return a number that is a field `step` further than the last one, and the address behind."""
+    if at >= end or load_u8(at) != (step << 4 | _NUMBER):
+        return 0, BROKEN
+    raw, at = read_varint(at + 1, end)
+    if at == BROKEN or raw >> np.uint64(32) != 0:
+        return 0, BROKEN
+    return as_signed(signed(raw)), at
+
+
+@part
+def _header(at: int, end: int, kind: int, facts: Numbers) -> int:
+    """Read one header; return the address behind it, BROKEN where it is not understood."""
+    found, at = _number(at, end, 1)
+    if at == BROKEN or found != kind:
+        return BROKEN
+    unpacked, at = _number(at, end, 1)
+    if at == BROKEN or unpacked < 0:
+        return BROKEN
+    packed, at = _number(at, end, 1)
+    if at == BROKEN or packed < 0:
+        return BROKEN
+    checksum, at = _number(at, end, 1)
+    step = 1 if kind == DATA_PAGE else 3
+    if at == BROKEN or at >= end or load_u8(at) != (step << 4 | _STRUCT):
+        return BROKEN
+    values, at = _number(at + 1, end, 1)
+    if at == BROKEN or values < 0:
+        return BROKEN
+    encoding, at = _number(at, end, 1)
+    if kind == DATA_PAGE:
+        for _ in range(2):  # how levels are encoded
+            levels, at = _number(at, end, 1) if at != BROKEN else (0, BROKEN)
+            if levels != _RLE:
+                return BROKEN
+    elif at != BROKEN and at < end and (load_u8(at) - (1 << 4)) in (_TRUE, _FALSE):
+        at += 1  # whether the dictionary is sorted
+    if at == BROKEN or at + 2 > end or load_u8(at) != 0 or load_u8(at + 1) != 0:
+        return BROKEN
+    facts[BODY] = at + 2
+    facts[BODY_END] = at + 2 + packed
+    facts[UNPACKED] = unpacked
+    facts[VALUES] = values
+    facts[ENCODING] = encoding
+    facts[CHECKSUM] = checksum & 0xFFFFFFFF
+    return at + 2 + packed
+
+
+@kernel
+def read_headers(kind: int, starts: Numbers, ends: Numbers, facts: Numbers) -> int:
+    """Read the headers of pages; return UNDERSTOOD, or the place of the first that is not.
+
+    kind: of all of them. starts, ends: addresses; each page must end exactly there. facts: a row
+    for each page.
+    """
+    for page in range(len(starts)):
+        if _header(starts[page], ends[page], kind, facts[page]) != ends[page]:
+            return page
+    return UNDERSTOOD

@@ -1,0 +1,246 @@
+"""Numbers out of Parquet's streams of bits: varints, DELTA_BINARY_PACKED, runs and packed groups.
+
+Every function takes where a stream begins and where it must not be read from on, and returns the
+address behind what it read; BROKEN where the bytes are no such stream.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lakebed.kernels.compiling import part
+from lakebed.kernels.memory import load_u8, load_u64, store_32, store_64, store_u8
+
+BROKEN = 0
+"""An address that nothing has."""
+
+Bytes = npt.NDArray[np.uint8]
+SPARE_BYTES = 1024 + 16
+"""Room for one group of packed numbers, and to load a word that begins at its last byte."""
+
+_GROUP_MAX = 128
+_VARINT_BYTES_MAX = 10
+
+
+@part
+def as_signed(word: np.uint64) -> int:
+    """Return the bits of a word as a signed number."""
+    return np.int64(word)  # type: ignore[return-value]  # to numba it is one
+
+
+@part
+def read_varint(at: int, end: int) -> tuple[np.uint64, int]:
+    """Return an unsigned number of seven bits a byte, and the address behind it."""
+    value = np.uint64(0)
+    for place in range(_VARINT_BYTES_MAX):
+        if at >= end:
+            return value, BROKEN
+        byte = load_u8(at)
+        at += 1
+        value |= np.uint64(byte & 127) << np.uint64(7 * place)
+        if byte < 128:
+            return value, at
+    return value, BROKEN
+
+
+@part
+def signed(value: np.uint64) -> np.uint64:
+    """Return what a zigzag number stands for, modulo 2**64."""
+    return (value >> np.uint64(1)) ^ (np.uint64(0) - (value & np.uint64(1)))
+
+
+@part
+def word_at(at: int, bit: int, width: int) -> np.uint64:
+    """Return `width` bits, at most 64; nine bytes from the first are read."""
+    byte, shift = at + (bit >> 3), np.uint64(bit & 7)
+    word = load_u64(byte) >> shift
+    if width > 56 and shift != 0:
+        word |= np.uint64(load_u8(byte + 8)) << (np.uint64(64) - shift)
+    return word
+
+
+@part
+def low_bits(width: int) -> np.uint64:
+    """Return a number whose lowest bits are set."""
+    if width == 64:
+        return ~np.uint64(0)
+    return (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+
+
+@part
+def readable_group(at: int, size: int, end: int, spare: Bytes) -> int:
+    """Return an address at which these bytes lie, with nine more that can be read behind them."""
+    if at + size + 9 <= end:
+        return at
+    for place in range(size):
+        spare[place] = load_u8(at + place)
+    return int(spare.ctypes.data)
+
+
+@part
+def unpack_deltas(at: int, end: int, count: int, size: int, to: int, spare: Bytes) -> int:
+    """Write a stream of DELTA_BINARY_PACKED, of exactly `count` numbers of `size` bytes, at `to`.
+
+    Numbers are modulo 2**(8 * size), as their writers took them.
+    """
+    block, at = read_varint(at, end)
+    groups, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
+    total, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
+    first, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
+    if at == BROKEN or as_signed(total) != count or groups == 0 or groups > 512:
+        return BROKEN
+    group_rows = as_signed(block // groups)
+    if (
+        block != groups * np.uint64(group_rows)
+        or group_rows % 8 != 0
+        or not 0 < group_rows <= _GROUP_MAX
+    ):
+        return BROKEN
+    if count == 0:
+        return at
+    value = signed(first)
+    if size == 8:
+        store_64(to, as_signed(value))
+    else:
+        store_32(to, as_signed(value))
+    return _unpack_blocks(at, end, count, as_signed(groups), group_rows, size, to, spare, value)
+
+
+@part
+def _unpack_blocks(
+    at: int,
+    end: int,
+    count: int,
+    groups: int,
+    group_rows: int,
+    size: int,
+    to: int,
+    spare: Bytes,
+    value: np.uint64,
+) -> int:
+    done = 1
+    while done < count:
+        raw, at = read_varint(at, end)
+        if at == BROKEN or at + groups > end:
+            return BROKEN
+        least = signed(raw)
+        widths = at
+        at += groups
+        for group in range(groups):
+            if done >= count:
+                break
+            width = load_u8(widths + group)
+            taken = group_rows // 8 * width
+            if width > 64 or at + taken > end:
+                return BROKEN
+            rows = min(group_rows, count - done)
+            value = _unpack_group(
+                readable_group(at, taken, end, spare),
+                rows,
+                width,
+                least,
+                value,
+                size,
+                to + size * done,
+            )
+            done += rows
+            at += taken
+    return at
+
+
+@part
+def _unpack_group(
+    at: int, rows: int, width: int, least: np.uint64, value: np.uint64, size: int, to: int
+) -> np.uint64:
+    """Write the sums of some packed differences; return the last sum."""
+    mask = low_bits(width)
+    if width == 0:
+        for row in range(rows):
+            value += least
+            if size == 8:
+                store_64(to + 8 * row, as_signed(value))
+            else:
+                store_32(to + 4 * row, as_signed(value))
+    elif width > 56:
+        for row in range(rows):
+            value += least + (word_at(at, row * width, width) & mask)
+            if size == 8:
+                store_64(to + 8 * row, as_signed(value))
+            else:
+                store_32(to + 4 * row, as_signed(value))
+    elif size == 8:
+        for row in range(rows):
+            bit = row * width
+            value += least + ((load_u64(at + (bit >> 3)) >> np.uint64(bit & 7)) & mask)
+            store_64(to + 8 * row, as_signed(value))
+    else:
+        for row in range(rows):
+            bit = row * width
+            value += least + ((load_u64(at + (bit >> 3)) >> np.uint64(bit & 7)) & mask)
+            store_32(to + 4 * row, as_signed(value))
+    return value
+
+
+@part
+def unpack_runs(at: int, end: int, count: int, width: int, size: int, to: int, spare: Bytes) -> int:
+    """Write exactly `count` numbers of `size` bytes, 1 or 4, from Parquet's hybrid of runs and
+    packed groups."""
+    done = 0
+    while done < count:
+        head, at = read_varint(at, end)
+        length = as_signed(head >> np.uint64(1))
+        if at == BROKEN or length == 0:
+            return BROKEN
+        left, target = count - done, to + size * done
+        if head & np.uint64(1):
+            if length > (left + 7) // 8:
+                return BROKEN
+            at = _unpack_eights(at, end, length, left, width, size, target, spare)
+            done += min(8 * length, left)
+        else:
+            if length > left:
+                return BROKEN
+            at = _repeat(at, end, length, width, size, target)
+            done += length
+        if at == BROKEN:
+            return BROKEN
+    return at
+
+
+@part
+def _repeat(at: int, end: int, length: int, width: int, size: int, to: int) -> int:
+    value = 0
+    for place in range((width + 7) // 8):
+        if at >= end:
+            return BROKEN
+        value |= load_u8(at) << (8 * place)
+        at += 1
+    if value >> width != 0:
+        return BROKEN
+    for row in range(length):
+        if size == 1:
+            store_u8(to + row, value)
+        else:
+            store_32(to + 4 * row, value)
+    return at
+
+
+@part
+def _unpack_eights(
+    at: int, end: int, length: int, count: int, width: int, size: int, to: int, spare: Bytes
+) -> int:
+    """Write at most `count` numbers from groups of eight."""
+    mask = low_bits(width)
+    for group in range(length):
+        if at + width > end:
+            return BROKEN
+        where = readable_group(at, width, end, spare)
+        for row in range(min(8, count - 8 * group)):
+            value = as_signed(word_at(where, row * width, width) & mask)
+            if size == 1:
+                store_u8(to + 8 * group + row, value)
+            else:
+                store_32(to + 4 * (8 * group + row), value)
+        at += width
+    return at

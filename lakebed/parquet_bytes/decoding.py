@@ -1,0 +1,274 @@
+"""Pages of flat columns into Arrow arrays, by kernels: verified, decompressed and decoded.
+
+Each byte is verified once. Where pages lie and which rows they hold is told by the offset index,
+which the caller has verified with the tail. A page's body is verified by its CRC-32. Its header is
+in no checksum, and none is needed: its length must be what the index and the header's own
+`compressed_page_size` leave, the number of values must be the rows of the index, levels must be
+encoded as runs, a wrong checksum contradicts the body, and a wrong size or encoding shows when the
+page is decoded, which must use up its bytes exactly; that a column's pages have another encoding
+than its chunk's metadata allows is refused, too.
+
+What is not understood, and what contradicts itself, is told apart by nobody here: the answer is
+None, and the caller reads the row group in the slow way, which verifies it by block checksums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import anycrc
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakebed.kernels import decoding as kernels
+from lakebed.kernels.decoding_strings import fill_strings, measure_strings
+from lakebed.kernels.gathering import SLACK
+from lakebed.kernels.page_headers import (
+    BODY,
+    BODY_END,
+    CHECKSUM,
+    DATA_PAGE,
+    DICTIONARY_PAGE,
+    ENCODING,
+    FACTS,
+    UNDERSTOOD,
+    UNPACKED,
+    VALUES,
+    read_headers,
+)
+from lakebed.parquet_bytes.footer import Chunk, Codec, Leaf, Physical
+
+Numbers = npt.NDArray[np.int64]
+_CRC32 = anycrc.Model("CRC32")
+_NO_PRESENCE = np.empty(0, np.uint8)
+_NO_WORDS = np.zeros(1, np.int32)
+
+BITS, NUMBERS, DECIMALS, STRINGS = range(4)
+_PLAIN_DICTIONARY = 2
+"""The number that a page of a dictionary may have in old files, for plain values."""
+
+
+class Flat(msgspec.Struct, frozen=True):
+    """How a column without members is stored. size: of a value in a page, where it is fixed.
+
+    encodings: those its data pages may have, by Parquet's numbers.
+    """
+
+    type: pa.DataType
+    kind: int
+    size: int
+    optional: bool
+    codec: Any  # of Arrow, or None: not compressed
+    encodings: frozenset[int]
+
+
+class Dictionary(msgspec.Struct, frozen=True):
+    """The strings of a dictionary page."""
+
+    offsets: npt.NDArray[np.int32]
+    bytes: Any  # a buffer of Arrow
+
+
+_ZSTD = pa.Codec("zstd")
+_DATA_ENCODINGS = frozenset(
+    (
+        kernels.PLAIN,
+        kernels.DICTIONARY,
+        kernels.DELTA_NUMBERS,
+        kernels.DELTA_LENGTHS,
+        kernels.DELTA_BYTES,
+    )
+)
+NO_DICTIONARY = Dictionary(_NO_WORDS, pa.py_buffer(b""))
+
+
+class Pages(msgspec.Struct, frozen=True):
+    """Pages of one chunk, side by side: where each begins and ends in `raw`, and its rows."""
+
+    raw: memoryview
+    starts: Numbers
+    ends: Numbers
+    rows: Numbers
+
+
+def flat_of(field: pa.Field, leaf: Leaf, chunk: Chunk) -> Flat | None:
+    """Return how a column's chunk is stored; None: it is not known here."""
+    kind = _kind(field.type, leaf)
+    if kind is None or leaf.repetition_max or len(leaf.path) > 1:
+        return None
+    if chunk.codec not in (Codec.UNCOMPRESSED, Codec.ZSTD):
+        return None
+    codec = _ZSTD if chunk.codec == Codec.ZSTD else None
+    encodings = frozenset(chunk.encodings) & _DATA_ENCODINGS
+    return Flat(field.type, *kind, leaf.definition_max == 1, codec, encodings)
+
+
+def _kind(type_: pa.DataType, leaf: Leaf) -> tuple[int, int] | None:
+    """Return how values of a type lie in pages: a kind and a size; None: not known here."""
+    kinds = pa.types
+    physical = leaf.physical
+    if kinds.is_string(type_) or kinds.is_binary(type_):
+        return (STRINGS, 0) if physical == Physical.BYTE_ARRAY else None
+    if kinds.is_boolean(type_):
+        return (BITS, 0) if physical == Physical.BOOLEAN else None
+    if kinds.is_decimal128(type_):
+        known = physical == Physical.FIXED_LEN_BYTE_ARRAY and 0 < leaf.type_length <= 16
+        return (DECIMALS, leaf.type_length) if known else None
+    if not kinds.is_primitive(type_) or kinds.is_float16(type_):
+        return None
+    if kinds.is_floating(type_):
+        wide, narrow = Physical.DOUBLE, Physical.FLOAT
+    else:
+        wide, narrow = Physical.INT64, Physical.INT32
+    size = 8 if type_.bit_width == 64 else 4
+    return (NUMBERS, size) if physical == (wide if size == 8 else narrow) else None
+
+
+def decode_dictionary(column: Flat, raw: memoryview) -> Dictionary | None:
+    """Return the strings of a chunk's dictionary page, which is all of `raw`."""
+    if column.kind != STRINGS:
+        return None
+    pages = Pages(raw, np.array([0]), np.array([len(raw)]), np.array([-1]))
+    opened = _open(column, pages, DICTIONARY_PAGE)
+    encodings = (kernels.PLAIN, _PLAIN_DICTIONARY)
+    if opened is None or opened.pages[0, kernels.ENCODING] not in encodings:
+        return None
+    opened.pages[0, kernels.ENCODING] = kernels.PLAIN
+    required = msgspec.structs.replace(column, optional=False)
+    strings = _strings(required, opened, NO_DICTIONARY)
+    if strings is None:
+        return None
+    _, offsets, data = strings.buffers()
+    return Dictionary(np.frombuffer(offsets, np.int32, len(strings) + 1), data)
+
+
+def decode_pages(
+    column: Flat, pages: Pages, dictionary: Dictionary = NO_DICTIONARY
+) -> pa.Array | None:
+    """Return the rows of some pages; None where anything is not as expected."""
+    opened = _open(column, pages, DATA_PAGE)
+    if opened is None:
+        return None
+    if column.kind == STRINGS:
+        return _strings(column, opened, dictionary)
+    present = np.empty(opened.rows, np.uint8) if column.optional else _NO_PRESENCE
+    if column.kind == BITS:
+        bits = np.empty(opened.rows, np.uint8)
+        bad = kernels.decode_bits(opened.pages, column.optional, present, bits)
+        out = pa.py_buffer(np.packbits(bits, bitorder="little"))
+    elif column.kind == DECIMALS:
+        out = pa.allocate_buffer(16 * opened.rows)
+        bad = kernels.decode_decimals(
+            opened.pages, column.optional, column.size, present, out.address
+        )
+    else:
+        out = pa.allocate_buffer(column.size * opened.rows)
+        bad = kernels.decode_numbers(
+            opened.pages, column.optional, column.size, present, out.address
+        )
+    if bad != kernels.DECODED:
+        return None
+    validity, nulls = _validity(present)
+    if column.kind == NUMBERS and column.type.bit_width < 32:
+        return _narrow(column.type, out, opened.rows, validity, nulls)
+    return pa.Array.from_buffers(column.type, opened.rows, [validity, out], nulls)
+
+
+class _Opened(msgspec.Struct, frozen=True):
+    """Pages as kernels take them. bodies: what they lie in, held as long as they are used."""
+
+    pages: Numbers
+    rows: int
+    bodies: Sequence[object]
+
+
+def _open(column: Flat, given: Pages, kind: int) -> _Opened | None:
+    """Return pages verified and decompressed; None where one is not what it should be."""
+    whole = np.frombuffer(given.raw, np.uint8)
+    base = whole.__array_interface__["data"][0]
+    count = len(given.starts)
+    facts = np.empty((count, FACTS), np.int64)
+    if read_headers(kind, given.starts + base, given.ends + base, facts) != UNDERSTOOD:
+        return None
+    pages = np.empty((count, kernels.PAGE_FACTS), np.int64)
+    rows = facts[:, VALUES]
+    if kind == DATA_PAGE and not np.array_equal(rows, given.rows):
+        return None
+    pages[:, kernels.ROWS] = rows
+    pages[0, kernels.FIRST] = 0
+    np.cumsum(rows[:-1], out=pages[1:, kernels.FIRST])
+    pages[:, kernels.ENCODING] = facts[:, ENCODING]
+    bodies: list[object] = [given.raw]
+    for page, found in enumerate(facts.tolist()):
+        body = given.raw[found[BODY] - base : found[BODY_END] - base]
+        if _CRC32.calc(body) != found[CHECKSUM]:
+            return None
+        if kind == DATA_PAGE and found[ENCODING] not in column.encodings:
+            return None
+        if column.codec is None:
+            if found[UNPACKED] != len(body):
+                return None
+            pages[page, kernels.AT], pages[page, kernels.END] = found[BODY], found[BODY_END]
+            continue
+        try:
+            unpacked = column.codec.decompress(body, found[UNPACKED])
+        except (OSError, pa.ArrowException):
+            return None
+        bodies.append(unpacked)
+        pages[page, kernels.AT] = unpacked.address
+        pages[page, kernels.END] = unpacked.address + found[UNPACKED]
+    return _Opened(pages, int(rows.sum()), bodies)
+
+
+def _strings(column: Flat, opened: _Opened, dictionary: Dictionary) -> pa.Array | None:
+    rows = opened.rows
+    present = np.empty(rows, np.uint8) if column.optional else _NO_PRESENCE
+    shared, own = np.empty(rows, np.int32), np.empty(rows, np.int32)
+    bytes_at = np.empty(len(opened.pages), np.int64)
+    offsets = pa.allocate_buffer(4 * (rows + 1))
+    ends = np.frombuffer(offsets, np.int32)
+    words, optional = dictionary.offsets, column.optional
+    if (
+        measure_strings(opened.pages, optional, words, present, shared, own, bytes_at, ends)
+        != kernels.DECODED
+    ):
+        return None
+    size = int(ends[-1])
+    data = pa.allocate_buffer(size + SLACK)
+    words_at = dictionary.bytes.address
+    fill_strings(
+        opened.pages,
+        optional,
+        words,
+        words_at,
+        words_at + dictionary.bytes.size,
+        present,
+        shared,
+        own,
+        bytes_at,
+        ends,
+        data.address,
+    )
+    validity, nulls = _validity(present)
+    return pa.Array.from_buffers(column.type, rows, [validity, offsets, data.slice(0, size)], nulls)
+
+
+def _validity(present: npt.NDArray[np.uint8]) -> tuple[pa.Buffer | None, int]:
+    nulls = len(present) - int(np.count_nonzero(present))
+    if not nulls:
+        return None, 0
+    return pa.py_buffer(np.packbits(present, bitorder="little")), nulls
+
+
+def _narrow(
+    type_: pa.DataType, wide: pa.Buffer, rows: int, validity: pa.Buffer | None, nulls: int
+) -> pa.Array | None:
+    """Return numbers of one or two bytes, which Parquet keeps as four."""
+    numbers = np.frombuffer(wide, np.int32, rows)
+    narrow = numbers.astype(type_.to_pandas_dtype())
+    if not np.array_equal(narrow, numbers):
+        return None
+    return pa.Array.from_buffers(type_, rows, [validity, pa.py_buffer(narrow)], nulls)

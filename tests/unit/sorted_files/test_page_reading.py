@@ -1,0 +1,275 @@
+"""Files read by pages hold what Arrow reads from them, whatever is wrong with their bytes."""
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakebed.errors import CorruptError
+from lakebed.kernels.presence import available
+from lakebed.model.files import FilePart
+from lakebed.model.keys import encode_key
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Schema, schema_of
+from lakebed.sorted_files import engines, page_reading
+from lakebed.sorted_files.arrow_schema import arrow_schema
+from tests.unit.sorted_files.lakes import EVERY_TYPE, SLEEPER, Lake, batch_of
+from tests.unit.sorted_files.test_corruption import DamagedStore
+
+if not available():
+    pytest.skip("kernels need numba", allow_module_level=True)
+
+from lakebed.parquet_bytes.footer import Footer
+from lakebed.parquet_bytes.page_index import pages_of
+from lakebed.sorted_files.page_reading import PagedGroups
+
+FLAT = schema_of(
+    row_keys={"s": "string", "i": "int64"},
+    sort_keys={"t": "timestamp[us, UTC]"},
+    values={
+        field.name: f"{field.type}?"
+        for field in EVERY_TYPE.values
+        if field.name not in ("list", "map", "struct")
+    }
+    | {"kind": "string"},
+)
+
+
+@pytest.fixture(autouse=True)
+def _few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "COMPILED_ROWS_MIN", 0)
+
+
+class NotRead:
+    """In place of what must not be used."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def batches(self, *_: object, **__: object) -> Iterator[pa.RecordBatch]:
+        raise AssertionError("this file should be read in the other way")
+
+
+def only_by_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_reading, "GroupsByArrow", NotRead)
+
+
+def rows_of(schema: Schema, rows: int, seed: int = 0) -> pa.RecordBatch:
+    chance = random.Random(seed)
+    values: dict[str, Any] = {
+        "bool": lambda: chance.random() < 0.5,
+        "decimal": lambda: chance.randrange(-(10**9), 10**9),
+        "text": lambda: chance.choice(["", "\0", "ü", "日本", "x" * chance.randrange(90)]),
+        "bytes": lambda: chance.randbytes(chance.randrange(9)),
+        "kind": lambda: chance.choice(["red", "green", "blue"]),
+        "s": lambda: f"key {chance.randrange(10**4)}",
+        "time": lambda: chance.randrange(86_400_000_000),
+    }
+    arrays = []
+    for column in arrow_schema(schema):
+        value = values.get(column.name, lambda: chance.randrange(100))
+        found = [
+            None if column.nullable and chance.random() < 0.2 else value() for _ in range(rows)
+        ]
+        plain = pa.int32() if column.type == pa.date32() else pa.int64()
+        if pa.types.is_timestamp(column.type) or column.name in ("day", "time"):
+            arrays.append(pa.array(found, plain).cast(column.type))
+        else:
+            arrays.append(pa.array(found, column.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
+
+
+def read_plainly(lake: Lake, schema: Schema, part: FilePart) -> pa.Table:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(engines, "COMPILED_ROWS_MIN", 1 << 60)
+        return lake.read(schema, [part])
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 20, 1 << 26])
+@pytest.mark.parametrize("rows", [1, 7, 5000, 120_000])
+def test_a_file_of_flat_columns_is_read_by_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, memory_bytes: int
+) -> None:
+    lake = Lake(tmp_path, memory_bytes=memory_bytes)
+    part = lake.part(lake.sort_and_write(FLAT, [rows_of(FLAT, rows)]))
+    wanted = read_plainly(lake, FLAT, part)
+    only_by_pages(monkeypatch)
+    assert lake.read(FLAT, [part]).equals(wanted)
+
+
+def test_a_region_of_a_file_is_read_by_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    part = lake.part(lake.sort_and_write(FLAT, [rows_of(FLAT, 9000)]))
+    low, high = (encode_key(FLAT.row_keys, (key, 0)) for key in ("key 2", "key 7"))
+    inside = lake.part_of(part, KeyRange(low, high))
+    wanted = read_plainly(lake, FLAT, inside)
+    only_by_pages(monkeypatch)
+    assert lake.read(FLAT, [inside]).equals(wanted)
+    assert 0 < len(wanted) < 9000
+
+
+def test_a_file_with_nested_columns_is_left_to_arrow(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    rows = [
+        {"s": f"{n:05d}", "i": n, "t": n, "list": [n], "map": [("a", ["b"])], "struct": None}
+        for n in range(500)
+    ]
+    schema = schema_of(row_keys={"s": "string"}, values={"i": "int64", "list": {"list": "int32"}})
+    batch = batch_of(schema, [{k: row[k] for k in ("s", "i", "list")} for row in rows])
+    part = lake.part(lake.sort_and_write(schema, [batch]))
+    assert lake.read(schema, [part]).equals(pa.Table.from_batches([batch]))
+
+
+def test_rows_of_a_megabyte_are_read_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path, memory_bytes=4 << 20)
+    schema = schema_of(row_keys={"k": "int64"}, values={"small": "int64", "large": "binary"})
+    chance = random.Random(1)
+    rows = [{"k": k, "small": k, "large": chance.randbytes(1 << 20)} for k in range(40)]
+    part = lake.part(lake.write(schema, [batch_of(schema, rows)]))
+    only_by_pages(monkeypatch)
+    batches = list(lake.files.merge(schema, [part]))
+    assert pa.Table.from_batches(batches).to_pylist() == rows
+    assert max(map(len, batches)) <= 2
+
+
+def test_what_is_not_understood_from_some_row_on_is_left_to_arrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    part = lake.part(lake.sort_and_write(SLEEPER, [rows_of_sleeper(150_000)]))
+    wanted = read_plainly(lake, SLEEPER, part)
+    whole = PagedGroups.batches
+    given = []
+
+    def only_the_first(*args: object) -> Iterator[pa.RecordBatch]:
+        batch = next(whole(*args))  # type: ignore[arg-type]  # as given
+        given.append(len(batch))
+        yield batch
+
+    monkeypatch.setattr(PagedGroups, "batches", only_the_first)
+    assert lake.read(SLEEPER, [part]).equals(wanted)
+    assert len(given) == 2
+    assert sum(given) < 150_000
+
+
+# --- planted corruptions --------------------------------------------------------------------------
+
+PLACES = ("page header", "page body", "page index", "footer", "notes", "lengths", "pages swapped")
+
+
+def rows_of_sleeper(rows: int) -> pa.RecordBatch:
+    chance = random.Random(7)
+    return batch_of(
+        SLEEPER,
+        [
+            {
+                "key": f"{chance.randrange(10**6):06d}",
+                "timestamp": chance.randrange(-(10**12), 10**12),
+                "value": chance.choice(["red", "green"]),
+                "note": chance.choice([None, "x" * chance.randrange(9)]),
+            }
+            for _ in range(rows)
+        ],
+    )
+
+
+class Planting:
+    """A small file, and the places in it of all kinds."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.lake = Lake(tmp_path)
+        written = self.lake.sort_and_write(SLEEPER, [rows_of_sleeper(9000)])
+        self.part = self.lake.part(written)
+        self.rows = read_plainly(self.lake, SLEEPER, self.part)
+        (self.body,) = self.lake.objects.read(self.part.path, [(0, self.part.file.size)])
+        tail_offset = self.part.file.tail_offset
+        footer = Footer(self.body[tail_offset:], tail_offset)
+        group = footer.group(0)
+        self.pages = [
+            (offset, offset + size)
+            for chunk in group.chunks
+            for pages in [pages_of(footer, group, chunk)]
+            if pages is not None
+            for offset, size in zip(pages.offsets, pages.sizes, strict=True)
+        ]
+        footer_at = len(self.body) - 8 - int.from_bytes(self.body[-8:-4], "little")
+        notes_at = self.body.index(b"lakebed.", footer_at)
+        self.spans = {
+            "page index": (tail_offset, footer_at),
+            "footer": (footer_at, notes_at),
+            "notes": (notes_at, len(self.body) - 8),
+            "lengths": (len(self.body) - 8, len(self.body)),
+        }
+
+    def plant(self, kind: str, chance: random.Random) -> bytes:
+        if kind == "pages swapped":
+            (a, a_end), (b, b_end) = sorted(chance.sample(self.pages, 2))
+            body = self.body
+            return body[:a] + body[b:b_end] + body[a_end:b] + body[a:a_end] + body[b_end:]
+        start, end = self.spans.get(kind) or chance.choice(self.pages)
+        if kind == "page header":
+            end = self.body.index(b"\x28\xb5\x2f\xfd", start)  # where zstd begins
+        if kind == "page body":
+            start = self.body.index(b"\x28\xb5\x2f\xfd", start)
+        flipped = bytearray(self.body)
+        for _ in range(chance.choice([1, 1, 1, 2, 8])):
+            flipped[chance.randrange(start, end)] ^= 1 << chance.randrange(8)
+        return bytes(flipped)
+
+    def outcome(self, damaged: bytes) -> str:
+        if damaged == self.body:
+            return "harmless"
+        lake = Lake(self.lake.directory)
+        lake.files = self.lake.over(DamagedStore(damaged))
+        try:
+            rows = lake.read(SLEEPER, [self.part])
+        except CorruptError:
+            return "noticed"
+        return "harmless" if rows.equals(self.rows) else "wrong rows"
+
+
+def plant_many(tmp_path: Path, count: int, seed: int) -> Counter[tuple[str, str]]:
+    planting, chance = Planting(tmp_path), random.Random(seed)
+    found: Counter[tuple[str, str]] = Counter()
+    for number in range(count):
+        kind = PLACES[number % len(PLACES)]
+        found[kind, planting.outcome(planting.plant(kind, chance))] += 1
+    for kind in PLACES:
+        counts = {o: found[kind, o] for o in ("noticed", "harmless", "wrong rows")}
+        told = "  ".join(f"{name} {count:6}" for name, count in counts.items())
+        sys.stdout.write(f"{kind:14}  {told}\n")
+    return found
+
+
+def test_planted_corruptions_are_noticed_or_harmless(tmp_path: Path) -> None:
+    found = plant_many(tmp_path, 350, seed=1)
+    assert not [kind for kind, outcome in found if outcome == "wrong rows"]
+    assert found["page header", "noticed"] > 40
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ten_thousand_planted_corruptions_are_noticed_or_harmless(tmp_path: Path) -> None:
+    found = plant_many(tmp_path, 10_000, seed=2)
+    assert not [kind for kind, outcome in found if outcome == "wrong rows"]
+    assert sum(found.values()) == 10_000
+
+
+def test_a_file_cut_off_or_replaced_is_corrupt(tmp_path: Path) -> None:
+    planting = Planting(tmp_path)
+    other = Lake(tmp_path)
+    part = other.part(other.sort_and_write(SLEEPER, [rows_of_sleeper(8999)]))
+    (body,) = other.objects.read(part.path, [(0, part.file.size)])
+    for damaged in (planting.body[:-1], planting.body[: len(planting.body) // 2], b"", body):
+        assert planting.outcome(damaged) == "noticed"
+    longer = body + bytes(max(0, len(planting.body) - len(body)))
+    assert planting.outcome(longer) == "noticed"
