@@ -1,7 +1,6 @@
 """Headers of Parquet's data pages, read strictly: what is not expected is not understood.
 
-A header lies in no checksum. So nothing in it is believed that is not known from elsewhere or found
-out when the page is decoded: `lakebed.parquet_bytes.decoding` says which is which.
+Page checksums are passed over: the bytes have been verified by who gives them.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from lakebed.kernels.keys import Numbers
 from lakebed.kernels.memory import load_u8
 from lakebed.kernels.unpacking import BROKEN, as_signed, read_varint, signed
 
-BODY, BODY_END, UNPACKED, VALUES, ENCODING, CHECKSUM = range(6)
+BODY, BODY_END, UNPACKED, VALUES, ENCODING = range(5)
 """What is told of each page: where its body begins and ends, how large it is when decompressed, its
-values with nulls, the number of its encoding, the CRC-32 of its body."""
-FACTS = 6
+values with nulls, the number of its encoding."""
+FACTS = 5
 
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
 UNDERSTOOD = -1
@@ -50,9 +49,11 @@ def _header(at: int, end: int, kind: int, facts: Numbers) -> int:
     packed, at = _number(at, end, 1)
     if at == BROKEN or packed < 0:
         return BROKEN
-    checksum, at = _number(at, end, 1)
-    step = 1 if kind == DATA_PAGE else 3
-    if at == BROKEN or at >= end or load_u8(at) != (step << 4 | _STRUCT):
+    step = 2 if kind == DATA_PAGE else 4
+    _, behind = _number(at, end, 1)
+    if behind != BROKEN:  # a checksum
+        step, at = step - 1, behind
+    if at >= end or load_u8(at) != (step << 4 | _STRUCT):
         return BROKEN
     values, at = _number(at + 1, end, 1)
     if at == BROKEN or values < 0:
@@ -72,7 +73,6 @@ def _header(at: int, end: int, kind: int, facts: Numbers) -> int:
     facts[UNPACKED] = unpacked
     facts[VALUES] = values
     facts[ENCODING] = encoding
-    facts[CHECKSUM] = checksum & 0xFFFFFFFF
     return at + 2 + packed
 
 

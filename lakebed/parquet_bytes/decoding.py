@@ -1,15 +1,13 @@
-"""Pages of flat columns into Arrow arrays, by kernels: verified, decompressed and decoded.
+"""Pages of flat columns into Arrow arrays, by kernels: decompressed and decoded.
 
-Each byte is verified once. Where pages lie and which rows they hold is told by the offset index,
-which the caller has verified with the tail. A page's body is verified by its CRC-32. Its header is
-in no checksum, and none is needed: its length must be what the index and the header's own
-`compressed_page_size` leave, the number of values must be the rows of the index, levels must be
-encoded as runs, a wrong checksum contradicts the body, and a wrong size or encoding shows when the
-page is decoded, which must use up its bytes exactly; that a column's pages have another encoding
-than its chunk's metadata allows is refused, too.
+The caller has verified the bytes, each once: pages by the checksums of the file's blocks, the index
+that tells where they lie with the tail. Page checksums are for other readers: they lie beside their
+pages, so a page in another's place would pass. Whatever bytes come here, no address outside of them
+is read: headers, streams and lengths are held against each page's end, and a page must hold the
+rows that the index tells and be used up exactly.
 
 What is not understood, and what contradicts itself, is told apart by nobody here: the answer is
-None, and the caller reads the row group in the slow way, which verifies it by block checksums.
+None, and the caller reads the row group in the slow way.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import anycrc
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +26,6 @@ from lakebed.kernels.gathering import SLACK
 from lakebed.kernels.page_headers import (
     BODY,
     BODY_END,
-    CHECKSUM,
     DATA_PAGE,
     DICTIONARY_PAGE,
     ENCODING,
@@ -42,7 +38,6 @@ from lakebed.kernels.page_headers import (
 from lakebed.parquet_bytes.footer import Chunk, Codec, Leaf, Physical
 
 Numbers = npt.NDArray[np.int64]
-_CRC32 = anycrc.Model("CRC32")
 _NO_PRESENCE = np.empty(0, np.uint8)
 _NO_WORDS = np.zeros(1, np.int32)
 
@@ -204,8 +199,6 @@ def _open(column: Flat, given: Pages, kind: int) -> _Opened | None:
     bodies: list[object] = [given.raw]
     for page, found in enumerate(facts.tolist()):
         body = given.raw[found[BODY] - base : found[BODY_END] - base]
-        if _CRC32.calc(body) != found[CHECKSUM]:
-            return None
         if kind == DATA_PAGE and found[ENCODING] not in column.encodings:
             return None
         if column.codec is None:

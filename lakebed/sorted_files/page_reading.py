@@ -30,6 +30,7 @@ from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.column_matching import matched
 from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.range_file import aligned, joined_spans, read_verified
 from lakebed.sorted_files.reading import GroupsByArrow, Share, groups_wanted
 from lakebed.sorted_files.tails import Tail
 
@@ -71,6 +72,7 @@ class PagedGroups:
     ) -> None:
         self._objects = objects
         self._part = part
+        self._tail = tail
         self._schema = pa.schema([tail.columns.field(name) for name in names])
         self._footer: Footer | None = None
         self._leaves: list[int] = []
@@ -97,7 +99,7 @@ class PagedGroups:
         at = 0
         while at < rows:
             end = _piece_end(columns, at, rows_max)
-            if any(not column.has(end) for column in columns):
+            if not all(column.has(end) for column in columns):
                 self._load(columns, max(end, at + ahead))
             arrays = [column.take(end) for column in columns]
             if any(array is None or len(array) != end - at for array in arrays):
@@ -126,22 +128,17 @@ class PagedGroups:
         return columns
 
     def _load(self, columns: Sequence[_Column], end: int) -> None:
-        """Read the bytes of all pages that begin below a row, with one call to the store."""
-        wanted = sorted((*column.range_to(end), place) for place, column in enumerate(columns))
-        joined: list[tuple[int, int]] = []
-        for start, stop, _ in wanted:
-            if joined and joined[-1][1] == start:
-                joined[-1] = (joined[-1][0], stop)
-            elif start < stop:
-                joined.append((start, stop))
-        parts = self._objects.read(self._part.path, joined)
-        begins = [start for start, _ in joined]
-        for start, stop, place in wanted:
+        """Read the blocks of all pages that begin below a row, with one call to the store."""
+        tail_offset = self._part.file.tail_offset
+        wanted = [column.missing(end, tail_offset) for column in columns]
+        spans = joined_spans(sorted(w for w in wanted if w[0] < w[1]), tail_offset)
+        parts = read_verified(self._objects, self._part, self._tail, spans)
+        begins = [start for start, _ in spans]
+        for column, (start, stop) in zip(columns, wanted, strict=True):
             if start < stop:
-                held = bisect_right(begins, start) - 1
-                offset = start - begins[held]
-                raw = memoryview(parts[held])[offset : offset + stop - start]
-                columns[place].loaded(raw, start)
+                place = bisect_right(begins, start) - 1
+                offset = start - begins[place]
+                column.add(parts[place][offset : offset + stop - start], start)
 
 
 class _Column:
@@ -180,31 +177,36 @@ class _Column:
         """Whether all pages that begin below a row are loaded."""
         return self._first_rows[self._loaded_page] >= end
 
-    def range_to(self, end: int) -> tuple[int, int]:
-        """Return where the pages lie that are to be decoded and begin below a row."""
-        if self._page == len(self._starts):
-            return self.end, self.end
-        self._loaded_page = max(self._page, bisect_left(self._first_rows, end, hi=self._page_count))
-        start = int(self._starts[self._page])
-        if self._dictionary is None:
-            start = self.start
-        if self._loaded_page == self._page:
-            return start, start
-        return start, int(self._ends[self._loaded_page - 1])
+    def missing(self, end: int, data_end: int) -> tuple[int, int]:
+        """Return the blocks to be read, so that all pages are held that begin below a row. What
+        precedes them is forgotten, but for the block that they share with pages to come."""
+        last = bisect_left(self._first_rows, end, hi=len(self._starts))
+        self._loaded_page = max(self._loaded_page, last)
+        if self._page == self._loaded_page:
+            return data_end, data_end
+        first = self.start if self._dictionary is None else int(self._starts[self._page])
+        stop = int(self._ends[self._loaded_page - 1])
+        start, stop = aligned(first, stop, data_end)
+        held = self._raw_start + len(self._raw)
+        if self._raw_start <= start < held:
+            self._raw = self._raw[start - self._raw_start :]
+            self._raw_start = start
+            return max(start, min(held, stop)), stop
+        self._raw, self._raw_start = memoryview(b""), start
+        return start, stop
 
-    @property
-    def _page_count(self) -> int:
-        return len(self._starts)
-
-    def loaded(self, raw: memoryview, start: int) -> None:
-        """Take the bytes of a range that was asked for."""
-        self._raw, self._raw_start = raw, start
+    def add(self, raw: memoryview, start: int) -> None:
+        """Take blocks that were missing."""
+        assert start == self._raw_start + len(self._raw), "blocks follow each other"
+        self._raw = memoryview(b"".join((self._raw, raw))) if len(self._raw) else raw
         if self._dictionary is None:
-            self._dictionary = decode_dictionary(self._flat, raw[: self._dictionary_end - start])
+            begin = self.start - self._raw_start
+            dictionary = self._raw[begin : self._dictionary_end - self._raw_start]
+            self._dictionary = decode_dictionary(self._flat, dictionary)
 
     def take(self, end: int) -> pa.Array | None:
         """Return the rows from the last ones taken up to `end`; None: they are not as expected."""
-        last = bisect_left(self._first_rows, end, hi=self._page_count)
+        last = bisect_left(self._first_rows, end, hi=len(self._starts))
         if last > self._page:
             if self._dictionary is None:
                 return None

@@ -43,7 +43,7 @@ class RangeFile:
         joined = joined_spans(ranges, self._data_end)
         self._loaded = [
             (start, end, data)
-            for (start, end), data in zip(joined, self._read(joined), strict=True)
+            for (start, end), data in zip(joined, self._verified(joined), strict=True)
         ]
 
     def read(self, size: int = -1) -> bytes | memoryview:
@@ -72,8 +72,8 @@ class RangeFile:
     def _block(self, block: int) -> memoryview:
         if block not in self._blocks:
             ahead = max(1, self._blocks_max // 4)
-            span = _aligned(block * BLOCK_BYTES, (block + ahead) * BLOCK_BYTES, self._data_end)
-            (data,) = self._read([span])
+            span = aligned(block * BLOCK_BYTES, (block + ahead) * BLOCK_BYTES, self._data_end)
+            (data,) = self._verified([span])
             for at in range(0, len(data), BLOCK_BYTES):
                 self._blocks[block + at // BLOCK_BYTES] = data[at : at + BLOCK_BYTES]
             while len(self._blocks) > max(self._blocks_max, ahead):
@@ -81,24 +81,8 @@ class RangeFile:
         self._blocks.move_to_end(block)
         return self._blocks[block]
 
-    def _read(self, ranges: list[tuple[int, int]]) -> list[memoryview]:
-        """Read ranges that begin at blocks, and compare each block with its checksum."""
-        found = []
-        for (start, end), data in zip(
-            ranges, self._objects.read(self._part.path, ranges), strict=True
-        ):
-            view = memoryview(data)
-            wanted = self._tail.notes.blocks[start // BLOCK_BYTES : -(-end // BLOCK_BYTES)]
-            blocks = [view[at : at + BLOCK_BYTES] for at in range(0, len(view), BLOCK_BYTES)]
-            if len(view) != end - start or tuple(map(block_checksum, blocks)) != wanted:
-                raise CorruptError(
-                    "stored bytes contradict their checksum",
-                    path=self._part.path,
-                    start=start,
-                    end=end,
-                )
-            found.append(view)
-        return found
+    def _verified(self, spans: list[tuple[int, int]]) -> list[memoryview]:
+        return read_verified(self._objects, self._part, self._tail, spans)
 
     def seek(self, offset: int, whence: int = 0) -> int:
         self._at = offset + (0, self._at, self._part.file.size)[whence]
@@ -114,11 +98,33 @@ class RangeFile:
         """Do nothing."""
 
 
+def read_verified(
+    objects: ObjectReader, part: FilePart, tail: Tail, spans: Sequence[tuple[int, int]]
+) -> list[memoryview]:
+    """Read spans that begin at blocks, and compare each block with its checksum.
+
+    Raises:
+        ObjectMissingError: the file is not there.
+        CorruptError: a block contradicts its checksum.
+    """
+    found = []
+    for (start, end), data in zip(spans, objects.read(part.path, spans), strict=True):
+        view = memoryview(data)
+        wanted = tail.notes.blocks[start // BLOCK_BYTES : -(-end // BLOCK_BYTES)]
+        blocks = [view[at : at + BLOCK_BYTES] for at in range(0, len(view), BLOCK_BYTES)]
+        if len(view) != end - start or tuple(map(block_checksum, blocks)) != wanted:
+            raise CorruptError(
+                "stored bytes contradict their checksum", path=part.path, start=start, end=end
+            )
+        found.append(view)
+    return found
+
+
 def joined_spans(ranges: Sequence[tuple[int, int]], data_end: int) -> list[tuple[int, int]]:
     """Return what is read for ascending ranges: whole blocks, near ones as one."""
     joined: list[tuple[int, int]] = []
     for start, end in ranges:
-        span = _aligned(start, end, data_end)
+        span = aligned(start, end, data_end)
         if joined and span[0] - joined[-1][1] <= GAP_BYTES_MAX:
             joined[-1] = (joined[-1][0], max(span[1], joined[-1][1]))
         else:
@@ -126,6 +132,6 @@ def joined_spans(ranges: Sequence[tuple[int, int]], data_end: int) -> list[tuple
     return joined
 
 
-def _aligned(start: int, end: int, data_end: int) -> tuple[int, int]:
+def aligned(start: int, end: int, data_end: int) -> tuple[int, int]:
     start = start // BLOCK_BYTES * BLOCK_BYTES
     return start, min(-(-end // BLOCK_BYTES) * BLOCK_BYTES, data_end)
