@@ -1,4 +1,7 @@
-"""One merge as a compaction job does it, in a process of its own: `merge_ours STORE SHAPE`."""
+"""One merge as a compaction job does it, in a process of its own: `merge_ours STORE SHAPE [MIB]`.
+
+MIB: how much memory it may take for buffers.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,16 @@ from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import EVERYTHING
-from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 
 
-def main(store: str, shape: str) -> None:
+def main(store: str, shape: str, mib: str = "") -> None:
     root, schema = Path(store), SHAPES[shape].schema
-    files = ParquetFiles(LocalObjectStore(root, SystemClock()), spill_directory=root / "spill")
+    files = ParquetFiles(
+        LocalObjectStore(root, SystemClock()),
+        spill_directory=root / "spill",
+        memory_bytes=int(mib) << 20 if mib else MEMORY_BYTES,
+    )
     parts = parts_in(root)
     name = bench_file(len(parts))
     written = files.write(

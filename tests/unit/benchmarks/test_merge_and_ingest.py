@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import checking, ingest, inputs, merge
+from benchmarks import checking, ingest, inputs, merge, merge_limited
 from benchmarks.figures import Figure
 from benchmarks.shapes import FILES, LEAVES, SHAPES, SLEEPER, Shape
 
@@ -23,15 +23,26 @@ def _fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["sleeper", "wide"])
-@pytest.mark.parametrize(("name", "run"), [("merge", merge.run), ("ingest", ingest.run)])
+@pytest.mark.parametrize(
+    ("name", "shape", "run", "sets"),
+    [
+        ("merge", "sleeper", merge.run, 1),
+        ("merge", "wide", merge_limited.run, 2),
+        ("ingest", "sleeper", ingest.run, 1),
+        ("ingest", "wide", ingest.run, 1),
+    ],
+)
 def test_a_small_benchmark_gives_figures_and_leaves_nothing_but_its_inputs(
-    name: str, run: Callable[[int, int, list[str]], list[Figure]], shape: str, tmp_path: Path
+    name: str,
+    shape: str,
+    run: Callable[[int, int, list[str]], list[Figure]],
+    sets: int,
+    tmp_path: Path,
 ) -> None:
     names = [figure.name for figure in run(ROWS, 1, [shape])]
     assert all(given.startswith(f"{name}.{shape}.") for given in names)
     assert len(set(names)) == len(names)
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.iterdir())) == sets
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
