@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp
@@ -31,6 +32,7 @@ from lakebed.inspection.fsck import FsckReport
 from lakebed.inspection.status import TableStatus, table_status
 from lakebed.model.names import job_id, table_name
 from lakebed.model.partitions import split_points_of
+from lakebed.model.predicates import Predicate
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
 from lakebed.query.explanation import Explanation
@@ -185,13 +187,16 @@ class Table:
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
         columns: Sequence[str] | None = None,
+        where: Predicate | pc.Expression | None = None,
         limit: int | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows of one version, in key order, as a stream that reads what is asked of it.
 
         keys: exact row keys: values, or tuples where there are several key fields (fewer values
         match all keys that begin with them). ranges: by key field, `Range(min, max)` or a pair,
-        half open; several are a union. columns: None for all. limit: rows at the most.
+        half open; several are a union; any of the row keys may be named. columns: None for all.
+        where: only rows that it keeps: `lakebed.field("fare") >= 4`, or an expression of Arrow.
+        limit: rows at the most.
 
         Raises:
             InvalidError: an unknown field, a wrong type, reversed ends.
@@ -199,7 +204,9 @@ class Table:
         """
         plan = self._app.query.plan(
             self._opened,
-            lambda schema: condition_of(schema, keys=keys, ranges=ranges, columns=columns),
+            lambda schema: condition_of(
+                schema, keys=keys, ranges=ranges, columns=columns, where=where
+            ),
         )
         whole = arrow_schema(plan.schema)
         given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
@@ -212,6 +219,7 @@ class Table:
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
         columns: Sequence[str] | None = None,
+        where: Predicate | pc.Expression | None = None,
         limit: int | None = None,
     ) -> Explanation:
         """Run a query, throw its rows away, and tell what it read and how long that took.
@@ -223,7 +231,9 @@ class Table:
         """
         return self._app.query.explain(
             self._opened,
-            lambda schema: condition_of(schema, keys=keys, ranges=ranges, columns=columns),
+            lambda schema: condition_of(
+                schema, keys=keys, ranges=ranges, columns=columns, where=where
+            ),
             limit=limit,
             monotonic=self._app.clock.monotonic,
         )

@@ -13,6 +13,7 @@ from lakebed.cli.key_text import key_from_text, ranges_from_text
 from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.errors import InvalidError
+from lakebed.model.predicate_text import predicate_from_text
 
 if TYPE_CHECKING:
     from lakebed.cli.row_formats import Format
@@ -88,6 +89,7 @@ def ingest(
     lakebed query flights --key UA,1545
     lakebed query flights --key carrier=UA,flight=1545 --columns time_hour,dest
     lakebed query flights --range carrier=AA..B6 --range flight=100..200
+    lakebed query flights --where "distance > 1000 and carrier in ('UA', 'AA')"
     lakebed query flights --format csv --output flights.csv
     lakebed query flights --json --limit 5
     lakebed query flights --key UA,1545 --explain
@@ -110,6 +112,9 @@ def ingest(
     " alternatives, those of several fields must all hold.",
 )
 @click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]")
+@click.option(
+    "--where", metavar="TEST", help="Only such rows: \"fare >= 4 and vehicle in ('a1', 'b7')\"."
+)
 @click.option("--limit", type=int, metavar="N", help="Rows at the most.")
 @click.option(
     "--format",
@@ -126,6 +131,7 @@ def query(
     keys: tuple[str, ...],
     ranges: tuple[str, ...],
     columns: str | None,
+    where: str | None,
     limit: int | None,
     format: Format | None,
     output: Path | None,
@@ -150,6 +156,7 @@ def query(
             "keys": [key_from_text(opened.schema, key) for key in keys] or None,
             "ranges": ranges_from_text(opened.schema, ranges) if ranges else None,
             "columns": columns.split(",") if columns is not None else None,
+            "where": predicate_from_text(where) if where is not None else None,
         }
         if explain:
             told = opened.explain(**asked, limit=limit)

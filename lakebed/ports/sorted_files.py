@@ -37,10 +37,14 @@ class FileWritten(msgspec.Struct, frozen=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """Which rows and columns to read: rows in any of the boxes. columns: None for all."""
+    """Which rows and columns to read: rows in any of the boxes. columns: None for all.
+
+    where: a test of these files' own, which keeps some of the rows; None: all.
+    """
 
     boxes: tuple[Box, ...]
     columns: tuple[str, ...] | None = None
+    where: object = None
 
 
 class ReadFigures:

@@ -15,6 +15,7 @@ from lakebed.model.ranges import Box, box_of, box_of_key, union
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Condition, ReadFigures, SortedFiles
 from lakebed.query.explanation import Explanation
+from lakebed.sorted_files.row_tests import row_test
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.placing import reached_leaves
 from lakebed.statestore.state import TableState
@@ -185,8 +186,10 @@ def condition_of(
     keys: Sequence[object] | None = None,
     ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
     columns: Sequence[str] | None = None,
+    where: object = None,
 ) -> Condition | None:
-    """Return the condition that a user's keys, ranges and columns name. Rows in any of them match.
+    """Return the condition that a user's keys, ranges, columns and predicate name. Rows in any of
+    the keys and ranges match, if the predicate keeps them.
 
     Raises:
         InvalidError: an unknown field, a wrong type, reversed ends, too many ranges.
@@ -216,7 +219,8 @@ def condition_of(
             schema.field(name)
             if list(columns).count(name) > 1:
                 raise InvalidError("a column is asked for twice", field=name, hint="name it once")
-    return Condition(tuple(boxes), tuple(columns) if columns is not None else None)
+    test = None if where is None else row_test(where, schema)
+    return Condition(tuple(boxes), tuple(columns) if columns is not None else None, test)
 
 
 def everything_of(schema: Schema) -> Box:

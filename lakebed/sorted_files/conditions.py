@@ -1,4 +1,5 @@
-"""Which rows of a file are wanted: ranges of whole keys, and filters on further key fields."""
+"""Which rows of a file are wanted: ranges of whole keys, filters on further key fields, a test of
+values."""
 
 from __future__ import annotations
 
@@ -9,18 +10,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.model.keys import above_prefix, decode_field, encode_field, successor
-from lakebed.model.ranges import Box, KeyRange, union
+from lakebed.model.predicate_bounds import Bounds, BoundsOf
+from lakebed.model.ranges import EVERYTHING, Box, KeyRange, union
 from lakebed.model.schema import Field
-from lakebed.sorted_files.key_encoding import slice_region, values_between
+from lakebed.sorted_files.key_encoding import encode_row, slice_region, values_between
+from lakebed.sorted_files.row_tests import RowTest
 
 
 class RowFilter:
-    """Rows in a region and in any of some boxes. fields: the row keys; boxes: None for all rows."""
+    """Rows in a region, in any of some boxes, that a test keeps. fields: the row keys; boxes: None
+    for all rows."""
 
     def __init__(
-        self, fields: Sequence[Field], region: KeyRange, boxes: Sequence[Box] | None
+        self,
+        fields: Sequence[Field],
+        region: KeyRange,
+        boxes: Sequence[Box] | None,
+        test: RowTest | None = None,
     ) -> None:
         self._fields = fields
+        self._test = test
         self.ranges: tuple[KeyRange, ...] = (region,)
         self._boxes: tuple[tuple[KeyRange, Box], ...] = ()
         if boxes is not None:
@@ -33,22 +42,47 @@ class RowFilter:
 
     def wants_all(self, first: bytes, last: bytes) -> bool:
         """Whether every row with a key from first to last is wanted."""
-        return not self._boxes and any(r.contains(first) and r.contains(last) for r in self.ranges)
+        return not self.asks_columns and any(
+            r.contains(first) and r.contains(last) for r in self.ranges
+        )
 
     def may_want(self, first: bytes, last: bytes) -> bool:
         """Whether some row with a key from first to last may be wanted."""
         return any((r.max is None or first < r.max) and last >= r.min for r in self.ranges)
 
+    @property
+    def asks_columns(self) -> bool:
+        """Whether more than the range of whole keys decides: `may_want_columns`."""
+        return bool(self._boxes) or self._test is not None
+
+    def may_want_columns(self, bounds: BoundsOf) -> bool:
+        """Whether some row of a group whose fields have these bounds may be wanted."""
+        if self._test is not None and not self._test.may_keep(bounds):
+            return False
+        if not self._boxes:
+            return True
+        spans = [_encoded(field, bounds(field.name)) for field in self._fields]
+        return any(
+            all(r.overlaps(span) for r, span in zip(box, spans, strict=True))
+            for _, box in self._boxes
+        )
+
     def apply(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Return the rows of a sorted batch that are wanted, in order."""
         slices = [slice_region(batch, self._fields, r) for r in self.ranges]
-        return [kept for s in slices if len(s) for kept in self._in_boxes(s) if len(kept)]
+        found = [kept for s in slices if len(s) for kept in self._in_boxes(s) if len(kept)]
+        if self._test is None:
+            return found
+        return [kept for some in found if len(kept := self._test.apply(some))]
 
     def _in_boxes(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         if not self._boxes:
             return [batch]
         wanted = np.zeros(len(batch), bool)
-        for _, box in self._boxes:
+        first, last = (encode_row(batch, self._fields, place) for place in (0, -1))
+        for span, box in self._boxes:
+            if last < span.min or (span.max is not None and first >= span.max):
+                continue
             inside = None
             for field, r in zip(self._fields, box, strict=True):
                 if r.min or r.max is not None:
@@ -58,6 +92,18 @@ class RowFilter:
                 return [batch]
             wanted |= inside.to_numpy(zero_copy_only=False)
         return [batch] if wanted.all() else [batch.filter(pa.array(wanted))]
+
+
+def _encoded(field: Field, bounds: Bounds) -> KeyRange:
+    """Return the range of a key field's encodings."""
+    least, most = bounds.least, bounds.most
+    if not isinstance(least, (int, str, bytes)) or not isinstance(most, (int, str, bytes)):
+        return EVERYTHING
+    after = successor(field.type, most)
+    return KeyRange(
+        encode_field(field.type, least),
+        None if after is None else encode_field(field.type, after),
+    )
 
 
 def _span(fields: Sequence[Field], box: Box) -> tuple[KeyRange, bool]:

@@ -46,7 +46,7 @@ def read_part_by_pages(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a file, as `reading.read_part` does."""
     match = matched(columns, tail.columns, path=part.path)
-    groups = groups_wanted(tail, wanted)
+    groups = groups_wanted(tail, wanted, match)
     paged = PagedGroups(objects, part, tail, match.names)
     by_arrow = GroupsByArrow(objects, part, tail, match=match, groups=groups, share=share)
 

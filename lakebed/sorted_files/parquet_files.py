@@ -22,6 +22,7 @@ from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
+from lakebed.sorted_files.row_tests import RowTest
 from lakebed.sorted_files.sorting import ExternalSorter
 from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.writing import write_file
@@ -136,10 +137,12 @@ class ParquetFiles:
         boxes = None if condition is None else condition.boxes
         if boxes == ():
             return []
-        columns = _columns_to_read(schema, _given(schema, condition))
+        test = None if condition is None else condition.where
+        assert test is None or isinstance(test, RowTest), f"not a test of rows: {test}"
+        columns = _columns_to_read(schema, _given(schema, condition), test)
         share = self._share(overlap([part.region for part in parts]))
         return [
-            PartRead(part, RowFilter(schema.row_keys, part.region, boxes), columns, share)
+            PartRead(part, RowFilter(schema.row_keys, part.region, boxes, test), columns, share)
             for part in parts
         ]
 
@@ -174,9 +177,11 @@ def overlap(regions: Sequence[KeyRange]) -> int:
     return most
 
 
-def _columns_to_read(schema: Schema, given: Sequence[str] | None) -> pa.Schema:
+def _columns_to_read(
+    schema: Schema, given: Sequence[str] | None, test: RowTest | None
+) -> pa.Schema:
     columns = arrow_schema(schema)
     if given is None:
         return columns
-    keys = {field.name for field in schema.key_fields}
-    return pa.schema([c for c in columns if c.name in keys or c.name in given])
+    needed = {field.name for field in schema.key_fields}.union(given, test.fields if test else ())
+    return pa.schema([column for column in columns if column.name in needed])

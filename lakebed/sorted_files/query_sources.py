@@ -9,6 +9,7 @@ from typing import Self
 
 from lakebed.ports.object_store import ObjectRanges, ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
+from lakebed.sorted_files.column_matching import matched
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.read_ahead import ReadAhead
@@ -79,8 +80,9 @@ class QuerySources:
             found = []
             for read in group:
                 tail = self._tails.of(read.part)
+                match = matched(read.columns, tail.columns, path=read.part.path)
                 self._figures.row_groups += len(tail.notes.groups)
-                self._figures.row_groups_read += len(groups_wanted(tail, read.wanted))
+                self._figures.row_groups_read += len(groups_wanted(tail, read.wanted, match))
                 found += [
                     (tail.notes.groups[place].first, read.part.path, spans)
                     for place, spans in reads_expected(

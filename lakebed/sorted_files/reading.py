@@ -15,6 +15,7 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.column_matching import Match, matched
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.group_bounds import GroupBounds, leaf_count
 from lakebed.sorted_files.range_file import RangeFile, joined_spans
 from lakebed.sorted_files.tails import Tail
 
@@ -52,7 +53,7 @@ def read_part(
         CorruptError: its bytes contradict a checksum or the columns.
     """
     match = matched(columns, tail.columns, path=part.path)
-    groups = groups_wanted(tail, wanted)
+    groups = groups_wanted(tail, wanted, match)
     if not groups:
         return
     by_arrow = GroupsByArrow(objects, part, tail, match=match, groups=groups, share=share)
@@ -125,7 +126,7 @@ def reads_expected(
         CorruptError: the columns contradict the file's.
     """
     match = matched(columns, tail.columns, path=part.path)
-    chunks = _chunks(tail, groups_wanted(tail, wanted), match)
+    chunks = _chunks(tail, groups_wanted(tail, wanted, match), match)
     if not _fit(chunks, share):
         return []
     end = part.file.tail_offset
@@ -167,7 +168,7 @@ def _fit(chunks: Mapping[int, Sequence[tuple[int, int]]], share: Share) -> bool:
     return all(_size(ranges) <= share.file_bytes for ranges in chunks.values())
 
 
-def groups_wanted(tail: Tail, wanted: RowFilter) -> dict[int, bool]:
+def groups_wanted(tail: Tail, wanted: RowFilter, match: Match) -> dict[int, bool]:
     """Return the row groups to read, and whether all rows of each are wanted."""
     notes = tail.notes
     firsts = [group.first for group in notes.groups]
@@ -176,6 +177,7 @@ def groups_wanted(tail: Tail, wanted: RowFilter) -> dict[int, bool]:
         group: wanted.wants_all(first, last)
         for group, (first, last) in enumerate(spans)
         if wanted.may_want(first, last)
+        and (not wanted.asks_columns or wanted.may_want_columns(GroupBounds(tail, group, match).of))
     }
 
 
@@ -185,17 +187,11 @@ def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
     leaves: list[int] = []
     place = 0
     for column in columns:
-        count = _leaves(column.type)
+        count = leaf_count(column.type)
         if column.name in wanted:
             leaves += range(place, place + count)
         place += count
     return leaves
-
-
-def _leaves(type_: pa.DataType) -> int:
-    if type_.num_fields == 0:
-        return 1
-    return sum(_leaves(type_.field(place).type) for place in range(type_.num_fields))
 
 
 def _chunk_ranges(

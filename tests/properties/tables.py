@@ -7,10 +7,13 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from lakebed.model import predicates as tests_of
 from lakebed.model.keys import encode_key, key_value
+from lakebed.model.predicates import Predicate, checked_predicate
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema, schema_of
-from lakebed.model.types import type_of, widens
+from lakebed.model.types import ListOf, MapOf, StructOf, type_of, widens
+from lakebed.processing.predicate_masks import mask_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
 
 Row = dict[str, Any]
@@ -162,6 +165,38 @@ def keys(draw: st.DrawFn, schema: Schema) -> tuple[Any, ...]:
     count = draw(st.integers(1, len(schema.row_keys)))
     fields = schema.row_keys[:count]
     return tuple(draw(st.sampled_from(key_values(schema, f.name))) for f in fields)
+
+
+@st.composite
+def predicates(draw: st.DrawFn, schema: Schema, given: Sequence[Row]) -> Predicate:
+    """Return a predicate on any fields, with values that rows have, or nearly have."""
+    tests = []
+    for _ in range(draw(st.integers(1, 3))):
+        name = draw(st.sampled_from([f.name for f in schema.fields]))
+        on = tests_of.field(name)
+        there = {repr(row[name]): row[name] for row in given if row[name] is not None}
+        there.pop("nan", None)
+        values = list(there.values())
+        if values and not isinstance(schema.field(name).type, ListOf | MapOf | StructOf):
+            value = draw(st.sampled_from(values))
+            kinds = [on == value, on != value, on < value, on <= value, on > value, on >= value]
+            kinds.append(on.is_in([value, draw(st.sampled_from(values))]))
+            tests.append(draw(st.sampled_from([*kinds, on.is_null(), on.is_not_null()])))
+        else:
+            tests.append(draw(st.sampled_from([on.is_null(), on.is_not_null()])))
+    found: Predicate = tests[0]
+    for test in tests[1:]:
+        found = found & test if draw(st.booleans()) else found | test
+    return ~found if draw(st.booleans()) else found
+
+
+def kept_rows(schema: Schema, given: Sequence[Row], where: Predicate) -> list[Row]:
+    """Return the rows that a predicate keeps, tested row by row outside of any file."""
+    if not given:
+        return []
+    (batch,) = arrow(schema, given).combine_chunks().to_batches()
+    mask = mask_of(batch, checked_predicate(where, schema)).to_pylist()
+    return [row for row, is_kept in zip(given, mask, strict=True) if is_kept]
 
 
 def in_ranges(row: Row, wanted: Mapping[str, Range]) -> bool:

@@ -22,7 +22,9 @@ from tests.properties.tables import (
     field_changes,
     has_key,
     in_ranges,
+    kept_rows,
     keys,
+    predicates,
     ranges,
     rows,
     schemas,
@@ -148,6 +150,10 @@ def check_a_query(it: World, data: st.DataObject) -> None:
             if (kind != "keys" and any(in_ranges(row, box) for box in boxes))
             or (kind != "ranges" and any(has_key(schema, row, key) for key in exact))
         ]
+    where = data.draw(st.none() | predicates(schema, it.rows))
+    if where is not None:
+        condition["where"] = where
+        wanted = kept_rows(schema, wanted, where)
     limit = data.draw(st.none() | st.integers(0, len(it.rows) + 1))
     names = [f.name for f in schema.fields]
     columns = data.draw(st.none() | st.lists(st.sampled_from(names), unique=True, min_size=1))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -230,6 +231,10 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
     ("text that is not UTF-8", {"keys": ["\ud800"]}, "id"),
     ("a negative limit", {"limit": -1}, "limit"),
     ("a limit that is no number", {"limit": "3"}, "limit"),
+    ("a test of an unknown field", {"where": lakebed.field("idd") == "a"}, "idd"),
+    ("a test of the wrong type", {"where": lakebed.field("number") > "1"}, "number"),
+    ("a test as text", {"where": "number > 1"}, "str"),
+    ("an expression of an unknown field", {"where": pc.field("idd") == "a"}, "idd"),
 ]
 
 

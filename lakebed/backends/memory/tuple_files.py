@@ -146,6 +146,7 @@ class TupleFiles:
             start, end = _places(body.keys, part.region)
             pairs += zip(body.keys[start:end], body.rows[start:end], strict=True)
         if condition is not None:
+            assert condition.where is None, "these rows are asked for by key"
             fits = self._layouts.of(schema).test(condition)
             pairs = [pair for pair in pairs if fits(pair[1])]
         pairs.sort(key=itemgetter(0))

@@ -50,6 +50,21 @@ def test_a_range_is_half_open_and_its_empty_end_unbounded(trips: Shell) -> None:
     assert ids("--limit", "1", "--json") == ["a"]
 
 
+def test_rows_are_chosen_by_their_values(trips: Shell) -> None:
+    def ids(*args: str) -> list[str]:
+        given = ("--json", "--columns", "id", *args)
+        return [json.loads(line)["id"] for line in trips.ok("query", "trips", *given).splitlines()]
+
+    assert ids("--where", "n >= 2 or n is null") == ["b", "c"]
+    assert ids("--where", "n is not null and id in ('b', 'c')") == ["b"]
+    assert ids("--where", "id != 'a'", "--limit", "1") == ["b"]
+    assert ids("--where", "id > 'a'", "--range", "id=..c") == ["b"]
+    code, error = trips.refused("query", "trips", "--where", "m > 2")
+    assert (code, error["facts"]["field"]) == (2, "m")
+    code, error = trips.refused("query", "trips", "--where", "__import__('os')")
+    assert (code, error["message"]) == (2, "not a predicate")
+
+
 def test_a_key_of_several_fields_is_given_in_order_or_by_name(shell: Shell) -> None:
     shell.ok("table", "create", "t", "--row-key", "who:string", "--row-key", "number:int32")
     rows = {"who": ["a", "a", "b,c"], "number": pa.array([1, 2, 2], pa.int32())}

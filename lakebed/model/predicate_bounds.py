@@ -1,0 +1,83 @@
+"""Whether any row of a group may be kept by a predicate, from the smallest and largest values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from lakebed.model.literals import Literal
+from lakebed.model.predicates import And, Compare, In, IsNotNull, IsNull, Not, Or, Predicate
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """What is known of a field's values in a group of rows. least, most: None is unknown; no value
+    lies outside of them but NaN. may_be_null, may_have_values: whether such rows may be there."""
+
+    least: Literal | None = None
+    most: Literal | None = None
+    may_be_null: bool = True
+    may_have_values: bool = True
+
+
+NOTHING_KNOWN = Bounds()
+BoundsOf = Callable[[str], Bounds]
+
+
+def may_keep(predicate: Predicate, bounds: BoundsOf) -> bool:
+    """Whether a checked predicate may be true for some row."""
+    return _possible(predicate, bounds)[0]
+
+
+def _possible(predicate: Predicate, bounds: BoundsOf) -> tuple[bool, bool]:
+    """Return whether it may be true, and whether it may be false, for some row."""
+    match predicate:
+        case Compare(name, comparison, value):
+            return _compared(comparison, value, bounds(name))
+        case In(name, values):
+            found = [_compared("=", value, bounds(name)) for value in values]
+            return any(true for true, _ in found), all(false for _, false in found)
+        case IsNull(name) | IsNotNull(name):
+            null, not_null = bounds(name).may_be_null, bounds(name).may_have_values
+            return (null, not_null) if isinstance(predicate, IsNull) else (not_null, null)
+        case And(parts):
+            every = _of_all(parts, bounds)
+            return all(true for true, _ in every), any(false for _, false in every)
+        case Or(parts):
+            every = _of_all(parts, bounds)
+            return any(true for true, _ in every), all(false for _, false in every)
+        case Not(part):
+            true, false = _possible(part, bounds)
+            return false, true
+
+
+def _of_all(parts: Sequence[Predicate], bounds: BoundsOf) -> list[tuple[bool, bool]]:
+    return [_possible(part, bounds) for part in parts]
+
+
+def _compared(
+    comparison: str,
+    value: Any,  # noqa: ANN401 - a literal
+    bounds: Bounds,
+) -> tuple[bool, bool]:
+    if not bounds.may_have_values:  # a comparison with null is neither
+        return False, False
+    least: Any = bounds.least
+    most: Any = bounds.most
+    if least is None or most is None:
+        return True, True
+    inside = least <= value <= most
+    only = least == value == most
+    possible = {
+        "=": (inside, not only),
+        "!=": (not only, inside),
+        "<": (least < value, most >= value),
+        "<=": (least <= value, most > value),
+        ">": (most > value, least <= value),
+        ">=": (most >= value, least < value),
+    }
+    true, false = possible[comparison]
+    if isinstance(least, float):  # bounds leave NaN out, which is unequal to all and in no order
+        return true or comparison == "!=", false or comparison != "!="
+    return true, false

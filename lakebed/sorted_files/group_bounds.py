@@ -1,0 +1,78 @@
+"""What a file's statistics say of the values in a row group, as literals of predicates."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebed.model.literals import Literal
+from lakebed.model.predicate_bounds import NOTHING_KNOWN, Bounds
+from lakebed.sorted_files.column_matching import Match
+from lakebed.sorted_files.tails import Tail
+
+_NO_VALUES = Bounds(may_have_values=False)
+
+
+class GroupBounds:
+    """Bounds of fields in one row group. match: how the file's columns become those wanted."""
+
+    def __init__(self, tail: Tail, group: int, match: Match) -> None:
+        self._columns = tail.columns
+        self._group: pq.RowGroupMetaData = tail.metadata.row_group(group)
+        self._match = match
+
+    def of(self, field: str) -> Bounds:
+        """Return what is known of a field's values."""
+        wanted = self._match.wanted.get_field_index(field)
+        place = self._match.places[wanted]
+        if place is None:  # the file is older than the field
+            return _NO_VALUES
+        column = self._columns.get_field_index(self._match.names[place])
+        type_ = self._columns.field(column).type
+        if pa.types.is_nested(type_):
+            return NOTHING_KNOWN
+        before = (self._columns.field(earlier).type for earlier in range(column))
+        chunk = self._group.column(sum(map(leaf_count, before)))
+        found = chunk.statistics
+        if found is None:
+            return NOTHING_KNOWN
+        nulls = found.null_count if found.has_null_count else None
+        bounds = Bounds(
+            may_be_null=nulls != 0, may_have_values=nulls is None or nulls < self._group.num_rows
+        )
+        if not found.has_min_max or pa.types.is_float32(self._match.wanted.field(wanted).type):
+            return bounds  # a literal is compared with a float32 as the nearest float32
+        least, most = (_literal(raw, type_) for raw in (found.min_raw, found.max_raw))
+        return Bounds(least, most, bounds.may_be_null, bounds.may_have_values)
+
+
+def leaf_count(type_: pa.DataType) -> int:
+    """Return how many of Parquet's columns hold a field of a type."""
+    if type_.num_fields == 0:
+        return 1
+    return sum(leaf_count(type_.field(place).type) for place in range(type_.num_fields))
+
+
+def _literal(raw: float | bytes, type_: pa.DataType) -> Literal | None:
+    kinds = pa.types
+    if isinstance(raw, bytes):
+        if kinds.is_string(type_):
+            return _text(raw)
+        if kinds.is_decimal(type_):
+            return Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-type_.scale)
+        return raw
+    if kinds.is_decimal(type_):
+        return Decimal(int(raw)).scaleb(-type_.scale)
+    if kinds.is_uint32(type_):
+        return int(raw) & 0xFFFF_FFFF
+    return raw
+
+
+def _text(raw: bytes) -> str | None:
+    """Return text; None: cut inside of a character, so not comparable as text."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,106 @@
+"""Tests of rows by their values: predicates, and expressions of Arrow that a user made."""
+
+from __future__ import annotations
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero
+
+from lakebed.errors import InvalidError
+from lakebed.model.predicate_bounds import BoundsOf, may_keep
+from lakebed.model.predicates import Predicate, checked_predicate, fields_of
+from lakebed.model.schema import Schema
+from lakebed.processing.predicate_masks import kept
+from lakebed.sorted_files.arrow_schema import arrow_schema
+
+HINT = 'for instance lakebed.field("fare") >= 4, or pyarrow.compute.field("fare") >= 4'
+
+
+class PredicateTest(msgspec.Struct, frozen=True):
+    """A predicate that was checked against the schema."""
+
+    predicate: Predicate
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields that it looks at."""
+        return fields_of(self.predicate)
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that are kept, in order."""
+        return kept(batch, self.predicate)
+
+    def may_keep(self, bounds: BoundsOf) -> bool:
+        """Whether it may keep some row of a group with these bounds."""
+        return may_keep(self.predicate, bounds)
+
+
+class ExpressionTest(msgspec.Struct, frozen=True):
+    """An expression of Arrow: it cuts no row groups."""
+
+    expression: pc.Expression
+    fields: frozenset[str]
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that are kept, in order. Raises: InvalidError, where it fails."""
+        return batch.filter(_computed(self.expression, batch))
+
+    def may_keep(self, bounds: BoundsOf) -> bool:
+        """Whether it may keep some row: nobody looked inside."""
+        return True
+
+
+RowTest = PredicateTest | ExpressionTest
+
+
+def row_test(where: object, schema: Schema) -> RowTest:
+    """Return the test that a user's predicate or expression stands for.
+
+    Raises:
+        InvalidError: an unknown field, a wrong type, something that is neither.
+    """
+    if isinstance(where, pc.Expression):
+        return ExpressionTest(where, _fields_of_expression(where, schema))
+    if isinstance(where, Predicate):
+        return PredicateTest(checked_predicate(where, schema))
+    raise InvalidError("not a predicate", got=type(where).__name__, hint=HINT)
+
+
+def _fields_of_expression(expression: pc.Expression, schema: Schema) -> frozenset[str]:
+    """Return fields from which it can be computed, all that it looks at and perhaps others: an
+    expression does not tell them."""
+    text, columns = str(expression), arrow_schema(schema)
+    if "FieldPath(" in text:
+        raise InvalidError("an expression with places of columns", hint="name the fields")
+    _computed(expression, _no_rows(columns))
+    named = pa.schema([column for column in columns if column.name in text])
+    try:
+        _computed(expression, _no_rows(named))
+    except InvalidError:
+        return frozenset(columns.names)
+    return frozenset(named.names)
+
+
+def _no_rows(columns: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, c.type) for c in columns], schema=columns)
+
+
+def _computed(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
+    """Return true, false or null for each row, in order."""
+    rows = acero.TableSourceNodeOptions(pa.Table.from_batches([batch]))
+    steps = [
+        acero.Declaration("table_source", rows),
+        acero.Declaration("project", acero.ProjectNodeOptions([expression], ["kept"])),
+    ]
+    try:
+        found = acero.Declaration.from_sequence(steps).to_table(use_threads=False).column("kept")
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        problem = str(error).splitlines()[0]
+        raise InvalidError(
+            "an expression that cannot be computed", problem=problem, hint=HINT
+        ) from error
+    if not pa.types.is_boolean(found.type):
+        hint = "compare it with a value"
+        raise InvalidError("an expression that is no test", type=found.type, hint=hint)
+    return found.combine_chunks()

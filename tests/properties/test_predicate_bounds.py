@@ -1,0 +1,89 @@
+"""What bounds rule out is never kept, and what they can rule out they do."""
+
+import math
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakebed import field, schema_of
+from lakebed.model.predicate_bounds import Bounds, may_keep
+from lakebed.model.predicates import Predicate, checked_predicate
+from lakebed.processing.predicate_masks import mask_of
+from lakebed.sorted_files.arrow_schema import arrow_schema
+
+SCHEMA = schema_of(row_keys={"id": "int64"}, values={"n": "int8?", "x": "float64?", "s": "string?"})
+_VALUES: dict[str, list[Any]] = {
+    "n": [-1, 0, 1, 2],
+    "x": [-0.0, 0.0, 1.5, math.inf, math.nan],
+    "s": ["", "a", "b", "\xe9"],
+}
+ROWS = st.lists(
+    st.fixed_dictionaries({n: st.none() | st.sampled_from(v) for n, v in _VALUES.items()}),
+    min_size=1,
+    max_size=6,
+)
+
+
+@st.composite
+def _tests(draw: st.DrawFn) -> Predicate:
+    name = draw(st.sampled_from(sorted(_VALUES)))
+    literals = st.sampled_from([v for v in _VALUES[name] if v == v])  # noqa: PLR0124 - not NaN
+    on, value = field(name), draw(literals)
+    return draw(
+        st.sampled_from(
+            [
+                *(on == value, on != value, on < value, on <= value, on > value, on >= value),
+                *(on.is_in([value, draw(literals)]), on.is_null(), on.is_not_null()),
+            ]
+        )
+    )
+
+
+PREDICATES = st.recursive(
+    _tests(),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda two: two[0] & two[1]),
+        st.tuples(inner, inner).map(lambda two: two[0] | two[1]),
+        inner.map(lambda one: ~one),
+    ),
+    max_leaves=5,
+)
+
+
+def bounds_of(rows: list[dict[str, Any]], name: str) -> Bounds:
+    values = [row[name] for row in rows if row[name] is not None]
+    numbers = [v for v in values if v == v]  # noqa: PLR0124 - statistics leave NaN out
+    return Bounds(
+        min(numbers, default=None),
+        max(numbers, default=None),
+        may_be_null=len(values) < len(rows),
+        may_have_values=bool(values),
+    )
+
+
+@given(rows=ROWS, predicate=PREDICATES, hidden=st.sets(st.sampled_from(sorted(_VALUES))))
+def test_rows_that_are_kept_are_never_ruled_out(
+    rows: list[dict[str, Any]], predicate: Predicate, hidden: set[str]
+) -> None:
+    checked = checked_predicate(predicate, SCHEMA)
+    numbered = [row | {"id": 0} for row in rows]
+    batch = pa.RecordBatch.from_pylist(numbered, schema=arrow_schema(SCHEMA))
+    if mask_of(batch, checked).true_count:
+        assert may_keep(checked, lambda name: Bounds() if name in hidden else bounds_of(rows, name))
+
+
+@given(rows=ROWS, predicate=_tests())
+def test_what_one_test_cannot_keep_is_ruled_out(
+    rows: list[dict[str, Any]], predicate: Predicate
+) -> None:
+    checked = checked_predicate(predicate, SCHEMA)
+    name = checked.field  # type: ignore[union-attr]  # one test has one field
+    several = {repr(row[name]) for row in rows if row[name] is not None}
+    if len(several) == 1:  # then the bounds say all
+        numbered = [row | {"id": 0} for row in rows]
+        batch = pa.RecordBatch.from_pylist(numbered, schema=arrow_schema(SCHEMA))
+        possible = may_keep(checked, lambda name: bounds_of(rows, name))
+        if not possible or name != "x":  # NaN is outside of bounds
+            assert possible == bool(mask_of(batch, checked).true_count)
