@@ -64,12 +64,14 @@ def test_of_32_threads_one_gets_the_path(ministack: S3Server) -> None:
     assert sorted(won) == sorted(stored)
 
 
+# Not SeaweedFS: of 40 such races 12 had several winners, of MiniStack's none. As if it looked for the
+# object and then completed the upload: two requests may both pass.
 @pytest.mark.parametrize("count", [4])
-def test_of_large_uploads_one_gets_the_path(server: S3Server, count: int) -> None:
-    prefix = server.new_prefix()
+def test_of_large_uploads_one_gets_the_path(ministack: S3Server, count: int) -> None:
+    prefix = ministack.new_prefix()
     writers = []
     for n in range(count):
-        writer = server.store(prefix, single_bytes_max=1000).create("a")
+        writer = ministack.store(prefix, single_bytes_max=1000).create("a")
         writer.write(b"%d" % n * 2000)
         writers.append(writer)
     won: list[ObjectFacts] = []
@@ -85,7 +87,7 @@ def test_of_large_uploads_one_gets_the_path(server: S3Server, count: int) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    store = server.store(prefix)
+    store = ministack.store(prefix)
     (stored,) = store.read("a", [(0, 2000)])
     assert won == [facts("a", stored)] == [store.look("a")]
     assert len(set(stored)) == 1
