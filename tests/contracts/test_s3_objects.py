@@ -64,8 +64,8 @@ def test_of_32_threads_one_gets_the_path(ministack: S3Server) -> None:
     assert sorted(won) == sorted(stored)
 
 
-# Not SeaweedFS: of 40 such races 12 had several winners, of MiniStack's none. As if it looked for the
-# object and then completed the upload: two requests may both pass.
+# Not SeaweedFS: of 40 such races 12 had several winners, of MiniStack's none. As if it looked for
+# the object and then completed the upload: two requests may both pass.
 @pytest.mark.parametrize("count", [4])
 def test_of_large_uploads_one_gets_the_path(ministack: S3Server, count: int) -> None:
     prefix = ministack.new_prefix()

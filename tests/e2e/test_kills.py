@@ -103,7 +103,7 @@ def test_kill_9_loses_nothing_doubles_nothing_and_leaves_nothing(folder: Path, s
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)  # two minutes each where nothing else runs
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_kill_9_two_hundred_times(folder: Path, seed: int) -> None:
     kill_and_check(folder, seed, kills=20)
