@@ -96,6 +96,7 @@ class RunCompactionJob(Generic[BatchT]):
             name=name,
             path=file_path(table.id, name),
             regions=[region],
+            job_rows=sum(part.rows for part in inputs.values()),
         )
         output = _reference(written, held.partition)
         change = ReplaceFiles(job, held.partition, tuple(inputs), output)

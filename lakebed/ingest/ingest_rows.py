@@ -170,6 +170,7 @@ class IngestRows(Generic[BatchT]):
                 name=name,
                 path=file_path(table.id, name),
                 regions=regions,
+                job_rows=sum(counts),
             )
             assert written is not None, "a group has rows"
             for place, part in zip(group, written.regions, strict=True):

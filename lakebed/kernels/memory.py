@@ -37,6 +37,9 @@ def _load(bits: int, result: Any, *, signed: bool) -> Any:
 load_u64: Callable[[int], np.uint64] = _load(64, types.uint64, signed=False)
 load_i64: Callable[[int], int] = _load(64, types.int64, signed=True)
 load_i32: Callable[[int], int] = _load(32, types.int64, signed=True)
+load_i16: Callable[[int], int] = _load(16, types.int64, signed=True)
+load_u16: Callable[[int], int] = _load(16, types.int64, signed=False)
+load_i8: Callable[[int], int] = _load(8, types.int64, signed=True)
 load_u8: Callable[[int], int] = _load(8, types.int64, signed=False)
 
 
@@ -88,6 +91,23 @@ def _store(bits: int) -> Any:
 store_u8: Callable[[int, int], None] = _store(8)
 store_32: Callable[[int, int], None] = _store(32)
 store_64: Callable[[int, int], None] = _store(64)
+
+
+def _zeros(*, leading: bool) -> Any:
+    """Return a count of the zero bits at one end of a word; 64 for zero."""
+
+    def count(_typing: object, value: object) -> tuple[object, Callable[..., object]]:
+        def build(_context: object, builder: Any, _signature: object, values: Any) -> object:
+            instruction = builder.ctlz if leading else builder.cttz
+            return instruction(values[0], ir.Constant(ir.IntType(1), 0))
+
+        return types.int64(types.uint64), build
+
+    return intrinsic(count)
+
+
+leading_zeros: Callable[[np.uint64], int] = _zeros(leading=True)
+trailing_zeros: Callable[[np.uint64], int] = _zeros(leading=False)
 
 
 def _prefetch(_typing: object, address: object) -> tuple[object, Callable[..., object]]:

@@ -20,6 +20,7 @@ DEPTH_MAX = 24
 """Of structs and lists inside each other; Parquet's are six deep."""
 _VARINT_BYTES_MAX = 10
 _INTEGERS = (I16, I32, I64)
+_SMALL = [bytes([value]) for value in range(0x80)]
 
 
 class MalformedError(ValueError):
@@ -266,6 +267,24 @@ def encode_struct(fields: Struct) -> bytes:
     out = bytearray()
     _put_struct(out, fields)
     return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    """Return a number, not negative, seven bits a byte."""
+    if value < 0x80:
+        return _SMALL[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    out = bytearray()
+    _put_varint(out, value)
+    return bytes(out)
+
+
+def zigzag(value: int) -> bytes:
+    """Return a number of up to 64 bits as structs hold it."""
+    return varint((value << 1) ^ (value >> 63))
 
 
 def _put_varint(out: bytearray, value: int) -> None:

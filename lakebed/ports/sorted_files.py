@@ -123,11 +123,13 @@ class SortedFiles(Protocol[BatchT]):
         name: FileName,
         path: str,
         regions: Sequence[KeyRange],
+        job_rows: int = 0,
     ) -> FileWritten | None:
         """Put one file of sorted rows at `path`; None, and no object, when there are no rows.
 
-        regions: ascending, hold every row. The file exists when this returns: its PUT was
-        acknowledged, or read back (protocol H25).
+        regions: ascending, hold every row. job_rows: how many the caller's whole job writes, about:
+        large jobs are done in another way, to the same end. The file exists when this returns: its
+        PUT was acknowledged, or read back (protocol H25).
 
         Raises:
             ObjectExistsError: another object has the path.

@@ -65,9 +65,14 @@ class PlainEngine:
 PLAIN = PlainEngine()
 
 
+def kernels_pay(rows: int) -> bool:
+    """Whether a job is done by kernels. rows: of the whole job, about."""
+    return rows >= COMPILED_ROWS_MIN and available()
+
+
 def engine_for(rows: int) -> Engine:
     """Return who orders the rows of a job. rows: of the whole job, about."""
-    if rows < COMPILED_ROWS_MIN or not available():
+    if not kernels_pay(rows):
         return PLAIN
     from lakebed.sorted_files.compiled_engine import COMPILED  # noqa: PLC0415  loads numba
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import anycrc
 
@@ -19,38 +20,37 @@ _CRC64 = anycrc.Model("CRC64-NVME")
 
 
 class ObjectSink:
-    """A file object that Arrow writes to. What the object's writer raises is kept in `problem`."""
-
-    closed = False
+    """Passes bytes on to an object's writer; only whole blocks, until the tail begins."""
 
     def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
-        self._pending = b""
+        self._pending = bytearray()
         self._tail: bytearray | None = None
         self.size = 0
         self.checksum: int = _CRC64.calc(b"")
         self.blocks: list[int] = []
-        self.problem: Exception | None = None
-        self._abandoned = False
 
-    def abandon(self) -> None:
-        """Send nothing more: Arrow's writer closes itself, with a footer, when it is let go."""
-        self._abandoned = True
-
-    def write(self, data: bytes) -> int:
+    def write(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Take bytes, piece behind piece."""
+        data = memoryview(b"".join(pieces))
         self.size += len(data)
-        if self._abandoned:
-            return len(data)
         if self._tail is not None:
             self._tail += data
-        else:
-            self._pending += data
-            self._pass_on(len(self._pending) // BLOCK_BYTES * BLOCK_BYTES)
-        return len(data)
+            return
+        if self._pending:  # filled up to a block, so that what follows needs no copy
+            room = BLOCK_BYTES - len(self._pending)
+            self._pending += data[:room]
+            data = data[room:]
+            if len(self._pending) < BLOCK_BYTES:
+                return
+            self._pass_on(memoryview(self._pending))
+        whole = len(data) // BLOCK_BYTES * BLOCK_BYTES
+        self._pass_on(data[:whole])
+        self._pending = bytearray(data[whole:])
 
     def begin_tail(self) -> int:
         """Say that the tail begins here. Returns its offset."""
-        self._pass_on(len(self._pending))
+        self._pass_on(memoryview(self._pending))
         self._tail = bytearray()
         return self.size
 
@@ -60,33 +60,17 @@ class ObjectSink:
         self._send(memoryview(self._tail))
         return zlib.crc32(self._tail)
 
-    def _pass_on(self, size: int) -> None:
-        if not size:
-            return
-        view = memoryview(self._pending)
-        self._pending = bytes(view[size:])
-        whole = view[:size]
-        self.blocks += [
-            block_checksum(whole[at : at + BLOCK_BYTES]) for at in range(0, size, BLOCK_BYTES)
-        ]
-        self._send(whole)
+    def _pass_on(self, data: memoryview) -> None:
+        if len(data):
+            self.blocks += [
+                block_checksum(data[at : at + BLOCK_BYTES])
+                for at in range(0, len(data), BLOCK_BYTES)
+            ]
+            self._send(data)
 
     def _send(self, data: memoryview) -> None:
         self.checksum = _CRC64.calc(data, self.checksum)
-        try:
-            self._writer.write(data)
-        except Exception as problem:
-            self.problem = problem
-            raise
-
-    def tell(self) -> int:
-        return self.size
-
-    def flush(self) -> None:
-        """Do nothing: only whole blocks are passed on."""
-
-    def close(self) -> None:
-        """Do nothing: the object is finished by `finish_object`."""
+        self._writer.write(data)
 
 
 def finish_object(

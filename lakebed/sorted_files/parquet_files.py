@@ -16,7 +16,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.engines import PLAIN, Engine, engine_for
+from lakebed.sorted_files.engines import PLAIN, Engine, engine_for, kernels_pay
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
@@ -61,9 +61,18 @@ class ParquetFiles:
         name: FileName,
         path: str,
         regions: Sequence[KeyRange],
+        job_rows: int = 0,
     ) -> FileWritten | None:
         """Put one file of sorted rows at `path`; None, and no object, when there are no rows."""
-        return write_file(self._objects, schema, batches, name=name, path=path, regions=regions)
+        return write_file(
+            self._objects,
+            schema,
+            batches,
+            name=name,
+            path=path,
+            regions=regions,
+            compiled=kernels_pay(job_rows),
+        )
 
     def merge(
         self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from lakebed.model.schema import Schema
 from lakebed.model.types import ListOf, MapOf, Primitive, StructOf, Type
 
-PAGE_ROWS_MAX = 4096
+PAGE_ROWS_MIN, PAGE_ROWS_MAX = 1024, 4096
+PAGE_MEMORY_BYTES = 128 * 1024
+"""Rows of a page, all columns together: a lookup decodes so much, and it suits the caches."""
 PAGE_BYTES = 1024 * 1024
-WRITE_BATCH_ROWS = 1024
+"""Of a page, or of one row."""
+ZSTD_LEVEL = 1
 DICTIONARY_VALUES_MAX = 4096
 DICTIONARY_REPEATS_MIN = 8
 """A value column has a dictionary when each of its values comes at least this often."""
@@ -33,10 +37,22 @@ _DELTA_INTEGERS = (
 )
 
 
-def writer_options(schema: Schema, first: pa.Table, row_bytes: int) -> dict[str, Any]:
-    """Return options of `pyarrow.parquet.ParquetWriter`. first: the rows of the first row group."""
-    keys = [field.name for field in schema.key_fields]
-    dictionaries = [f.name for f in schema.values if _repeats(f.type, first.column(f.name))]
+class ColumnChoices(msgspec.Struct, frozen=True):
+    """How the columns of a file are written, from its first row group on.
+
+    keys: columns with statistics. dictionaries: columns that have one. encodings: of each of
+    Parquet's columns by its path, if not plain.
+    """
+
+    keys: tuple[str, ...]
+    dictionaries: frozenset[str]
+    encodings: dict[str, str]
+
+
+def choose(schema: Schema, first: pa.Table) -> ColumnChoices:
+    """Return how columns are written. first: the rows of the first row group."""
+    keys = tuple(field.name for field in schema.key_fields)
+    dictionaries = {f.name for f in schema.values if _repeats(f.type, first.column(f.name))}
     encodings: dict[str, str] = {}
     ambiguous = set()  # a field called "a.b" beside a member b of a: pyarrow tells them not apart
     for field in schema.fields:
@@ -44,23 +60,39 @@ def writer_options(schema: Schema, first: pa.Table, row_bytes: int) -> dict[str,
             if path in encodings or path in dictionaries:
                 ambiguous.add(path)
             encodings[path] = encoding
+    left_out = ambiguous | dictionaries
+    kept = {path: encoding for path, encoding in encodings.items() if path not in left_out}
+    return ColumnChoices(keys, frozenset(dictionaries), kept)
+
+
+def page_rows(row_bytes: int) -> int:
+    """Return how many rows a page has. row_bytes: of a row in memory."""
+    each = max(1, row_bytes)
+    rows = max(PAGE_ROWS_MIN, min(PAGE_ROWS_MAX, PAGE_MEMORY_BYTES // each))
+    return max(1, min(rows, PAGE_BYTES // each))
+
+
+def writer_options(
+    choices: ColumnChoices, names: Sequence[str], rows: int, codecs: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return options of `pyarrow.parquet.ParquetWriter` for some of the columns.
+
+    rows: of a page. codecs: of each of Parquet's columns, by its path.
+    """
     return {
-        "compression": "zstd",
-        "compression_level": 1,
-        "use_dictionary": dictionaries,
-        "column_encoding": {
-            path: encoding
-            for path, encoding in encodings.items()
-            if path not in ambiguous and path not in dictionaries
+        "compression": dict(codecs),
+        "compression_level": {
+            path: ZSTD_LEVEL for path, codec in codecs.items() if codec == "zstd"
         },
-        "write_statistics": keys,
+        "use_dictionary": [name for name in names if name in choices.dictionaries],
+        "column_encoding": dict(choices.encodings),
+        "write_statistics": [name for name in names if name in choices.keys],
         "write_page_index": True,
         "write_page_checksum": True,
-        "max_rows_per_page": PAGE_ROWS_MAX,
+        "max_rows_per_page": rows,
         "data_page_size": PAGE_BYTES,
-        # Pages are cut between write batches only: few rows at a time where rows are wide.
-        "write_batch_size": max(1, min(WRITE_BATCH_ROWS, PAGE_BYTES // max(1, row_bytes))),
-        "sorting_columns": [pq.SortingColumn(place) for place in range(len(keys))],
+        # Pages are cut between write batches only.
+        "write_batch_size": rows,
         "store_schema": True,
     }
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakebed.model.files import StoredFile, bounds_of
 from lakebed.model.names import FileName
 from lakebed.model.ranges import KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
 from lakebed.model.schema import Field, Schema
+from lakebed.parquet_bytes.assembling import Assembly
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import FileWritten, RowsWritten
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.file_notes import Group, Notes, encode_notes
 from lakebed.sorted_files.key_encoding import encode_keys, encode_row, search_many
 from lakebed.sorted_files.object_sink import ObjectSink, finish_object
 from lakebed.sorted_files.ordering import is_sorted
 from lakebed.sorted_files.row_groups import densest, row_groups
-from lakebed.sorted_files.writer_options import writer_options
-
-SINK_BYTES = 1024 * 1024
-"""Arrow writes pages of some kilobytes: so many bytes of them are passed on together."""
 
 
 def write_file(
@@ -35,16 +31,18 @@ def write_file(
     name: FileName,
     path: str,
     regions: Sequence[KeyRange],
+    compiled: bool,
 ) -> FileWritten | None:
-    """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises."""
+    """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises. compiled:
+    whether kernels encode it."""
     groups = iter(row_groups(batches))
     first = next(groups, None)
     if first is None:
         return None
     writer = objects.create(path)
-    sink = ObjectSink(writer)
     try:
-        file = _FileBeingWritten(schema, first, sink, regions)
+        encoder = RowGroupEncoder(schema, first, compiled=compiled)
+        file = _FileBeingWritten(schema, encoder, ObjectSink(writer), regions)
         file.add(first)
         for group in groups:
             file.add(group)
@@ -52,7 +50,6 @@ def write_file(
         stored = written.file
         finish_object(objects, writer, path=path, size=stored.size, checksum=stored.checksum)
     except BaseException:
-        sink.abandon()
         writer.abort()
         raise
     return written
@@ -60,14 +57,17 @@ def write_file(
 
 class _FileBeingWritten:
     def __init__(
-        self, schema: Schema, first: pa.Table, sink: ObjectSink, regions: Sequence[KeyRange]
+        self,
+        schema: Schema,
+        encoder: RowGroupEncoder,
+        sink: ObjectSink,
+        regions: Sequence[KeyRange],
     ) -> None:
         self._keys = schema.key_fields
         self._row_keys = schema.row_keys
         self._sink = sink
-        options = writer_options(schema, first, densest(first))
-        self._out = pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), SINK_BYTES)
-        self._parquet = pq.ParquetWriter(self._out, arrow_schema(schema), **options)
+        self._encoder = encoder
+        self._assembly = Assembly(encoder.template, sink.write, sorted_by=len(self._keys))
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
         self._groups: list[Group] = []
@@ -80,33 +80,20 @@ class _FileBeingWritten:
             self._sampler.add(batch)
             self._regions.add(batch)
         first = encode_row(group.slice(0, 1).to_batches()[0], self._row_keys, 0)
-        self._groups.append(Group(first, densest(group)))
-        self._guarded(lambda: self._parquet.write_table(group, row_group_size=len(group)))
+        row_bytes = densest(group)
+        self._groups.append(Group(first, row_bytes))
+        self._assembly.add(self._encoder.encode(group, row_bytes))
 
     def end(self, name: FileName) -> FileWritten:
         """Write the tail. Returns what was written; the object is not finished yet."""
-        self._guarded(self._out.flush)
-        tail_offset = self._sink.begin_tail()
-        sample = self._sampler.sample()
-        last = self._regions.last
-        blocks = tuple(self._sink.blocks)
-        notes = Notes(sample, tuple(self._groups), last, blocks)
-        self._parquet.add_key_value_metadata(encode_notes(notes))
-        self._guarded(self._parquet.close)
-        self._guarded(self._out.flush)
-        tail_checksum = self._sink.end_tail()
         sink = self._sink
+        tail_offset = sink.begin_tail()
+        blocks = tuple(sink.blocks)
+        notes = Notes(self._sampler.sample(), tuple(self._groups), self._regions.last, blocks)
+        self._assembly.end(encode_notes(notes))
+        tail_checksum = sink.end_tail()
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)
         return FileWritten(file, self._regions.rows_written())
-
-    def _guarded(self, write: Callable[[], object]) -> None:
-        """Let the object writer's own errors through, whatever Arrow makes of them."""
-        try:
-            write()
-        except Exception as error:
-            if self._sink.problem is not None and error is not self._sink.problem:
-                raise self._sink.problem from error
-            raise
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
         first = encode_row(batch, self._keys, 0)

@@ -116,6 +116,7 @@ class TupleFiles:
         name: FileName,
         path: str,
         regions: Sequence[KeyRange],
+        job_rows: int = 0,
     ) -> FileWritten | None:
         """Put one file of sorted rows."""
         rows = [row for batch in batches for row in batch]

@@ -1,0 +1,49 @@
+"""Row groups encoded by pyarrow: every type, every option, and what the kernels are held to.
+
+Each becomes a small file in memory, of which the column chunks are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebed.parquet_bytes.encoded import EncodedChunk, chunks_of
+from lakebed.parquet_bytes.footer import MAGIC, Footer
+from lakebed.parquet_bytes.thrift import I64, STRUCT
+
+
+def encode_by_arrow(rows: pa.Table, options: Mapping[str, object]) -> list[EncodedChunk]:
+    """Return the column chunks of one row group. options: of `pyarrow.parquet.ParquetWriter`."""
+    file = _file(rows, options)
+    footer = _footer(file)
+    assert footer.groups_count == 1, "one row group was written"
+    return chunks_of(footer, 0, file, 0)
+
+
+def template_of(columns: pa.Schema, options: Mapping[str, object]) -> Footer:
+    """Return the footer of a file without rows."""
+    return _footer(_file(columns.empty_table(), options))
+
+
+def _file(rows: pa.Table, options: Mapping[str, object]) -> memoryview:
+    out = pa.BufferOutputStream()
+    with pq.ParquetWriter(out, rows.schema, **options) as writer:
+        if len(rows):
+            writer.write_table(rows, row_group_size=len(rows))
+    return memoryview(out.getvalue())
+
+
+def _footer(file: memoryview) -> Footer:
+    """Return a file's footer; the tail begins behind the last chunk."""
+    size = int.from_bytes(file[-8:-4], "little") + 8
+    footer = Footer(bytes(file[-size:]), len(file) - size)
+    end = len(MAGIC)
+    for group in range(footer.groups_count):
+        for column in footer.group_fields(group).listed(1, STRUCT) or []:
+            meta = column.need(3, STRUCT)
+            start = meta.find(11, I64) or meta.need(9, I64)
+            end = max(end, start + meta.need(7, I64))
+    return Footer(bytes(file[end:]), end)

@@ -1,0 +1,127 @@
+"""Row groups as bytes, apart from any file: made by an encoder, or taken out of a stored file.
+
+    chunks = chunks_of(footer, group=3, pages=bytes_from_the_first_chunk_on, at=their_offset)
+    row_group = EncodedRowGroup(rows, chunks)      # or one that an encoder gave
+    assembly.add(row_group)                        # `assembling.Assembly`, in key order
+
+Nothing in them knows where it will lie: offsets count from a chunk's first byte. So row groups can
+be encoded by several threads, or passed on undecoded, and joined into one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lakebed.parquet_bytes.footer import Chunk, Footer, Group
+from lakebed.parquet_bytes.page_index import Pages, pages_of
+from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Reader, Struct, Values
+
+OFFSET_FIELDS = (9, 10, 11)
+"""Of a chunk's metadata: where data pages, an index page, a dictionary page begin."""
+_BLOOM_FIELDS = (14, 15)
+
+
+class EncodedChunk(msgspec.Struct, frozen=True):
+    """A column chunk. pieces: its bytes, to be joined; size: how many those are.
+
+    metadata: Parquet's ColumnMetaData, its offsets counted from the chunk's first byte. pages,
+    and byte_counts of each page's strings, if known: its OffsetIndex, offsets counted likewise.
+    bounds: its ColumnIndex as it is stored.
+    """
+
+    metadata: Struct
+    pieces: Sequence[bytes | memoryview]
+    size: int
+    pages: Pages | None
+    byte_counts: tuple[int, ...] | None
+    bounds: bytes | None
+
+    @property
+    def bytes_count(self) -> int:
+        """Return how many bytes it would have without compression."""
+        count: int = self.metadata.need(6, I64)
+        return count
+
+
+class EncodedRowGroup(msgspec.Struct, frozen=True):
+    """A row group. chunks: one for each leaf of the schema, in its order."""
+
+    rows: int
+    chunks: Sequence[EncodedChunk]
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes it has in a file."""
+        return sum(chunk.size for chunk in self.chunks)
+
+
+def chunks_of(footer: Footer, group: int, pages: memoryview, at: int) -> list[EncodedChunk]:
+    """Return the chunks of a stored row group. pages: bytes of the file from `at` on, at least
+    those of the group.
+
+    Raises:
+        MalformedError: the footer or a page index contradicts itself.
+    """
+    found = footer.group(group)
+    stored: list[Struct] = footer.group_fields(group).listed(1, STRUCT) or []
+    chunks = []
+    for chunk, fields in zip(found.chunks, stored, strict=True):
+        if chunk.start < at or chunk.end > at + len(pages):
+            raise MalformedError("a column chunk does not lie in these bytes")
+        piece = pages[chunk.start - at : chunk.end - at]
+        located, byte_counts = _pages(footer, found, chunk)
+        chunks.append(
+            EncodedChunk(
+                _metadata(fields, chunk.start),
+                (piece,),
+                len(piece),
+                located,
+                byte_counts,
+                _bounds(footer, chunk),
+            )
+        )
+    return chunks
+
+
+def _metadata(stored: Struct, start: int) -> Struct:
+    metadata = shifted(stored.need(3, STRUCT), -start)
+    for field in _BLOOM_FIELDS:  # the filter lies elsewhere in the file, and stays there
+        metadata.pop(field, None)
+    return metadata
+
+
+def _pages(
+    footer: Footer, group: Group, chunk: Chunk
+) -> tuple[Pages | None, tuple[int, ...] | None]:
+    """Return where pages are in the chunk, and bytes of their strings."""
+    pages = pages_of(footer, group, chunk)
+    if pages is None or chunk.offset_index is None:
+        return None, None
+    fields = Reader(footer.tail, chunk.offset_index[0] - footer.tail_offset).struct()
+    counts = fields.listed(2, I64)
+    offsets = tuple(offset - chunk.start for offset in pages.offsets)
+    located = Pages(offsets, pages.sizes, pages.first_rows)
+    return located, None if counts is None else tuple(counts)
+
+
+def _bounds(footer: Footer, chunk: Chunk) -> bytes | None:
+    if chunk.column_index is None:
+        return None
+    start, end = (offset - footer.tail_offset for offset in chunk.column_index)
+    return footer.tail[start:end]
+
+
+def shifted(metadata: Struct, offset: int) -> Struct:
+    """Return a chunk's metadata for a chunk that begins at this offset of its file."""
+    moved = Struct(metadata)
+    for field in OFFSET_FIELDS:
+        if field in moved:
+            moved[field] = (I64, moved.need(field, I64) + offset)
+    return moved
+
+
+def listed(kind: int, values: Sequence[object]) -> tuple[int, Values]:
+    """Return a field that lists these values."""
+    return LIST, Values(kind, list(values))

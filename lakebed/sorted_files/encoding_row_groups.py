@@ -1,0 +1,124 @@
+"""Row groups become bytes: flat columns by kernels where those pay, all others by pyarrow.
+
+Both give the same pages of the same rows, the same statistics and page indexes; pyarrow's are what
+the kernels' are held to. See `parquet_bytes.encoded` for what can be done with a row group that
+is bytes: join it with others, from whatever thread or file, into one file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakebed.model.schema import Schema
+from lakebed.parquet_bytes.arrow_chunks import encode_by_arrow, template_of
+from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedRowGroup
+from lakebed.parquet_bytes.footer import Codec, Encoding, Footer, Leaf
+from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.writer_options import (
+    ZSTD_LEVEL,
+    ColumnChoices,
+    choose,
+    page_rows,
+    writer_options,
+)
+
+if TYPE_CHECKING:  # loads numba
+    from lakebed.parquet_bytes.column_encoding import Column
+
+SAVING_MIN = 0.03
+"""Packed integers that zstd makes smaller by less than this are stored as they are, from the second
+row group on: it costs time, mostly for whoever reads."""
+
+
+_CODEC_NAMES = {Codec.ZSTD: "zstd", Codec.UNCOMPRESSED: "none"}
+
+
+class RowGroupEncoder:
+    """Encodes row groups, one after the other. Not for two threads: several each take their own.
+
+    first: the rows of the first row group, which tell how columns are written. compiled: whether
+    kernels are used. template: a footer for a file of these row groups.
+    """
+
+    def __init__(self, schema: Schema, first: pa.Table, *, compiled: bool) -> None:
+        self._choices = choose(schema, first)
+        columns = arrow_schema(schema)
+        self.template: Footer = template_of(
+            columns, writer_options(self._choices, columns.names, 1, {})
+        )
+        self._codecs = [Codec.ZSTD] * len(self.template.leaves)
+        self._is_first = True
+        self._kernels: _Kernels | None = None
+        if compiled:
+            self._kernels = _Kernels(columns, self._choices)
+
+    def encode(self, rows: pa.Table, row_bytes: int) -> EncodedRowGroup:
+        """Return a row group. row_bytes: of a row in memory, where rows are widest."""
+        count = page_rows(row_bytes)
+        leaves = self.template.leaves
+        found: dict[int, EncodedChunk] = {}
+        if self._kernels is not None:
+            for place, leaf in enumerate(leaves):
+                chunk = self._kernels.encode(leaf.path[0], rows, count, self._codecs[place])
+                if chunk is not None:
+                    found[place] = chunk
+        rest = [place for place in range(len(leaves)) if place not in found]
+        if rest:
+            names = list(dict.fromkeys(leaves[place].path[0] for place in rest))
+            codecs = {_path(leaves[place]): _CODEC_NAMES[self._codecs[place]] for place in rest}
+            options = writer_options(self._choices, names, count, codecs)
+            chunks = encode_by_arrow(rows.select(names), options)
+            found.update(zip(rest, chunks, strict=True))
+        group = EncodedRowGroup(len(rows), [found[place] for place in range(len(leaves))])
+        if self._is_first:
+            self._choose_codecs(group)
+        return group
+
+    def _choose_codecs(self, first: EncodedRowGroup) -> None:
+        self._is_first = False
+        for place, (leaf, chunk) in enumerate(zip(self.template.leaves, first.chunks, strict=True)):
+            encoding = self._choices.encodings.get(_path(leaf))
+            saved = chunk.bytes_count - chunk.size
+            if (
+                encoding == Encoding.DELTA_BINARY_PACKED.name
+                and saved < SAVING_MIN * chunk.bytes_count
+            ):
+                self._codecs[place] = Codec.UNCOMPRESSED
+
+
+class _Kernels:
+    """Encodes the columns that kernels know."""
+
+    def __init__(self, columns: pa.Schema, choices: ColumnChoices) -> None:
+        from lakebed.kernels import encoding as kernels  # noqa: PLC0415  loads numba
+        from lakebed.parquet_bytes.column_encoding import (  # noqa: PLC0415  loads numba
+            Column,
+            ColumnEncoder,
+            can_encode,
+        )
+
+        self._encoder = ColumnEncoder(zstd_level=ZSTD_LEVEL)
+        self._columns: dict[str, Column] = {}
+        for column in columns:
+            name = column.name
+            encoding = Encoding[choices.encodings.get(name, "PLAIN")]
+            if name in choices.dictionaries or not can_encode(column.type, encoding):
+                continue
+            bounds = kernels.UNSORTED if name in choices.keys else kernels.UNBOUNDED
+            bounds = kernels.SORTED if name == choices.keys[0] else bounds
+            self._columns[name] = Column(name, column.type, column.nullable, encoding, bounds)
+
+    def encode(
+        self, name: str, rows: pa.Table, page_rows_: int, codec: Codec
+    ) -> EncodedChunk | None:
+        """Return a column's chunk, None if it is for pyarrow."""
+        column = self._columns.get(name)
+        if column is None:
+            return None
+        return self._encoder.encode(column, codec, rows.column(name).chunks, page_rows_)
+
+
+def _path(leaf: Leaf) -> str:
+    return ".".join(leaf.path)
