@@ -32,6 +32,7 @@ def main(store: str, shape: str, mib: str = "") -> None:
         name=name,
         path=file_path(TABLE, name),
         regions=[EVERYTHING],
+        job_rows=sum(part.rows for part in parts),
     )
     assert written is not None, "there are rows"
 
