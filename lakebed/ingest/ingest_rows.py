@@ -185,7 +185,7 @@ class IngestRows(Generic[BatchT]):
 def _leaves(state: TableState) -> _Leaves:
     tree = state.tree()
     ids = tuple(tree.leaves())
-    return _Leaves(ids, tuple(tree.region(leaf)[0] for leaf in ids))
+    return _Leaves(ids, tuple(tree.region(leaf) for leaf in ids))
 
 
 def _refuse_if_busy(state: TableState, leaves: _Leaves, counts: list[int], files_max: int) -> None:

@@ -112,7 +112,7 @@ class CheckObjects:
     def _check_rows(
         self, known: Known, part: FilePart, references: Sequence[FileReference]
     ) -> Iterator[Finding]:
-        regions = {r.partition: known.tree.region(r.partition)[0] for r in references}
+        regions = {r.partition: known.tree.region(r.partition) for r in references}
         tiles = tiling(list(regions.values()))
         measured = self._files.measure(known.schema, part, tiles)
         held = dict(zip(tiles, measured, strict=True))

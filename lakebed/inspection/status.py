@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from lakebed.config.settings import TableSettings
-from lakebed.model.keys import decode_field, key_value_text
+from lakebed.model.keys import key_value_text, prefix_values
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.partitions import Partition, PartitionTree
 from lakebed.model.ranges import KeyRange
@@ -171,17 +171,20 @@ def _node(
     *,
     exact: bool,
 ) -> NodeStatus:
-    dimension = 0 if node.parent is None else tree.nodes[node.parent].dimension
-    field = schema.row_keys[dimension]
-    region: KeyRange = tree.region(node.id)[dimension]
+    region: KeyRange = tree.region(node.id)
+    ends = [end for end in (region.min, region.max) if end]
+    depth = max((len(prefix_values(schema.row_keys, end)) for end in ends), default=1)
 
     def text(end: bytes | None) -> str | None:
-        return key_value_text(field, decode_field(field.type, end)) if end else None
+        if not end:
+            return None
+        values = prefix_values(schema.row_keys, end)
+        return ",".join(map(key_value_text, schema.row_keys, values))
 
     found = figure or LeafFigures(node.id, 0, 0, 0, 0, 0)
     return NodeStatus(
         id=node.id,
-        field=field.name,
+        field=",".join(field.name for field in schema.row_keys[:depth]),
         min=text(region.min),
         max=text(region.max),
         left=node.left,

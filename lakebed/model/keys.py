@@ -170,6 +170,27 @@ def decode_key(fields: Sequence[Field], key: bytes) -> tuple[KeyValue, ...]:
     return tuple(decode_field(f.type, part) for f, part in zip(fields, encoded, strict=True))
 
 
+def prefix_values(fields: Sequence[Field], key: bytes) -> tuple[KeyValue, ...]:
+    """Return the values of as many leading fields as `key` is the encoding of.
+
+    Raises:
+        ValueError: it is none: it ends inside a field, or after the last one.
+    """
+    values: list[KeyValue] = []
+    start = 0
+    for field in fields:
+        if start == len(key):
+            break
+        end = field_end(field.type, key, start)
+        if end > len(key):
+            raise ValueError("it ends inside a field")
+        values.append(decode_field(field.type, key[start:end]))
+        start = end
+    if start < len(key):
+        raise ValueError("it goes on after the last field")
+    return tuple(values)
+
+
 def successor(type_: object, value: KeyValue) -> KeyValue | None:
     """Return the smallest key value above `value`, or None for the largest integer."""
     if isinstance(value, int):

@@ -1,6 +1,7 @@
-"""The tree of partitions: who holds which keys. Leaves tile the key space by construction.
+"""The tree of partitions: who holds which keys. Leaves tile the line of encoded keys by
+construction.
 
-A node is a leaf, or is split on one key field (`dimension`) at a point: keys whose field is below
+A node is a leaf, or is split at a point, the encoding of one or more leading key fields: keys below
 the point lie left, the others right. Regions are never stored, they follow from the way down.
 """
 
@@ -12,17 +13,17 @@ from itertools import pairwise
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.keys import KEY_BYTES_MAX, encode_field, key_value
+from lakebed.model.keys import KEY_BYTES_MAX, encode_key, key_value
 from lakebed.model.names import PartitionId
-from lakebed.model.ranges import EVERYTHING, Box, KeyRange
-from lakebed.model.schema import Schema
+from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.model.schema import Field, Schema
 
 ROOT = PartitionId(1)
 SPLIT_POINTS_MAX = 65_536
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True):
-    """A node. point: encoded value of the key field `dimension`; empty in a leaf."""
+    """A node. point: encoded values of leading key fields; empty in a leaf. dimension: always 0."""
 
     id: PartitionId
     parent: PartitionId | None = None
@@ -38,32 +39,22 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartitionTree:
-    """All partitions of a table. dimensions: number of row key fields."""
+    """All partitions of a table."""
 
-    def __init__(self, nodes: Iterable[Partition], dimensions: int) -> None:
+    def __init__(self, nodes: Iterable[Partition]) -> None:
         self.nodes: Mapping[PartitionId, Partition] = {node.id: node for node in nodes}
-        self.dimensions = dimensions
         roots = [node.id for node in self.nodes.values() if node.parent is None]
         assert len(roots) == 1, f"a tree has one root, got {len(roots)}"
         self.root = roots[0]
-        self._regions: dict[PartitionId, Box] = {}
+        self._regions: dict[PartitionId, KeyRange] = {}
         self._check()
 
-    def region(self, id_: PartitionId) -> Box:
-        """Return the range of each key field inside a partition."""
-        if id_ not in self._regions:
-            node = self.nodes[id_]
-            if node.parent is None:
-                self._regions[id_] = (EVERYTHING,) * self.dimensions
-            else:
-                self._regions[id_] = child_region(
-                    self.region(node.parent), self.nodes[node.parent], id_
-                )
+    def region(self, id_: PartitionId) -> KeyRange:
+        """Return the range of encoded keys inside a partition."""
         return self._regions[id_]
 
     def leaves(self, id_: PartitionId | None = None) -> Iterator[PartitionId]:
-        """Yield the leaves under a partition, by default the root, in key order of the first
-        field."""
+        """Yield the leaves under a partition, by default the root, in key order."""
         stack = [self.root if id_ is None else id_]
         while stack:
             node = self.nodes[stack.pop()]
@@ -72,31 +63,11 @@ class PartitionTree:
             else:
                 stack += [node.right, node.left]
 
-    def leaf_of(self, fields: Sequence[bytes]) -> PartitionId:
-        """Return the leaf that holds a key, given the encoding of each row key field."""
-        node = self.nodes[self.root]
-        while node.left is not None and node.right is not None:
-            node = self.nodes[node.left if fields[node.dimension] < node.point else node.right]
-        return node.id
-
-    def leaves_reached(self, box: Box) -> Iterator[PartitionId]:
-        """Yield the leaves that may hold keys of a box, in order."""
-        for leaf in self.leaves():
-            if all(a.overlaps(b) for a, b in zip(self.region(leaf), box, strict=True)):
-                yield leaf
-
-    def depth(self, id_: PartitionId) -> int:
-        """Return how many splits lie above a partition."""
-        depth = 0
-        parent = self.nodes[id_].parent
-        while parent is not None:
-            depth, parent = depth + 1, self.nodes[parent].parent
-        return depth
-
     def _check(self) -> None:
-        """Assert the geometry: one root, children know their parent, points lie inside."""
+        """Assert the geometry, and keep the regions: one root, children know their parent, points
+        lie inside."""
         reached = 0
-        stack: list[tuple[PartitionId, Box]] = [(self.root, (EVERYTHING,) * self.dimensions)]
+        stack = [(self.root, EVERYTHING)]
         while stack:
             id_, region = stack.pop()
             reached += 1
@@ -105,10 +76,12 @@ class PartitionTree:
             if node.left is None or node.right is None:
                 assert node.left is node.right, f"partition {id_} has one child"
                 continue
-            assert splits(region[node.dimension], node.point), f"{id_} is split outside its region"
+            assert node.dimension == 0, f"{id_} is split on another line than that of keys"
+            assert splits(region, node.point), f"{id_} is split outside its region"
             for child in (node.left, node.right):
                 assert self.nodes[child].parent == id_, f"{child} is not a child of {id_}"
-                stack.append((child, child_region(region, node, child)))
+            stack.append((node.left, KeyRange(region.min, node.point)))
+            stack.append((node.right, KeyRange(node.point, region.max)))
         assert reached == len(self.nodes), "every partition hangs on the root"
 
 
@@ -117,18 +90,7 @@ def splits(region: KeyRange, point: bytes) -> bool:
     return region.min < point and (region.max is None or point < region.max)
 
 
-def child_region(region: Box, parent: Partition, child: PartitionId) -> Box:
-    """Return the region of a child of a partition with this region."""
-    own = region[parent.dimension]
-    part = (
-        KeyRange(own.min, parent.point) if child == parent.left else KeyRange(parent.point, own.max)
-    )
-    return (*region[: parent.dimension], part, *region[parent.dimension + 1 :])
-
-
-def grown(
-    leaf: Partition, points: Sequence[bytes], *, dimension: int, next_id: int
-) -> list[Partition]:
+def grown(leaf: Partition, points: Sequence[bytes], *, next_id: int) -> list[Partition]:
     """Return the nodes that replace a leaf when it is split at sorted points, several levels at
     once.
 
@@ -145,7 +107,7 @@ def grown(
         middle = len(inside) // 2
         left, right = PartitionId(next_id), PartitionId(next_id + 1)
         next_id += 2
-        nodes.append(Partition(id_, parent, dimension, inside[middle], left, right))
+        nodes.append(Partition(id_, parent, 0, inside[middle], left, right))
         grow(left, id_, inside[:middle])
         grow(right, id_, inside[middle + 1 :])
 
@@ -154,7 +116,7 @@ def grown(
 
 
 def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ...]:
-    """Return values of the first row key as split points.
+    """Return values as split points: of the first row key, or tuples of the first row keys.
 
     Raises:
         InvalidError: too many, unsorted, doubled, of the wrong type, or below every key.
@@ -163,7 +125,7 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
     if isinstance(values, (str, bytes)):
         hint = "give a list of values"
         raise InvalidError("split points are several", field=field.name, hint=hint)
-    points = tuple(encode_field(field.type, key_value(field, value)) for value in values)
+    points = tuple(_point_of(schema.row_keys, value) for value in values)
     if len(points) > SPLIT_POINTS_MAX:
         hint = "leaves that grow are split later"
         raise InvalidError(
@@ -179,3 +141,13 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
             hint = "give each split point once, in ascending order"
             raise InvalidError(f"split points are {what}", field=field.name, place=place, hint=hint)
     return points
+
+
+def _point_of(fields: Sequence[Field], value: object) -> bytes:
+    several = value if isinstance(value, (tuple, list)) else (value,)
+    if not 0 < len(several) <= len(fields):
+        names = ", ".join(field.name for field in fields)
+        hint = "give a value of the first row key, or a tuple of the first ones"
+        raise InvalidError("not a split point", row_keys=names, got=len(several), hint=hint)
+    values = [key_value(field, one) for field, one in zip(fields, several, strict=False)]
+    return encode_key(fields, values)

@@ -8,7 +8,16 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.keys import KeyValue, encode_field, key_value, key_value_text, successor
+from lakebed.model.keys import (
+    KeyValue,
+    above_prefix,
+    decode_field,
+    encode_field,
+    field_end,
+    key_value,
+    key_value_text,
+    successor,
+)
 from lakebed.model.schema import Field, Schema
 
 
@@ -118,6 +127,53 @@ def box_of_key(schema: Schema, key: object) -> Box:
             raise InvalidError("null is never a key", field=name, hint=hint)
     exact = {name: Range(v, v, max_inclusive=True) for name, v in named.items()}
     return box_of(schema, exact)
+
+
+def span_of(fields: Sequence[Field], box: Box) -> tuple[KeyRange, bool]:
+    """Return the range of whole keys that holds a box, and whether it holds nothing else."""
+    prefix = b""
+    for place, (field, r) in enumerate(zip(fields, box, strict=True)):
+        if _is_one_value(field, r):
+            prefix += r.min
+            continue
+        least = prefix + r.min
+        most = above_prefix(prefix) if r.max is None else prefix + r.max
+        return KeyRange(least, most), all(rest == EVERYTHING for rest in box[place + 1 :])
+    return KeyRange(prefix, above_prefix(prefix)), True
+
+
+def box_around(fields: Sequence[Field], region: KeyRange) -> Box:
+    """Return a box that holds all keys of a region: the ends may be cut anywhere, so it is as small
+    as the fields that both begin with allow."""
+    box = [EVERYTHING] * len(fields)
+    least, most = region.min, region.max
+    for place, field in enumerate(fields):
+        low, high = _leading(field, least), _leading(field, most or b"")
+        if most is None:
+            box[place] = KeyRange(least if low is None else low)
+            break
+        # A key whose field is what `most` begins with lies below it when more of `most` follows.
+        box[place] = KeyRange(least if low is None else low, most if high == most else most + b"\0")
+        if low is None or low != high:
+            break
+        least, most = least[len(low) :], most[len(low) :]
+    return tuple(box)
+
+
+def _leading(field: Field, key: bytes) -> bytes | None:
+    """Return the encoding of a field with which `key` begins; None: with none that is whole."""
+    try:
+        end = field_end(field.type, key, 0)
+    except ValueError:
+        return None
+    return key[:end] if 0 < end <= len(key) else None
+
+
+def _is_one_value(field: Field, r: KeyRange) -> bool:
+    if not r.min or r.is_empty:
+        return False
+    after = successor(field.type, decode_field(field.type, r.min))
+    return r.max == (None if after is None else encode_field(field.type, after))
 
 
 def union(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:

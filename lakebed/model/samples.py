@@ -7,11 +7,15 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, islice
 
 import msgspec
 
+from lakebed.model.keys import split_key
 from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Field
 
 KEYS_MIN = 128
 KEYS_MAX = 2 * KEYS_MIN
@@ -31,27 +35,49 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 def split_points(
-    samples: Sequence[Sample], parts: int, first_field: Callable[[bytes], bytes]
+    samples: Sequence[Sample], parts: int, fields: Sequence[Field]
 ) -> tuple[bytes, ...]:
-    """Return at most `parts - 1` encodings of first fields that cut the rows into alike parts.
+    """Return at most `parts - 1` encodings of leading key fields that cut the rows into alike
+    parts.
 
-    first_field: gives the encoding of a key's first field. Every part has at least one sampled key;
-    fewer points where rows share too few first fields, none where they share one.
+    fields: the row keys. Of the places near an even cut, one where a value of the first field ends
+    is taken before one where a value of the second ends, and so on; near is half of a part. Every
+    part has a sampled key. Fewer points where rows share too few keys, none where they share one.
     """
-    weighted = sorted((first_field(k), s.stride) for s in samples for k in s.keys)
-    if not weighted:
+    weighted = sorted((key, s.stride) for s in samples for key in s.keys)
+    keys = [key for key, _ in weighted]
+    below = list(accumulate((weight for _, weight in weighted), initial=0))
+    places = [place for place in range(1, len(keys)) if keys[place - 1] != keys[place]]
+    if not places or parts < 2:
         return ()
-    total = sum(weight for _, weight in weighted)
-    points: list[bytes] = []
-    least = weighted[0][0]
-    passed, part = 0, 1
-    for value, weight in weighted:
-        if part < parts and passed * parts >= part * total and value > least:
-            points.append(value)
-            least = value
-            while part < parts and passed * parts >= part * total:
-                part += 1
-        passed += weight
-    if not points:  # the largest value alone holds most rows: cut before it
-        points = [v for v, _ in weighted if v > least][:1]
-    return tuple(points)
+    total, ranks = below[-1], [below[place] for place in places]
+
+    def better(wanted: float, first: int, end: int) -> tuple[int, int] | None:
+        """Return place and leading fields of the best end of a value near a rank, if any is."""
+        near = ((place, abs(below[place] - wanted)) for place in places[first:end])
+        found = (
+            (_fields_shared(keys[place - 1], keys[place], fields), distance, place)
+            for place, distance in near
+        )
+        shared, _, place = min(found, default=(0, 0.0, 0))
+        return (place, shared + 1) if place else None
+
+    cuts = []
+    taken = 0
+    for part in range(1, parts):
+        wanted, near = part * total / parts, total / parts / 2
+        end = bisect_right(ranks, wanted + near)
+        cut = better(wanted, max(taken, bisect_left(ranks, wanted - near)), end)
+        if cut is not None:
+            cuts.append(cut)
+            taken = bisect_right(places, cut[0])
+    if not cuts:  # one key alone holds most rows: cut beside it, as evenly as it goes
+        middle = bisect_left(ranks, total / 2)
+        cuts = [c for c in [better(total / 2, max(0, middle - 1), middle + 1)] if c is not None]
+    return tuple(b"".join(islice(split_key(fields, keys[p]), count)) for p, count in cuts)
+
+
+def _fields_shared(a: bytes, b: bytes, fields: Sequence[Field]) -> int:
+    """Return in how many leading fields two keys that differ agree."""
+    parts = zip(split_key(fields, a), split_key(fields, b), strict=True)
+    return next(place for place, (one, other) in enumerate(parts) if one != other)

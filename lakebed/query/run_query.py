@@ -11,7 +11,15 @@ import msgspec
 from lakebed.errors import CorruptError, InvalidError, ObjectMissingError, VersionExpiredError
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
-from lakebed.model.ranges import Box, box_of, box_of_key, union
+from lakebed.model.ranges import (
+    Box,
+    KeyRange,
+    box_around,
+    box_of,
+    box_of_key,
+    span_of,
+    union,
+)
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Condition, ReadFigures, SortedFiles
 from lakebed.query.explanation import Explanation
@@ -164,20 +172,43 @@ def plan_query(
     state.require_table()
     head = state.head()
     boxes = (everything_of(schema),) if condition is None else condition.boxes
-    keys = union([box[0] for box in boxes])
+    asked = _Asked(schema, boxes)
     leaves, files = [], 0
-    reached = reached_leaves(state, head.root, keys)
+    reached = [
+        (leaf, region)
+        for leaf, region in reached_leaves(state, head.root, asked.keys)
+        if asked.may_be_in(region)
+    ]
     for leaf, region in reached:
         references = state.references(leaf)
         files += len(references)
         parts = tuple(
             table.part(reference, region)
             for reference, _ in references
-            if any(reference.bounds.as_range().overlaps(k) for k in keys)
+            if asked.may_be_in(reference.bounds.as_range().meets(region))
         )
         if parts:
             leaves.append(parts)
     return QueryPlan(head.number, schema, tuple(leaves), condition, len(reached), files)
+
+
+class _Asked:
+    """What a query wants of keys: ranges of whole keys, and boxes where these hold more."""
+
+    def __init__(self, schema: Schema, boxes: Sequence[Box]) -> None:
+        spans = [span_of(schema.row_keys, box) for box in boxes]
+        self.keys = union([span for span, _ in spans])
+        self._fields = schema.row_keys
+        self._boxes = () if all(exact for _, exact in spans) else boxes
+
+    def may_be_in(self, region: KeyRange) -> bool:
+        """Whether keys that are wanted may lie in a region."""
+        if not any(region.overlaps(r) for r in self.keys):
+            return False
+        if not self._boxes:
+            return True
+        around = box_around(self._fields, region)
+        return any(all(map(KeyRange.overlaps, box, around)) for box in self._boxes)
 
 
 def condition_of(

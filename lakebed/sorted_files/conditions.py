@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.model.keys import above_prefix, decode_field, encode_field, successor
+from lakebed.model.keys import encode_field, successor
 from lakebed.model.predicate_bounds import Bounds, BoundsOf
-from lakebed.model.ranges import EVERYTHING, Box, KeyRange, union
+from lakebed.model.ranges import EVERYTHING, Box, KeyRange, span_of, union
 from lakebed.model.schema import Field
 from lakebed.sorted_files.key_encoding import encode_row, slice_region, values_between
 from lakebed.sorted_files.row_tests import RowTest
@@ -33,7 +33,7 @@ class RowFilter:
         self.ranges: tuple[KeyRange, ...] = (region,)
         self._boxes: tuple[tuple[KeyRange, Box], ...] = ()
         if boxes is not None:
-            spans = [_span(fields, box) for box in boxes]
+            spans = [span_of(fields, box) for box in boxes]
             self.ranges = union([region.meets(span) for span, _ in spans])
             if not all(exact for _, exact in spans):
                 self._boxes = tuple(
@@ -104,24 +104,3 @@ def _encoded(field: Field, bounds: Bounds) -> KeyRange:
         encode_field(field.type, least),
         None if after is None else encode_field(field.type, after),
     )
-
-
-def _span(fields: Sequence[Field], box: Box) -> tuple[KeyRange, bool]:
-    """Return the range of whole keys that holds a box, and whether it holds nothing else."""
-    prefix = b""
-    for place, (field, r) in enumerate(zip(fields, box, strict=True)):
-        if _is_one_value(field, r):
-            prefix += r.min
-            continue
-        least = prefix + r.min
-        most = above_prefix(prefix) if r.max is None else prefix + r.max
-        rest = box[place + 1 :]
-        return KeyRange(least, most), not any(s.min or s.max is not None for s in rest)
-    return KeyRange(prefix, above_prefix(prefix)), True
-
-
-def _is_one_value(field: Field, r: KeyRange) -> bool:
-    if not r.min or r.is_empty:
-        return False
-    after = successor(field.type, decode_field(field.type, r.min))
-    return r.max == (None if after is None else encode_field(field.type, after))

@@ -8,7 +8,6 @@ from typing import Any
 
 from lakebed.errors import ConflictError, LakebedError, ObjectMissingError
 from lakebed.model.files import FilePart
-from lakebed.model.keys import field_end
 from lakebed.model.samples import Sample, split_points
 from lakebed.model.schema import Schema
 from lakebed.observe import events
@@ -65,10 +64,7 @@ class SplitLeaves:
     ) -> Split | MarkUnsplittable:
         samples = {part.file.name: self._files.sample(schema, part) for part in parts}
         wanted = min(PARTS_MAX, max(2, -(-2 * leaf.rows // rows_max) - 1))
-        type_ = schema.row_keys[0].type
-        points = split_points(
-            list(samples.values()), wanted, lambda key: key[: field_end(type_, key, 0)]
-        )
+        points = split_points(list(samples.values()), wanted, schema.row_keys)
         if not points:
             return MarkUnsplittable(leaf.partition, leaf.rows)
         shares = tuple((name, shares_of(sample, points)) for name, sample in samples.items())

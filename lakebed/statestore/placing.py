@@ -22,19 +22,19 @@ _OWN_REGION = """
         UNION ALL SELECT p.id, p.parent FROM up JOIN partitions p ON p.id = up.parent)
     SELECT max(CASE WHEN p.right = up.id THEN p.point END),
            min(CASE WHEN p.left = up.id THEN p.point END)
-    FROM up JOIN partitions p ON p.id = up.parent WHERE p.dimension = ?2"""
+    FROM up JOIN partitions p ON p.id = up.parent"""
 
 
-def own_region(state: TableState, partition: PartitionId, dimension: int = 0) -> KeyRange:
-    """Return the range of one key field inside a partition, from the splits above it."""
-    region = state.regions.get((partition, dimension))
+def own_region(state: TableState, partition: PartitionId) -> KeyRange:
+    """Return the range of encoded keys inside a partition, from the splits above it."""
+    region = state.regions.get(partition)
     if region is None:
-        least, end = state.connection.execute(_OWN_REGION, (partition, dimension)).fetchone()
+        least, end = state.connection.execute(_OWN_REGION, (partition,)).fetchone()
         region = KeyRange(least or b"", end)
         if region != EVERYTHING:  # which is also that of a partition that does not exist yet
             if len(state.regions) >= REGIONS_MAX:
                 state.regions.clear()
-            state.regions[partition, dimension] = region
+            state.regions[partition] = region
     return region
 
 
@@ -43,23 +43,21 @@ def reached_leaves(
 ) -> list[tuple[PartitionId, KeyRange]]:
     """Return the leaves at or under a partition that may hold keys in the ranges, in order.
 
-    Each comes with its range of the first key field. keys: of the first key field.
+    Each comes with its range of encoded keys.
     """
-    query = "SELECT dimension, point, left, right FROM partitions WHERE id = ?"
+    query = "SELECT point, left, right FROM partitions WHERE id = ?"
     found = []
     stack = [(partition, own_region(state, partition))]
     while stack:
         id_, region = stack.pop()
         if not any(region.overlaps(r) for r in keys):
             continue
-        dimension, point, left, right = state.connection.execute(query, (id_,)).fetchone()
+        point, left, right = state.connection.execute(query, (id_,)).fetchone()
         if left is None:
             found.append((id_, region))
-        elif dimension == 0:
+        else:
             stack.append((right, KeyRange(point, region.max)))
             stack.append((left, KeyRange(region.min, point)))
-        else:
-            stack += [(right, region), (left, region)]
     return found
 
 

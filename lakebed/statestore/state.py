@@ -107,8 +107,8 @@ class TableState:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self.regions: dict[tuple[PartitionId, int], KeyRange] = {}
-        """Of partitions and a dimension: they never change. Emptied when a split was undone."""
+        self.regions: dict[PartitionId, KeyRange] = {}
+        """Of partitions: they never change. Emptied when a split was undone."""
         self._run = connection.execute
         # Read in this transaction of SQLite, and not changed since.
         self._head: Head | None = None
@@ -236,7 +236,7 @@ class TableState:
         """Return the whole tree of partitions. Raises: TableMissingError, if it was dropped."""
         self.require_table()
         rows = self._run("SELECT id, parent, dimension, point, left, right FROM partitions")
-        return PartitionTree((Partition(*row) for row in rows), len(self.schema().row_keys))
+        return PartitionTree(Partition(*row) for row in rows)
 
     def partition(self, id_: PartitionId) -> Partition | None:
         """Return one partition."""

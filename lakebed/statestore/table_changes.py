@@ -17,6 +17,7 @@ import msgspec
 from lakebed.config.settings import table_settings
 from lakebed.errors import ConflictError, InvalidError, TableExistsError
 from lakebed.model.field_changes import FieldChange
+from lakebed.model.keys import prefix_values
 from lakebed.model.names import FileName, Micros, PartitionId
 from lakebed.model.partitions import ROOT, Partition, grown, splits
 from lakebed.model.ranges import EVERYTHING, KeyRange
@@ -27,7 +28,7 @@ from lakebed.statestore.state import Moment, TableState
 
 
 class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
-    """The first entry. points: encodings of the first row key at which the root is split."""
+    """The first entry. points: encodings of leading row keys at which the root is split."""
 
     schema: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -37,8 +38,7 @@ class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
         if state.head().root:  # and not the number: a neighbour in the entry may have created it
             raise TableExistsError("the table exists already")
         table_settings(self.settings)
-        schema_from_json(self.schema)
-        _check_points(self.points, EVERYTHING)
+        _check_points(self.points, EVERYTHING, schema_from_json(self.schema))
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write(
@@ -51,8 +51,9 @@ class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
 class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
     """A leaf becomes several. It refuses nobody: references and claims move down (H17, H18).
 
-    points: sorted, of the key field `dimension`. shares: for a file, the weight of each new leaf
-    from its sample; files that are not named share their rows evenly.
+    points: sorted, encodings of one or more leading row keys. shares: for a file, the weight of
+    each new leaf from its sample; files that are not named share their rows evenly. dimension:
+    always 0; other numbers were meant for leaves that overlap in key order (decision 8).
     """
 
     partition: PartitionId
@@ -66,9 +67,9 @@ class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
             raise ConflictError("the partition is not a leaf any more", partition=self.partition)
         if not self.points:
             raise InvalidError("a split has a point", partition=self.partition)
-        if not 0 <= self.dimension < len(state.schema().row_keys):
-            raise InvalidError("a split is on a row key", dimension=self.dimension)
-        _check_points(self.points, own_region(state, self.partition, self.dimension))
+        if self.dimension:
+            raise InvalidError("a split is on whole keys", dimension=self.dimension)
+        _check_points(self.points, own_region(state, self.partition), state.schema())
         for _, weights in self.shares:
             if len(weights) != len(self.points) + 1 or min(weights) < 0:
                 raise InvalidError("shares are one weight for each new leaf", got=weights)
@@ -76,7 +77,7 @@ class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
     def apply(self, state: TableState, moment: Moment) -> None:
         leaf = state.partition(self.partition)
         assert leaf is not None, "checked"
-        _grow(state, leaf, self.points, self.dimension)
+        _grow(state, leaf, self.points)
         split_references(state, self.partition, dict(self.shares))
 
 
@@ -103,7 +104,7 @@ class Clear(msgspec.Struct, frozen=True, array_like=True, tag="clear"):
     points: tuple[bytes, ...] | None = None
 
     def check(self, state: TableState) -> None:
-        _check_points(self.points or (), EVERYTHING)
+        _check_points(self.points or (), EVERYTHING, state.schema())
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write(
@@ -213,21 +214,26 @@ def create_table(
     return CreateTable(schema_json(new), dict(settings), points)
 
 
-def _check_points(points: tuple[bytes, ...], region: KeyRange) -> None:
+def _check_points(points: tuple[bytes, ...], region: KeyRange, schema: Schema) -> None:
     if any(a >= b for a, b in pairwise(points)):
         raise InvalidError("split points are sorted, each once")
     if points and not (splits(region, points[0]) and splits(region, points[-1])):
         raise InvalidError("a split point lies outside the partition")
+    for point in points:
+        try:
+            prefix_values(schema.row_keys, point)
+        except ValueError as error:
+            raise InvalidError("a split point is no key", problem=error) from None
 
 
 def _plant(state: TableState, root: PartitionId, points: tuple[bytes, ...]) -> None:
     state.write("UPDATE head SET partition_next = ?", (root + 1,))
-    _grow(state, Partition(root), points, 0)
+    _grow(state, Partition(root), points)
 
 
-def _grow(state: TableState, leaf: Partition, points: tuple[bytes, ...], dimension: int) -> None:
+def _grow(state: TableState, leaf: Partition, points: tuple[bytes, ...]) -> None:
     """Write the nodes that replace a leaf; ids count up and are never used twice."""
-    nodes = grown(leaf, points, dimension=dimension, next_id=state.head().partition_next)
+    nodes = grown(leaf, points, next_id=state.head().partition_next)
     for n in nodes:
         state.write(
             "INSERT OR REPLACE INTO partitions(id, parent, dimension, point, left, right)"

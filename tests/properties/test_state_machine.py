@@ -70,7 +70,7 @@ class Writers:
         self.log = MemoryTransactionLog(self.clock)
         self.heads = [self.head() for _ in range(3)]
         self.sent: list[Transaction] = []
-        points = self.points(STRING) if self.chance.random() < 0.5 else ()
+        points = self.points() if self.chance.random() < 0.5 else ()
         creation = create_table(SCHEMA, {}, tuple(sorted(set(points))))
         self.heads[0].commit(self.transaction(self.heads[0].state, creation))
 
@@ -120,13 +120,13 @@ class Writers:
         text = self.chance.choice([*LETTERS, LONG + self.chance.choice(LETTERS)])
         return encode_key(SCHEMA.row_keys, (text, self.chance.randrange(-3, 4)))
 
-    def points(self, type_: object) -> tuple[bytes, ...]:
+    def points(self) -> tuple[bytes, ...]:
         some = self.chance.randrange(1, 5)
-        if type_ is INT:
-            values: list[int | str] = list(self.chance.sample(range(-9, 9), some))
+        if self.chance.random() < 0.3:  # of whole keys, some of which share the first field
+            encoded = list({self.key() for _ in range(some)})
         else:
-            values = list(self.chance.sample([*LETTERS, *(LONG + c for c in LETTERS)], some))
-        encoded = [encode_field(type_, value) for value in values]
+            values = self.chance.sample([*LETTERS, *(LONG + c for c in LETTERS)], some)
+            encoded = [encode_field(STRING, value) for value in values]
         return tuple(encoded if self.chance.random() < 0.1 else sorted(encoded))
 
     def partition(self, state: TableState) -> PartitionId:
@@ -177,11 +177,10 @@ class Writers:
 
     def split(self, state: TableState) -> Change:
         partition = self.partition(state)
-        dimension = self.chance.choice([0, 0, 0, 1])
-        points = self.points(STRING if dimension == 0 else INT)
+        points = self.points()
         weights = tuple(self.chance.randrange(4) for _ in range(len(points) + 1))
         shares = tuple((r.file.name, weights) for r, _ in state.references(partition)[::2])
-        return Split(partition, points, shares, dimension)
+        return Split(partition, points, shares)
 
     def unsplittable(self, state: TableState) -> Change:
         return MarkUnsplittable(self.partition(state), 5)
@@ -196,7 +195,7 @@ class Writers:
         return RaiseFloor(TransactionNumber(max(0, number - self.chance.randrange(4))), below)
 
     def clear(self, state: TableState) -> Change:
-        return Clear(self.chance.choice([None, (), self.points(STRING)]))
+        return Clear(self.chance.choice([None, (), self.points()]))
 
     def settle(self, state: TableState) -> Change:
         return ChangeSettings({"job_files_max": self.chance.randrange(4)})

@@ -20,7 +20,7 @@ from lakebed.errors import (
 from lakebed.model.keys import encode_key
 from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros
 from lakebed.model.paths import file_path, snapshot_of
-from lakebed.model.ranges import Range
+from lakebed.model.ranges import KeyRange, Range
 from lakebed.ports.sorted_files import Condition
 from lakebed.query.run_query import condition_of
 from lakebed.statestore.open_table import OpenTable, start_of
@@ -268,16 +268,20 @@ def some_condition(world: World) -> Condition | None:
     least, most = sorted((world.row_maker.key(), world.row_maker.key()))
     if world.chance.random() < 0.3:
         return condition_of(world.schema, keys=[least])
-    given = Range(least, most, max_inclusive=world.chance.random() < 0.5)
-    return condition_of(world.schema, ranges={"key": given})
+    given = {"key": Range(least, most, max_inclusive=world.chance.random() < 0.5)}
+    if len(world.schema.row_keys) > 1 and world.chance.random() < 0.6:
+        part = {"part": Range(world.chance.choice("abc"), None)}
+        given = part if world.chance.random() < 0.5 else given | part
+    return condition_of(world.schema, ranges=given)
 
 
 def fits(world: World, condition: Condition | None, row: Row) -> bool:
-    """Whether a condition on the first key field wants a row."""
+    """Whether a condition wants a row."""
     if condition is None:
         return True
-    key = encode_key(world.schema.row_keys[:1], row[:1])
-    return any(box[0].contains(key) for box in condition.boxes)
+    fields = world.schema.row_keys
+    key = [encode_key([field], [value]) for field, value in zip(fields, row, strict=False)]
+    return any(all(map(KeyRange.contains, box, key)) for box in condition.boxes)
 
 
 ACTORS: dict[Actor, int] = {

@@ -185,7 +185,7 @@ class Auditor:
             tree: PartitionTree = self.state.tree()
             end: bytes | None = b""
             for leaf in tree.leaves():
-                region = tree.region(leaf)[0]
+                region = tree.region(leaf)
                 if region.min != end or region.is_empty:
                     raise Violation(TILES, f"leaf {leaf} begins at {region.min!r}, not at {end!r}")
                 end = region.max

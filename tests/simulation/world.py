@@ -108,7 +108,10 @@ class World:
 
     def some_points(self) -> list[object]:
         """Return values at which a new table is split, or none."""
-        return sorted({self.row_maker.key() for _ in range(self.chance.choice((0, 0, 1, 3)))})
+        some: set[Any] = {self.row_maker.key() for _ in range(self.chance.choice((0, 0, 1, 3)))}
+        if len(self.schema.row_keys) > 1 and self.chance.random() < 0.5:
+            some = {(key, self.chance.choice("abc")) for key in some}
+        return sorted(some)
 
     def some_settings(self) -> dict[str, object]:
         """Return settings with small numbers, so that little data does a lot."""

@@ -20,7 +20,14 @@ def test_a_leaf_becomes_several_at_several_levels_at_once() -> None:
     story = TableStory("L | m | R")
     story.when_split("L", "A | c | B | f | C | i | D | k | E")
     tree = story.state.tree()
-    assert [tree.depth(story.partitions[n]) for n in "ABCDE"] == [4, 4, 3, 3, 3]
+
+    def depth(name: str) -> int:
+        above, node = 0, tree.nodes[story.partitions[name]]
+        while node.parent is not None:
+            above, node = above + 1, tree.nodes[node.parent]
+        return above
+
+    assert [depth(name) for name in "ABCDE"] == [4, 4, 3, 3, 3]
     ends = [own_region(story.state, story.partitions[n]) for n in "ABCDER"]
     assert [r.min for r in ends] == [b"", *map(point, "cfikm")]
     assert [r.max for r in ends] == [*map(point, "cfikm"), None]
@@ -198,6 +205,8 @@ def test_bounds_reach_into_the_leaf_also_where_keys_differ_only_after_24_bytes()
         ((point("m"),), "outside"),
         ((point("c"), point("z")), "outside"),
         ((b"",), "outside"),
+        ((b"c",), "no key"),
+        ((point("c") + b"\x80\x00\x00\x05",), "no key"),
     ],
 )
 def test_split_points_that_cannot_be_are_refused(points: tuple[bytes, ...], says: str) -> None:
@@ -212,7 +221,7 @@ def test_shares_that_do_not_fit_the_points_are_refused() -> None:
     for weights in ((1,), (1, 2, 3), (1, -1)):
         with pytest.raises(InvalidError, match="shares"):
             story.when_split("all", "L | m | R", shares={"a": weights})
-    with pytest.raises(InvalidError, match="row key"):
+    with pytest.raises(InvalidError, match="whole keys"):
         story.when_committed(Split(story.partitions["all"], (point("m"),), dimension=1))
 
 
