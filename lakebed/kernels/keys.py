@@ -116,25 +116,6 @@ def bytes_prefix(values: int, bytes_: int, row: int, skip: int) -> np.uint64:
 
 
 @part
-def fill_prefixes(
-    kind: int, values: Numbers, bytes_: Numbers, starts: Numbers, base: int, shift: int, out: Words
-) -> None:
-    """Write a number for each row that is in the order of one field; equal ones may differ in rest.
-
-    starts: rows before each segment, and all rows. base: what all strings share, in bytes, or the
-    least number. shift: so that the range of numbers begins at the highest bit.
-    """
-    for segment in range(len(starts) - 1):
-        before = starts[segment]
-        for row in range(starts[segment + 1] - before):
-            if kind == BYTES:
-                out[before + row] = bytes_prefix(values[segment], bytes_[segment], row, base)
-            else:
-                number = number_at(kind, values[segment], row)
-                out[before + row] = (np.uint64(number) - np.uint64(base)) << np.uint64(shift)
-
-
-@part
 def left_shift(least: int, most: int) -> int:
     """Return by how many bits the range between two numbers can be shifted to the left."""
     span = np.uint64(most) - np.uint64(least)

@@ -14,8 +14,8 @@ from lakebed.kernels.keys import (
     BYTES,
     Numbers,
     Words,
+    bytes_prefix,
     compare_rows,
-    fill_prefixes,
     left_shift,
     number_at,
     shared_bytes,
@@ -23,49 +23,13 @@ from lakebed.kernels.keys import (
 
 Segments = npt.NDArray[np.uint16]
 Rows = npt.NDArray[np.int32]
-Keys = tuple[Numbers, Numbers, Numbers, Numbers]
-"""kinds, values, bytes_ and starts, as `merge_order` takes them."""
+Keys = tuple[Numbers, Numbers, Numbers]
+"""kinds, values and bytes_, as in `keys`."""
 Cursors = tuple[Numbers, Numbers, Numbers]
-"""Of each run: the segment and place of its row in the tree, and the place behind its last."""
-
-
-@part
-def first_difference(
-    kinds: Numbers, values: Numbers, bytes_: Numbers, starts: Numbers, runs: Numbers
-) -> tuple[int, int, int]:
-    """Return the first field that is not one value in all rows, what its values share, and a shift,
-    as `fill_prefixes` takes them; the last field when all keys are equal.
-
-    runs: the first segment of each, and all segments. Every run has a row, and is sorted: its first
-    and its last row tell.
-    """
-    base, shift = 0, 0
-    for field in range(len(kinds)):
-        kind = kinds[field]
-        where, at = values[field], bytes_[field]
-        if kind == BYTES:
-            base = 1 << 30
-            same = True
-            for run in range(len(runs) - 1):
-                last = runs[run + 1] - 1
-                last_row = starts[last + 1] - starts[last] - 1
-                for segment, row in ((runs[run], 0), (last, last_row)):
-                    base = shared_bytes(where[0], at[0], 0, where[segment], at[segment], row, base)
-                    same &= _length(where[segment], row) == _length(where[0], 0)
-            if not (same and base == _length(where[0], 0)):
-                return field, base, 0
-        else:
-            least = number_at(kind, where[0], 0)
-            most = least
-            for run in range(len(runs) - 1):
-                last = runs[run + 1] - 1
-                last_row = starts[last + 1] - starts[last] - 1
-                least = min(least, number_at(kind, where[runs[run]], 0))
-                most = max(most, number_at(kind, where[last], last_row))
-            base, shift = least, left_shift(least, most)
-            if least != most:
-                return field, base, shift
-    return len(kinds) - 1, base, shift
+"""Of each run: its segment, the row of it that is in the tree, and the row behind its last."""
+Difference = tuple[int, int, int]
+"""The first field that is not one value in all rows, what its values share (bytes, or the least
+number), and by how many bits numbers are shifted to the left."""
 
 
 @part
@@ -74,48 +38,109 @@ def _length(values: int, row: int) -> int:
 
 
 @part
-def _node(prefixes: Words, place: int, end: int, mask: np.uint64, run: np.int64) -> np.uint64:
-    """Return the node of a row; the highest first bits of all where the run has ended."""
-    first_bits = prefixes[place] & ~mask if place < end else ~mask
-    return first_bits | np.uint64(run)
+def _text_shared(values: Numbers, bytes_: Numbers, cursors: Cursors) -> tuple[bool, int]:
+    """Return whether any strings of a field differ, and how many bytes all share.
+
+    Every run is sorted: its first and its last row tell.
+    """
+    segments, rows, ends = cursors
+    first, first_row = segments[0], rows[0]
+    length = _length(values[first], first_row)
+    shared, differ = length, False
+    for run in range(len(segments)):
+        segment = segments[run]
+        for row in (rows[run], ends[run] - 1):
+            if row < rows[run]:  # no run, but a leaf of the tree without one
+                continue
+            shared = shared_bytes(
+                values[first],
+                bytes_[first],
+                first_row,
+                values[segment],
+                bytes_[segment],
+                row,
+                shared,
+            )
+            differ |= _length(values[segment], row) != length
+    return differ or shared != length, shared
+
+
+@part
+def _first_difference(keys: Keys, cursors: Cursors) -> Difference:
+    """Return where the keys of all rows begin to differ; the last field when they never do."""
+    kinds, values, bytes_ = keys
+    segments, rows, ends = cursors
+    base, shift = 0, 0
+    for field in range(len(kinds)):
+        if kinds[field] == BYTES:
+            differ, base = _text_shared(values[field], bytes_[field], cursors)
+            shift = 0
+            if differ:
+                return field, base, shift
+            continue
+        kind, where = kinds[field], values[field]
+        least = number_at(kind, where[segments[0]], rows[0])
+        most = least
+        for run in range(len(segments)):
+            if rows[run] < ends[run]:
+                least = min(least, number_at(kind, where[segments[run]], rows[run]))
+                most = max(most, number_at(kind, where[segments[run]], ends[run] - 1))
+        base, shift = least, left_shift(least, most)
+        if least != most:
+            return field, base, shift
+    return len(kinds) - 1, base, shift
+
+
+@part
+def _node(
+    keys: Keys, difference: Difference, mask: np.uint64, run: int, segment: int, row: int
+) -> np.uint64:
+    """Return the node of a row."""
+    kinds, values, bytes_ = keys
+    field, base, shift = difference
+    if kinds[field] == BYTES:
+        prefix = bytes_prefix(values[field, segment], bytes_[field, segment], row, base)
+    else:
+        number = number_at(kinds[field], values[field, segment], row)
+        prefix = (np.uint64(number) - np.uint64(base)) << np.uint64(shift)
+    return (prefix & ~mask) | np.uint64(run)
 
 
 @part
 def _before(a: np.uint64, b: np.uint64, mask: np.uint64, keys: Keys, cursors: Cursors) -> bool:
     """Whether of two nodes with equal first bits the first comes before the second."""
-    kinds, values, bytes_, starts = keys
-    segment_of, place_of, end_of = cursors
+    kinds, values, bytes_ = keys
+    segments, rows, ends = cursors
     run, other = np.int64(a & mask), np.int64(b & mask)
-    if place_of[run] >= end_of[run]:
+    if rows[run] >= ends[run]:
         return False
-    if place_of[other] >= end_of[other]:
+    if rows[other] >= ends[other]:
         return True
-    segment, other_segment = segment_of[run], segment_of[other]
-    row, other_row = place_of[run] - starts[segment], place_of[other] - starts[other_segment]
-    result = compare_rows(kinds, values, bytes_, segment, row, other_segment, other_row)
+    result = compare_rows(
+        kinds, values, bytes_, segments[run], rows[run], segments[other], rows[other]
+    )
     return bool(result < 0 if result != 0 else run < other)
 
 
 @part
 def _plant(
-    prefixes: Words, runs: Numbers, keys: Keys, cursors: Cursors, coming: Words, losers: Words
+    keys: Keys, difference: Difference, cursors: Cursors, coming: Words, losers: Words
 ) -> np.uint64:
     """Fill the tree with the first row of each run; return the winner's node.
 
     coming: the node of each run's row after the one in the tree.
     """
-    starts = keys[3]
-    segment_of, place_of, end_of = cursors
+    segments, rows, ends = cursors
     leaves = len(losers)
     mask = np.uint64(leaves - 1)
     winners = np.empty(2 * leaves, np.uint64)
     for run in range(leaves):
-        if run < len(runs) - 1:
-            segment_of[run] = runs[run]
-            place_of[run] = starts[runs[run]]
-            end_of[run] = starts[runs[run + 1]]
-        winners[leaves + run] = _node(prefixes, place_of[run], end_of[run], mask, np.int64(run))
-        coming[run] = _node(prefixes, place_of[run] + 1, end_of[run], mask, np.int64(run))
+        segment, row = segments[run], rows[run]
+        winners[leaves + run] = ~mask | np.uint64(run)
+        if row < ends[run]:
+            winners[leaves + run] = _node(keys, difference, mask, run, segment, row)
+        if row + 1 < ends[run]:
+            coming[run] = _node(keys, difference, mask, run, segment, row + 1)
     for node in range(leaves - 1, 0, -1):
         a, b = winners[2 * node], winners[2 * node + 1]
         first = a < b if (a ^ b) > mask else _before(a, b, mask, keys, cursors)
@@ -126,49 +151,47 @@ def _plant(
 
 
 @kernel
-def merge_order(
+def merge_rows(
     kinds: Numbers,
     values: Numbers,
     bytes_: Numbers,
-    starts: Numbers,
-    runs: Numbers,
+    segments: Numbers,
+    rows: Numbers,
+    ends: Numbers,
+    filled: int,
+    most: int,
     segments_out: Segments,
     rows_out: Rows,
-) -> None:
-    """Write the segment and the row of all rows of sorted runs in the order of their keys.
+) -> int:
+    """Write the segment and the row of the next rows of sorted runs, in the order of their keys,
+    until one run's segment is used up or `most` rows stand in the output. Returns how many do.
 
     Rows of equal keys stay in the order of runs, and in each run as they are. kinds, values,
-    bytes_: as in `keys`. starts: rows before each segment, and all. runs: the first segment of
-    each, and all segments. No segment is empty, no run is without one.
+    bytes_: as in `keys`. segments, rows, ends: of each run its segment, its next row in it and the
+    row behind its last; as many as a power of two, those without rows are no runs, the first is
+    one. rows: moved on. filled: the rows that stand in the output already.
     """
-    total = starts[len(starts) - 1]
-    field, base, shift = first_difference(kinds, values, bytes_, starts, runs)
-    prefixes = np.empty(total, np.uint64)
-    fill_prefixes(kinds[field], values[field], bytes_[field], starts, base, shift, prefixes)
-    leaves = 1
-    while leaves < len(runs) - 1:
-        leaves *= 2
+    keys, cursors = (kinds, values, bytes_), (segments, rows, ends)
+    leaves = len(segments)
     mask = np.uint64(leaves - 1)
-    segment_of = np.zeros(leaves, np.int64)
-    place_of = np.zeros(leaves, np.int64)
-    end_of = np.zeros(leaves, np.int64)
+    difference = _first_difference(keys, cursors)
     coming = np.empty(leaves, np.uint64)
     losers = np.empty(leaves, np.uint64)
-    keys, cursors = (kinds, values, bytes_, starts), (segment_of, place_of, end_of)
-    best = _plant(prefixes, runs, keys, cursors, coming, losers)
-    for out in range(total):
-        run = np.int64(best & mask)
-        segment, place = segment_of[run], place_of[run]
+    best = _plant(keys, difference, cursors, coming, losers)
+    for out in range(filled, most):
+        run = int(np.int64(best & mask))
+        segment, row = segments[run], rows[run]
         if CHECKED:
-            assert starts[segment] <= place < min(starts[segment + 1], end_of[run])
+            assert 0 <= row < ends[run]
         segments_out[out] = segment
-        rows_out[out] = place - starts[segment]
-        place += 1
-        place_of[run] = place
-        if place == starts[segment + 1]:
-            segment_of[run] = segment + 1
+        rows_out[out] = row
+        row += 1
+        rows[run] = row
+        if row == ends[run]:
+            return out + 1
         best = coming[run]
-        coming[run] = _node(prefixes, place + 1, end_of[run], mask, run)
+        if row + 1 < ends[run]:
+            coming[run] = _node(keys, difference, mask, run, segment, row + 1)
         node = (leaves + run) >> 1
         while node > 0:
             held = losers[node]
@@ -179,3 +202,4 @@ def merge_order(
                 losers[node] = best
                 best = held
             node >>= 1
+    return most

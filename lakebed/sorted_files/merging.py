@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.model.schema import Field
-from lakebed.sorted_files.engines import PLAIN, Engine
 from lakebed.sorted_files.key_encoding import encode_row, search
+from lakebed.sorted_files.ordering import sorted_rows
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -31,9 +31,7 @@ class Source(msgspec.Struct, frozen=True):
     look: Callable[[], bytes | None] | None = None
 
 
-def merge(
-    sources: Sequence[Source], fields: Sequence[Field], engine: Engine = PLAIN
-) -> Iterator[pa.RecordBatch]:
+def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all sources in the order of these key fields.
 
     Holds at most one and a half batches of each source whose keys meet the window, and three times
@@ -54,7 +52,7 @@ def merge(
             _open_next(waiting, inputs, fields)
             continue
         slices = [i.take_up_to(top) if going_on else i.take() for i in inputs]
-        yield from _in_order(slices, fields, engine)
+        yield from _in_order(slices, fields)
 
 
 class _Input:
@@ -121,7 +119,7 @@ def _open_next(
 
 
 def _in_order(
-    slices: list[list[pa.RecordBatch]], fields: Sequence[Field], engine: Engine
+    slices: list[list[pa.RecordBatch]], fields: Sequence[Field]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some sorted lists of batches in order. Empties the list of lists."""
     slices[:] = [batches for batches in slices if batches]
@@ -132,4 +130,6 @@ def _in_order(
         for i in by_first:
             yield from slices[i]
         return
-    yield from engine.merge(slices, fields)
+    batches = [batch for some in slices for batch in some]
+    slices.clear()
+    yield from sorted_rows(batches, fields)

@@ -7,7 +7,7 @@ which they differ; only rows that tie are sorted by the next one. On strings thi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.model.schema import Field
 from lakebed.sorted_files.key_encoding import integers
 
 Rows = npt.NDArray[np.intp]
@@ -36,6 +37,19 @@ def sorted_order(columns: Sequence[pa.Array]) -> Rows:
             break
         ties.refine(_IntegerDigits(column) if _is_fixed(column) else _StringDigits(column))
     return np.arange(rows) if ties.order is None else ties.order
+
+
+def sorted_rows(batches: list[pa.RecordBatch], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches in the order of these key fields. Empties the list.
+
+    In memory are at most two copies of the rows, besides what others hold.
+    """
+    table = pa.Table.from_batches(batches)
+    batches.clear()
+    keys = table.select([field.name for field in fields]).combine_chunks()
+    order = sorted_order([column.chunk(0) for column in keys.columns])
+    index = pa.int32() if len(order) <= np.iinfo(np.int32).max else pa.int64()
+    yield from table.take(pa.array(order, index)).to_batches()
 
 
 def is_sorted(columns: Sequence[pa.Array]) -> bool:

@@ -18,7 +18,7 @@ from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, Engine, engine_for, kernels_pay
 from lakebed.sorted_files.measuring import measured
-from lakebed.sorted_files.merging import Source, merge
+from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
@@ -160,7 +160,7 @@ def _merged(
     schema: Schema, sources: Sequence[Source], condition: Condition | None, engine: Engine = PLAIN
 ) -> Iterator[pa.RecordBatch]:
     """Yield what is wanted of some parts in the order of their keys."""
-    merged = merge(sources, schema.key_fields, engine)
+    merged = engine.merge(sources, schema.key_fields)
     given = _given(schema, condition)
     if given is None:
         return merged

@@ -26,7 +26,7 @@ from lakebed.sorted_files.key_encoding import (
     search_many,
     slice_region,
 )
-from lakebed.sorted_files.merging import Source, merge
+from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.row_groups import cut
 
 RUNS_MAX = 128
@@ -150,7 +150,7 @@ class ExternalSorter:
             lowest = max(region.min, run.firsts[0])
             if region.max is None or lowest < region.max:
                 sources.append(Source(lowest, partial(self._read, run, region)))
-        return merge(sources, self._keys, engine_for(self._rows))
+        return engine_for(self._rows).merge(sources, self._keys)
 
     def _read(self, run: Run, region: KeyRange) -> Iterator[pa.RecordBatch]:
         begin = max(0, bisect_left(run.firsts, region.min) - 1)

@@ -3,6 +3,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,15 @@ from hypothesis import strategies as st
 from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.engines import PLAIN, Engine
+from lakebed.sorted_files.key_encoding import encode_row
+from lakebed.sorted_files.merging import Source
 from tests.tidy.source import ROOT
 from tests.unit.sorted_files.lakes import EVERY_TYPE, KEY_VALUES, batch_of, keys_batch
 
 pytest.importorskip("numba")
 
 from lakebed.sorted_files.compiled_engine import COMPILED
+from lakebed.sorted_files.compiled_merge import CompiledMerge
 
 Runs = list[list[pa.RecordBatch]]
 FEW: dict[str, Sequence[Any]] = {
@@ -52,8 +56,13 @@ def runs_of(schema: Schema, batches: Sequence[pa.RecordBatch], step: int) -> Run
     return [pieces(ascending(batch, schema), step) for batch in batches if len(batch)]
 
 
+def sources_of(runs: Runs, schema: Schema) -> list[Source]:
+    fields = schema.key_fields
+    return [Source(encode_row(r[0], fields, 0), partial(iter, r)) for r in runs]
+
+
 def merged(engine: Engine, runs: Runs, schema: Schema) -> pa.Table:
-    found = pa.Table.from_batches(engine.merge([list(r) for r in runs], schema.key_fields))
+    found = pa.Table.from_batches(engine.merge(sources_of(runs, schema), schema.key_fields))
     found.validate(full=True)
     return found
 
@@ -81,7 +90,17 @@ def hold_equal(runs: Runs, schema: Schema) -> None:
     """Merged and sorted: same columns, same order of keys, same rows."""
     wanted = merged(PLAIN, runs, schema)
     are_equal(merged(COMPILED, runs, schema), wanted, schema)
+    if len(wanted) < 1000:
+        are_equal(merged_in_small_batches(runs, schema), wanted, schema)
     are_equal(sorted_anew(COMPILED, runs, schema), wanted, schema)
+
+
+def merged_in_small_batches(runs: Runs, schema: Schema) -> pa.Table:
+    fields = schema.key_fields
+    merge = CompiledMerge(sources_of(runs, schema), fields, rows_max=7, bytes_max=100)
+    batches = list(merge.batches())
+    assert max(map(len, batches)) <= max(7, *(len(b) for run in runs for b in run))
+    return pa.Table.from_batches(batches)
 
 
 def are_equal(ours: pa.Table, wanted: pa.Table, schema: Schema) -> None:
@@ -216,14 +235,19 @@ def test_many_keys_that_differ_in_zeros_only_are_sorted(keys: list[bytes]) -> No
     assert found == sorted(given)
 
 
-def test_what_offsets_cannot_hold_is_for_the_plain_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_offsets_cannot_hold_is_gathered_by_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakebed.sorted_files.gathered_rows.BYTES_MAX", 1)
+    monkeypatch.setattr("lakebed.sorted_files.gathered_rows._Order", None)
     batch = pa.RecordBatch.from_pylist([{"k": "a", "v": b"", "n": 1}], arrow_schema(WORDS))
-    for limit in ("BYTES_MAX", "SEGMENTS_MAX"):
-        with monkeypatch.context() as patch:
-            patch.setattr(f"lakebed.sorted_files.compiled_engine.{limit}", 1)
-            patch.setattr("lakebed.sorted_files.compiled_engine._Order", None)
-            assert merged(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
-            assert sorted_anew(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
+    assert merged(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
+    assert sorted_anew(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
+
+
+def test_very_many_batches_are_for_the_plain_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakebed.sorted_files.compiled_engine.SEGMENTS_MAX", 1)
+    monkeypatch.setattr("lakebed.sorted_files.compiled_engine.sort_order", None)
+    batch = pa.RecordBatch.from_pylist([{"k": "a", "v": b"", "n": 1}], arrow_schema(WORDS))
+    assert sorted_anew(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
 
 
 @pytest.mark.slow

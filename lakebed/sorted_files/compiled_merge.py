@@ -1,0 +1,204 @@
+"""A streaming k-way merge of sorted record batches by kernels, without windows.
+
+Each run has one batch at hand. The kernel writes down which row of which batch comes next until one
+batch is used up; then the run's next batch is read and the kernel called again. When as many rows
+are written down as a row group has, they are copied together, once, into the batch passed on.
+Batches that are used up are kept until then.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lakebed.kernels.merging import merge_rows
+from lakebed.model.schema import Field
+from lakebed.sorted_files.gathered_rows import addresses_of, gathered, kind_of
+from lakebed.sorted_files.key_encoding import encode_row
+from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
+
+HELD_BATCHES_MAX = 4096
+
+
+class CompiledMerge:
+    """One merge. rows_max, bytes_max: of a batch that is passed on, about."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        fields: Sequence[Field],
+        *,
+        rows_max: int = GROUP_ROWS_MAX,
+        bytes_max: int = GROUP_BYTES_MAX,
+    ) -> None:
+        self._fields = fields
+        self._waiting = [(source.lowest, place, source) for place, source in enumerate(sources)]
+        heapq.heapify(self._waiting)
+        self._runs: list[_Run] = []
+        self._rows_max = self._rows_here = rows_max
+        self._bytes_max = bytes_max
+        self._held = _HeldBatches(fields)
+        self._segments = np.empty(rows_max, np.uint16)
+        self._rows = np.empty(rows_max, np.int32)
+        self._filled = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all sources in order.
+
+        In memory are a batch of each open source, those used up for the rows not yet passed on,
+        and these rows once more while they are passed on.
+        """
+        while self._runs or self._waiting:
+            if not self._fill():
+                continue
+            if len(self._runs) == 1:
+                yield from self._flushed()
+                yield self._runs[0].rest()
+                continue
+            if self._filled < self._rows_here:
+                self._merge()
+            if (
+                self._filled >= self._rows_here
+                or len(self._held.batches) >= HELD_BATCHES_MAX
+                or self._held.size > 2 * self._bytes_max + self._held.current
+            ):
+                yield from self._flushed()
+        yield from self._flushed()
+
+    def _fill(self) -> bool:
+        """Give each run a batch with rows, open what may come next. False: look again."""
+        for run in self._runs:
+            if run.row == run.end and (batch := run.read()) is not None:
+                self._hold(run, batch)
+        self._runs = [run for run in self._runs if run.row < run.end]
+        if self._waiting and (
+            not self._runs
+            or self._waiting[0][0] <= min(run.last_key(self._fields) for run in self._runs)
+        ):
+            self._open_next()
+            return False
+        return bool(self._runs)
+
+    def _open_next(self) -> None:
+        """Open the waiting source with the lowest key, or learn that its key is not that low."""
+        lowest, place, source = heapq.heappop(self._waiting)
+        if source.look is None:
+            self._runs.append(_Run(place, source.open()))
+            self._runs.sort(key=lambda run: run.place)
+        elif (better := source.look()) is not None:
+            seen = Source(max(lowest, better), source.open)
+            heapq.heappush(self._waiting, (seen.lowest, place, seen))
+
+    def _hold(self, run: _Run, batch: pa.RecordBatch) -> None:
+        run.segment = self._held.add(batch, run.row)
+        width = max(1, batch.nbytes // len(batch))
+        self._rows_here = min(self._rows_here, max(1, self._bytes_max // width))
+
+    def _merge(self) -> None:
+        leaves = 1 << (len(self._runs) - 1).bit_length()
+        cursors = np.zeros((3, leaves), np.int64)
+        for place, run in enumerate(self._runs):
+            cursors[:, place] = run.segment, run.row, run.end
+        held = self._held
+        self._filled = merge_rows(
+            held.kinds,
+            held.values,
+            held.bytes,
+            cursors[0],
+            cursors[1],
+            cursors[2],
+            self._filled,
+            self._rows_here,
+            self._segments,
+            self._rows,
+        )
+        for run, row in zip(self._runs, cursors[1].tolist(), strict=False):
+            run.row = row
+            held.wanted_to[run.segment] = row
+
+    def _flushed(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that are written down; forget the batches that are used up."""
+        held, count, self._filled = self._held, self._filled, 0
+        self._held = _HeldBatches(self._fields)
+        self._rows_here = self._rows_max
+        for run in self._runs:
+            if run.batch is not None and run.row < run.end:
+                self._hold(run, run.batch)
+        self._held.current = self._held.size
+        if count:
+            spans = list(zip(held.wanted_from, held.wanted_to, strict=True))
+            yield from gathered(held.batches, spans, self._segments[:count], self._rows[:count])
+
+
+class _Run:
+    """A source that is open. row, end: of its batch, the next row and the one behind the last."""
+
+    def __init__(self, place: int, batches: Iterator[pa.RecordBatch]) -> None:
+        self.place = place
+        self.batch: pa.RecordBatch | None = None
+        self.segment = self.row = self.end = 0
+        self._batches = batches
+        self._last: bytes | None = None
+
+    def read(self) -> pa.RecordBatch | None:
+        """Go on to the next batch that has rows; None: there is none."""
+        self.batch = next((batch for batch in self._batches if len(batch)), None)
+        self._last = None
+        self.row, self.end = 0, 0 if self.batch is None else len(self.batch)
+        return self.batch
+
+    def rest(self) -> pa.RecordBatch:
+        """Return the rows of the batch that were not merged, and go behind them."""
+        assert self.batch is not None, "a run has a batch while it has rows"
+        rest = self.batch.slice(self.row)
+        self.row = self.end
+        return rest
+
+    def last_key(self, fields: Sequence[Field]) -> bytes:
+        """Return the encoded key of the batch's last row."""
+        if self._last is None:
+            assert self.batch is not None, "a run has a batch while it has rows"
+            self._last = encode_row(self.batch, fields, -1)
+        return self._last
+
+
+class _HeldBatches:
+    """Batches whose rows are being merged, and where their keys are, as `kernels.keys` takes them.
+
+    wanted_from, wanted_to: the rows of each that are passed on. size: bytes of all; current: of
+    those that were held from the beginning.
+    """
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._fields = fields
+        self.batches: list[pa.RecordBatch] = []
+        self.wanted_from: list[int] = []
+        self.wanted_to: list[int] = []
+        self.size = 0
+        self.current = 0
+        self.kinds = np.empty(0, np.int64)
+        self.values = np.zeros((len(fields), 64), np.int64)
+        self.bytes = np.zeros((len(fields), 64), np.int64)
+
+    def add(self, batch: pa.RecordBatch, row: int) -> int:
+        """Hold a batch from a row on; return its number."""
+        number = len(self.batches)
+        if number == self.values.shape[1]:
+            self.values = np.hstack([self.values, np.zeros_like(self.values)])
+            self.bytes = np.hstack([self.bytes, np.zeros_like(self.bytes)])
+        columns = [batch.column(field.name) for field in self._fields]
+        kinds = [kind_of(column.type) for column in columns]
+        if not number:
+            self.kinds = np.array(kinds, np.int64)
+        for place, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
+            assert kind is not None, "keys are of types that kernels know"
+            self.values[place, number], self.bytes[place, number] = addresses_of(column, kind)
+        self.batches.append(batch)
+        self.wanted_from.append(row)
+        self.wanted_to.append(row)
+        self.size += batch.nbytes
+        return number
