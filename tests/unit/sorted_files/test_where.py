@@ -14,7 +14,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.query.run_query import condition_of
-from lakebed.sorted_files import row_groups, writer_options, writing
+from lakebed.sorted_files import encoding_row_groups, row_groups, writer_options
 from tests.unit.sorted_files.lakes import EVERY_TYPE, Lake, batch_of
 
 SCHEMA = schema_of(
@@ -33,11 +33,11 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """Files with row groups of two rows, and statistics of all columns."""
     options = writer_options.writer_options
 
-    def with_statistics(schema: Schema, first: pa.Table, row_bytes: int) -> dict[str, Any]:
-        return options(schema, first, row_bytes) | {"write_statistics": True}
+    def with_statistics(*given: object) -> dict[str, Any]:
+        return options(*given) | {"write_statistics": True}  # type: ignore[arg-type]  # as given
 
     monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 2)
-    monkeypatch.setattr(writing, "writer_options", with_statistics)
+    monkeypatch.setattr(encoding_row_groups, "writer_options", with_statistics)
     return Lake(tmp_path)
 
 
