@@ -31,9 +31,6 @@ from lakebed.parquet_bytes.thrift import (
 
 MAGIC = b"PAR1"
 _TRAILER_BYTES = 8
-_DATA_PAGES = (0, 3)
-"""Types of pages, of versions 1 and 2."""
-
 NESTED_MAX = 100
 """Groups of columns inside each other."""
 
@@ -110,16 +107,15 @@ class Statistics(msgspec.Struct, frozen=True):
 class Chunk(msgspec.Struct, frozen=True):
     """A column's pages in one row group: `[start, end)` of the file, a dictionary first if any.
 
-    data_encodings: of data pages alone, where the writer said so. bytes_count: of the pages
-    without compression, headers included. values: nulls included; where nothing is repeated, as
-    many as the group has rows. column_index, offset_index: their places in the file.
+    bytes_count: of the pages without compression, headers included. values: nulls included; where
+    nothing is repeated, as many as the group has rows. column_index, offset_index: their places in
+    the file.
     """
 
     leaf: int
     physical: int
     codec: int
     encodings: tuple[int, ...]
-    data_encodings: tuple[int, ...] | None
     values: int
     start: int
     end: int
@@ -237,7 +233,6 @@ class Footer:
             physical=meta.need(1, I32),
             codec=meta.need(4, I32),
             encodings=tuple(meta.listed(2, I32) or ()),
-            data_encodings=_data_encodings(meta.listed(13, STRUCT)),
             values=values,
             start=start,
             end=start + size,
@@ -301,14 +296,6 @@ def _leaves(elements: list[Struct]) -> tuple[Leaf, ...]:
 
 def _key_values(pairs: list[Struct]) -> dict[bytes, bytes]:
     return {pair.need(1, BINARY): pair.find(2, BINARY) or b"" for pair in pairs}
-
-
-def _data_encodings(counts: list[Struct] | None) -> tuple[int, ...] | None:
-    """Return the encodings that data pages have. counts: of pages by type and encoding."""
-    if counts is None:
-        return None
-    found = {one.need(2, I32) for one in counts if one.need(1, I32) in _DATA_PAGES}
-    return tuple(sorted(found))
 
 
 def _statistics(fields: Struct | None) -> Statistics | None:

@@ -12,6 +12,7 @@ from lakebed.parquet_bytes.thrift import (
     BOOL,
     I32,
     I64,
+    LIST,
     STRUCT,
     MalformedError,
     Reader,
@@ -69,6 +70,22 @@ def pages_of(footer: Footer, group: Group, chunk: Chunk) -> Pages | None:
     if any(low >= high for low, high in itertools.pairwise(rows)):
         raise MalformedError("first rows of pages do not ascend")
     return pages
+
+
+def page_count(footer: Footer, chunk: Chunk) -> int | None:
+    """Return how many data pages a column chunk has, without looking at them; None: its writer did
+    not say.
+
+    Raises:
+        MalformedError: the bytes are no page index.
+    """
+    place = chunk.offset_index
+    if place is None:
+        return None
+    reader = Reader(footer.tail, place[0] - footer.tail_offset)
+    if reader.field(0) != (1, LIST):
+        raise MalformedError("a page index that does not begin with its pages")
+    return reader.list_head()[1]
 
 
 def bounds_of(footer: Footer, chunk: Chunk, pages: Pages) -> Bounds | None:

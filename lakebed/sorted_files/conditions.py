@@ -28,7 +28,7 @@ class RowFilter:
         boxes: Sequence[Box] | None,
         test: RowTest | None = None,
     ) -> None:
-        self._fields = fields
+        self.fields = fields
         self._test = test
         self.ranges: tuple[KeyRange, ...] = (region,)
         self._boxes: tuple[tuple[KeyRange, Box], ...] = ()
@@ -42,9 +42,11 @@ class RowFilter:
 
     def wants_all(self, first: bytes, last: bytes) -> bool:
         """Whether every row with a key from first to last is wanted."""
-        return not self.asks_columns and any(
-            r.contains(first) and r.contains(last) for r in self.ranges
-        )
+        return not self.asks_columns and self.covers(first, last)
+
+    def covers(self, first: bytes, last: bytes) -> bool:
+        """Whether every key from first to last is wanted, whatever its columns hold."""
+        return any(r.contains(first) and r.contains(last) for r in self.ranges)
 
     def may_want(self, first: bytes, last: bytes) -> bool:
         """Whether some row with a key from first to last may be wanted."""
@@ -61,7 +63,7 @@ class RowFilter:
             return False
         if not self._boxes:
             return True
-        spans = [_encoded(field, bounds(field.name)) for field in self._fields]
+        spans = [_encoded(field, bounds(field.name)) for field in self.fields]
         return any(
             all(r.overlaps(span) for r, span in zip(box, spans, strict=True))
             for _, box in self._boxes
@@ -69,7 +71,7 @@ class RowFilter:
 
     def apply(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Return the rows of a sorted batch that are wanted, in order."""
-        slices = [slice_region(batch, self._fields, r) for r in self.ranges]
+        slices = [slice_region(batch, self.fields, r) for r in self.ranges]
         found = [kept for s in slices if len(s) for kept in self._in_boxes(s) if len(kept)]
         if self._test is None:
             return found
@@ -79,12 +81,12 @@ class RowFilter:
         if not self._boxes:
             return [batch]
         wanted = np.zeros(len(batch), bool)
-        first, last = (encode_row(batch, self._fields, place) for place in (0, -1))
+        first, last = (encode_row(batch, self.fields, place) for place in (0, -1))
         for span, box in self._boxes:
             if last < span.min or (span.max is not None and first >= span.max):
                 continue
             inside = None
-            for field, r in zip(self._fields, box, strict=True):
+            for field, r in zip(self.fields, box, strict=True):
                 if r.min or r.max is not None:
                     mask = values_between(field, batch.column(field.name), r)
                     inside = mask if inside is None else pc.and_(inside, mask)

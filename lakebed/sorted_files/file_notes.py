@@ -4,6 +4,7 @@ lakebed.format   a number; other numbers are refused
 lakebed.sample   equi-depth sample of the row keys
 lakebed.groups   of each row group the first row key and how wide rows are; the last key
 lakebed.blocks   CRC-32 of each 64 KiB of the bytes before the tail
+lakebed.pages    of each row group, CRC-32s of all its pages as they lie; older files lack it
 
 Values are text, base64 where they are bytes: some readers insist on UTF-8. Block checksums exist
 because Parquet's page checksums leave out page headers, and a flipped bit there makes wrong rows.
@@ -39,12 +40,14 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """last: encoded row key of the file's last row."""
+    """last: encoded row key of the file's last row. pages: of each row group, four bytes a page;
+    b"" where they are not known."""
 
     sample: Sample
     groups: tuple[Group, ...]
     last: bytes
     blocks: tuple[int, ...]
+    pages: tuple[bytes, ...]
 
 
 class _Groups(msgspec.Struct, frozen=True, array_like=True):
@@ -66,6 +69,7 @@ def encode_notes(notes: Notes) -> dict[str, str]:
         "lakebed.sample": _text(msgspec.msgpack.encode(_Sample(s.stride, s.rows, s.keys))),
         "lakebed.groups": _text(msgspec.msgpack.encode(_Groups(notes.groups, notes.last))),
         "lakebed.blocks": _text(struct.pack(f">{len(notes.blocks)}I", *notes.blocks)),
+        "lakebed.pages": _text(msgspec.msgpack.encode(notes.pages)),
     }
 
 
@@ -85,13 +89,23 @@ def decode_notes(metadata: Mapping[bytes, bytes] | None, path: str) -> Notes:
         groups = msgspec.msgpack.decode(_bytes(found[b"lakebed.groups"]), type=_Groups)
         raw = _bytes(found[b"lakebed.blocks"])
         blocks = struct.unpack(f">{len(raw) // 4}I", raw)
+        pages = _pages(found.get(b"lakebed.pages"), len(groups.groups))
     except (KeyError, binascii.Error, msgspec.DecodeError, struct.error) as error:
         raise CorruptError("not a file of Lakebed's", path=path, problem=repr(error)) from error
-    return Notes(Sample(s.keys, s.stride, s.rows), groups.groups, groups.last, blocks)
+    return Notes(Sample(s.keys, s.stride, s.rows), groups.groups, groups.last, blocks, pages)
+
+
+def _pages(text: bytes | None, groups: int) -> tuple[bytes, ...]:
+    if text is None:
+        return (b"",) * groups
+    pages = msgspec.msgpack.decode(_bytes(text), type=tuple[bytes, ...])
+    if len(pages) != groups:
+        raise KeyError("lakebed.pages")
+    return pages
 
 
 def block_checksum(data: bytes | memoryview) -> int:
-    """Return the CRC-32 of a block."""
+    """Return the CRC-32 of a block, or of a page."""
     checksum: int = _CRC32.calc(data)
     return checksum
 

@@ -17,8 +17,10 @@ from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, Rows
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, Engine, engine_for, kernels_pay
+from lakebed.sorted_files.lookup import Lookup, PageCache
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.page_index_parts import IndexCache
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
@@ -46,6 +48,8 @@ class ParquetFiles:
         self._memory_bytes = memory_bytes
         self._tails = Tails(objects, bytes_max=memory_bytes // 4)
         self._sources = GroupSources(objects, self._tails)
+        index, pages = IndexCache(memory_bytes // 16), PageCache(memory_bytes // 16)
+        self._lookup = Lookup(objects, pages=pages, index=index)
 
     def sorter(self, schema: Schema) -> ExternalSorter:
         """Return a new, empty sorter."""
@@ -97,6 +101,7 @@ class ParquetFiles:
             self._objects,
             self._tails,
             reads,
+            lookup=None if condition is None else self._lookup,
             bytes_max=self._memory_bytes // 8,
             figures=figures or ReadFigures(),
         )

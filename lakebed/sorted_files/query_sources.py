@@ -1,4 +1,5 @@
-"""What a query reads: tails of many files at once, then row groups ahead of the merge."""
+"""What a query reads: tails of many files at once, then pages of all of them, or row groups ahead
+of the merge."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
+import pyarrow as pa
+
 from lakebed.ports.object_store import ObjectRanges, ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.sorted_files.column_matching import matched
+from lakebed.sorted_files.lookup import LOOKUP_BYTES_MAX, Lookup
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.read_ahead import ReadAhead
@@ -20,8 +24,15 @@ TAILS_BYTES_FIRST = 1 << 20
 """Of tails that a stream begins with; each time twice as many, for a reader may stop soon."""
 
 
+LOOKUP_TAILS_BYTES_MAX = 16 << 20
+"""Of all tails of a lookup, as they are stored: it has them all before it reads rows."""
+
+
 class QuerySources:
-    """Sources of a query's merges. groups: what they read, merge after merge."""
+    """Sources of a query's merges. groups: what they read, merge after merge.
+
+    lookup: reads few pages, all at once, where that is enough; None: every row is wanted.
+    """
 
     def __init__(
         self,
@@ -29,17 +40,21 @@ class QuerySources:
         tails: Tails,
         groups: Sequence[Sequence[PartRead]],
         *,
+        lookup: Lookup | None,
         bytes_max: int,
         figures: ReadFigures,
     ) -> None:
         self._tails = tails
         self._figures = figures
         self._without_tail = deque(groups)
+        self._found: dict[int, list[pa.RecordBatch]] = {}
         self._tails_bytes = TAILS_BYTES_FIRST
         self._ahead = ReadAhead(
             objects, self._expected(groups), bytes_max=bytes_max, figures=figures
         )
         self._by_group = GroupSources(self._ahead, tails)
+        if lookup is not None:
+            self._look_up(lookup, [read for group in groups for read in group])
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +71,32 @@ class QuerySources:
     def sources(self, group: Sequence[PartRead]) -> list[Source]:
         """Return the wanted rows of the parts that are merged next."""
         self._have_tails(group)
-        return [self._by_group.source(read) for read in group]
+        return [self._source(read) for read in group]
+
+    def _source(self, read: PartRead) -> Source:
+        batches = self._found.get(id(read))
+        if batches is None:
+            return self._by_group.source(read)
+        return Source(
+            read.wanted.ranges[0].min if read.wanted.ranges else b"", lambda: iter(batches)
+        )
+
+    def _look_up(self, lookup: Lookup, reads: Sequence[PartRead]) -> None:
+        """Find the rows by pages, unless there are too many."""
+        parts = [read.part for read in reads]
+        tails_size = sum(part.file.size - part.file.tail_offset for part in parts)
+        whole = (read.part for read in reads if read.wanted.ranges == (read.part.region,))
+        if (
+            tails_size > min(LOOKUP_TAILS_BYTES_MAX, self._tails.bytes_at_once)
+            or sum(part.file.size for part in whole) > LOOKUP_BYTES_MAX
+        ):
+            return
+        tails = self._tails.of_many(parts, self._figures)
+        self._without_tail.clear()
+        found = lookup.find(reads, tails, self._figures)
+        for place, batches in (found or {}).items():
+            self._found[id(reads[place])] = batches
+            self._figures.row_groups += len(tails[place].notes.groups)
 
     def _have_tails(self, group: Sequence[PartRead]) -> None:
         """Have the tails of a group, and those of the next ones, at the price of one round."""
@@ -79,6 +119,8 @@ class QuerySources:
             self._have_tails(group)
             found = []
             for read in group:
+                if id(read) in self._found:
+                    continue
                 tail = self._tails.of(read.part)
                 match = matched(read.columns, tail.columns, path=read.part.path)
                 self._figures.row_groups += len(tail.notes.groups)

@@ -20,6 +20,7 @@ from lakebed.sorted_files.file_notes import Group, Notes, encode_notes
 from lakebed.sorted_files.key_encoding import encode_keys, encode_row, search_many
 from lakebed.sorted_files.object_sink import ObjectSink, finish_object
 from lakebed.sorted_files.ordering import is_sorted
+from lakebed.sorted_files.page_checksums import page_checksums
 from lakebed.sorted_files.row_groups import densest, row_groups
 
 
@@ -71,6 +72,7 @@ class _FileBeingWritten:
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
         self._groups: list[Group] = []
+        self._pages: list[bytes] = []
         self._last = b""
 
     def add(self, group: pa.Table) -> None:
@@ -82,14 +84,22 @@ class _FileBeingWritten:
         first = encode_row(group.slice(0, 1).to_batches()[0], self._row_keys, 0)
         row_bytes = densest(group)
         self._groups.append(Group(first, row_bytes))
-        self._assembly.add(self._encoder.encode(group, row_bytes))
+        encoded = self._encoder.encode(group, row_bytes)
+        self._pages.append(page_checksums(encoded))
+        self._assembly.add(encoded)
 
     def end(self, name: FileName) -> FileWritten:
         """Write the tail. Returns what was written; the object is not finished yet."""
         sink = self._sink
         tail_offset = sink.begin_tail()
         blocks = tuple(sink.blocks)
-        notes = Notes(self._sampler.sample(), tuple(self._groups), self._regions.last, blocks)
+        notes = Notes(
+            sample=self._sampler.sample(),
+            groups=tuple(self._groups),
+            last=self._regions.last,
+            blocks=blocks,
+            pages=tuple(self._pages),
+        )
         self._assembly.end(encode_notes(notes))
         tail_checksum = sink.end_tail()
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)

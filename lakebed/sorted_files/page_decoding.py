@@ -1,0 +1,152 @@
+"""Rows of some pages: Arrow decodes a file in memory that has these pages and nothing else.
+
+What is decoded together becomes one file, a row group for each stretch of rows: opening a file
+costs Arrow more than a page does. The footer is put together from parts that are kept, for the
+same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebed.parquet_bytes.footer import MAGIC
+from lakebed.parquet_bytes.thrift import (
+    BINARY,
+    I32,
+    LIST,
+    STRUCT,
+    Struct,
+    Values,
+    encode_struct,
+    varint,
+    zigzag,
+)
+from lakebed.sorted_files.page_choosing import ColumnPages
+from lakebed.sorted_files.page_index_parts import FileIndex, NotByPagesError
+
+_VERSION = 2
+_KEPT_MAX = 4096
+_I32, _I64, _LIST, _STRUCT = 0x15, 0x16, 0x19, 0x1C
+"""Heads of fields whose number is one above the last one's; each step more adds 16."""
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Pages of the same rows of one row group. bodies: of each column its pages, verified, its
+    dictionary first."""
+
+    rows: int
+    columns: tuple[ColumnPages, ...]
+    bodies: tuple[tuple[bytes, ...], ...]
+
+
+def elements_of(index: FileIndex, leaves: Sequence[int]) -> tuple[bytes, ...]:
+    """Return some columns of a file's schema as they are stored: files for which these are equal
+    can be decoded together."""
+    return tuple(index.element(leaf) for leaf in leaves)
+
+
+def decoded(
+    elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[Stretch]
+) -> list[pa.Table]:
+    """Return the rows of each stretch. elements: of the columns; paths: their names.
+
+    Raises:
+        NotByPagesError: Arrow cannot decode them.
+    """
+    file = _file_of(elements, paths, stretches)
+    try:
+        with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as parquet:
+            table = parquet.read(use_threads=False)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise NotByPagesError(str(error)) from error
+    if len(table) != sum(stretch.rows for stretch in stretches):
+        raise NotByPagesError("pages have other rows than the index says")
+    tables, at = [], 0
+    for stretch in stretches:
+        tables.append(table.slice(at, stretch.rows))
+        at += stretch.rows
+    return tables
+
+
+def _file_of(
+    elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[Stretch]
+) -> pa.Buffer:
+    """Return a Parquet file with a row group for each stretch."""
+    parts: list[bytes] = [MAGIC]
+    size = len(MAGIC)
+    groups = bytearray()
+    for stretch in stretches:
+        begun = size
+        groups += bytes([_LIST]) + _list_head(len(paths))
+        for path, column, bodies in zip(paths, stretch.columns, stretch.bodies, strict=True):
+            total = sum(map(len, bodies))
+            groups += _chunk(path, column, stretch.rows, size, total)
+            parts += bodies
+            size += total
+        groups += _number(_I64, size - begun) + _number(_I64, stretch.rows) + b"\0"
+    rows = sum(stretch.rows for stretch in stretches)
+    tail = b"".join(
+        (
+            _number(_I32, _VERSION),
+            bytes([_LIST]) + _list_head(1 + len(elements)),
+            _root(len(elements)),
+            *elements,
+            _number(_I64, rows),
+            bytes([_LIST]) + _list_head(len(stretches)),
+            groups,
+            b"\0",
+        )
+    )
+    return pa.py_buffer(b"".join((*parts, tail, len(tail).to_bytes(4, "little"), MAGIC)))
+
+
+def _chunk(path: str, column: ColumnPages, rows: int, at: int, size: int) -> bytes:
+    """Return a column chunk whose pages begin at `at`."""
+    dictionary = column.dictionary
+    data_at = at + (dictionary.size if dictionary is not None else 0)
+    return b"".join(
+        (
+            _number(_I64 + 16, at),
+            bytes([_STRUCT]),
+            _kind(path, column.chunk.physical, column.chunk.codec, column.chunk.encodings),
+            _number(_I64, rows),
+            _number(_I64, size),
+            _number(_I64, size),
+            _number(_I64 + 16, data_at),
+            _number(_I64 + 16, at) if dictionary is not None else b"",
+            b"\0\0",
+        )
+    )
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def _kind(path: str, physical: int, codec: int, encodings: tuple[int, ...]) -> bytes:
+    """Return the first four fields of a chunk's metadata, which do not tell of its pages."""
+    fields = Struct(
+        {
+            1: (I32, physical),
+            2: (LIST, Values(I32, list(encodings))),
+            3: (LIST, Values(BINARY, [path.encode()])),
+            4: (I32, codec),
+        }
+    )
+    return encode_struct(fields)[:-1]
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def _root(columns: int) -> bytes:
+    return encode_struct(Struct({4: (BINARY, b"schema"), 5: (I32, columns)}))
+
+
+def _number(head: int, value: int) -> bytes:
+    return bytes([head]) + zigzag(value)
+
+
+def _list_head(count: int) -> bytes:
+    """Return the head of a list of structs."""
+    return bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + varint(count)
