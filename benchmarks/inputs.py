@@ -45,7 +45,7 @@ def unsorted_files(shape: Shape, files: int, rows: int) -> Path:
                 row_group_size=_ROW_GROUP,
             )
 
-    return _kept(f"{shape.name}-{files}x{rows}-unsorted", fill)
+    return kept(f"{shape.name}-{files}x{rows}-unsorted", fill)
 
 
 def sorted_files(shape: Shape, files: int, rows: int) -> Path:
@@ -54,7 +54,7 @@ def sorted_files(shape: Shape, files: int, rows: int) -> Path:
     def fill(root: Path) -> None:
         _write(root, shape, (shape.rows(seed, rows) for seed in range(files)))
 
-    return _kept(f"{shape.name}-{files}x{rows}-sorted-{FILE_FORMAT}", fill)
+    return kept(f"{shape.name}-{files}x{rows}-sorted-{FILE_FORMAT}", fill)
 
 
 def parts_in(root: Path) -> list[FilePart]:
@@ -98,7 +98,7 @@ def _write(root: Path, shape: Shape, tables: Iterator[pa.Table]) -> None:
     (root / "parts").write_bytes(msgspec.msgpack.encode(parts))
 
 
-def _kept(name: str, fill: Callable[[Path], None]) -> Path:
+def kept(name: str, fill: Callable[[Path], None]) -> Path:
     """Return a folder of the cache. What was interrupted is never taken for whole."""
     folder = CACHE / name
     if not folder.exists():

@@ -1,0 +1,118 @@
+"""Keys that exist, looked up through the public API, from an S3 server that answers after 15 ms."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import lookup_peers
+from benchmarks.figures import Figure, quick
+from benchmarks.served_tables import Served, made, served
+from benchmarks.shapes import SHAPES
+from benchmarks.slow_s3 import LATENCY_MS
+
+ROWS = {"sys": 5_000_000, "wide": 2_000_000}
+ONE_FILE_ROWS = 14_000_000
+LOOKUPS, PEER_LOOKUPS, EXPLAINED = 1_000, 30, 50
+KIB_MAX = {"sys": 256, "wide": 448}
+OVER_LATENCY_MS_MAX = 6
+COLD_PROCESSES = 5
+ABSENT = ("", "!", "zzzz", "~")
+"""Below or above all UUIDs."""
+
+
+def run(
+    rows: int | None = None,
+    rounds: int = 1,
+    shapes: Sequence[str] = (),
+    *,
+    lookups: int = LOOKUPS,
+    peer_lookups: int = PEER_LOOKUPS,
+) -> list[Figure]:
+    """Measure. rows: of each table, None: as it has them. shapes: none: sys, wide, and one_file.
+
+    rounds: of all lookups. Takes six minutes, and two more to make the tables.
+    """
+    figures = []
+    for name in shapes or (*ROWS, "one_file"):
+        shape = SHAPES["sys" if name == "one_file" else name]
+        count = rows or (ONE_FILE_ROWS if name == "one_file" else ROWS[name])
+        folder = made(shape, count, files=1) if name == "one_file" else made(shape, count)
+        with served(folder) as table:
+            figures += _figures(name, table, lookups * rounds, peer_lookups)
+            if name == "sys":
+                figures.append(_cold(table))
+    return figures
+
+
+def _figures(name: str, table: Served, lookups: int, peer_lookups: int) -> list[Figure]:
+    keys, warm = table.keys[: -2 * EXPLAINED], table.keys[-2 * EXPLAINED :]
+    for key in (*warm[:EXPLAINED], *keys[: min(len(keys), 300)]):  # tails and their indexes
+        _found(table, key)
+    table.server.count()
+    taken = [_seconds(lambda key=key: _found(table, key)) for key in _cycled(keys, lookups)]
+    asked = table.server.count()
+    absent = [table.table.query(keys=[key]).read_all().num_rows for key in ABSENT]
+    assert not any(absent), "a key was found that is not there"
+    absent_requests = table.server.count().requests
+    told = [table.table.explain(keys=[key]) for key in warm[EXPLAINED:]]
+    p50 = 1000 * statistics.median(taken)
+    prefix = f"lookup.{name}"
+    p99 = 1000 * statistics.quantiles(taken, n=100)[98]
+    figures = [
+        Figure(f"{prefix}.dependent_reads", max(one.rounds for one in told), "", 1),
+        Figure(f"{prefix}.kib", asked.bytes / lookups / 1024, "KiB", KIB_MAX.get(name)),
+        Figure(f"{prefix}.requests", asked.requests / lookups, ""),
+        Figure(f"{prefix}.p50_over_latency_ms", p50 - LATENCY_MS, "ms", OVER_LATENCY_MS_MAX),
+        Figure(f"{prefix}.p50_ms", p50, "ms"),
+        Figure(f"{prefix}.p99_ms", p99, "ms"),
+        Figure(f"{prefix}.absent_requests", absent_requests, "", 0),
+    ]
+    for peer, make in lookup_peers.PEERS.items():
+        seconds = _of_peer(make(table), table, keys[:peer_lookups])
+        figures.append(Figure(f"{prefix}.ratio_to_{peer}", 1000 * seconds / p50, ""))
+    return figures
+
+
+def _found(table: Served, key: str) -> None:
+    rows = table.table.query(keys=[key]).read_all()
+    assert set(rows.column(0).to_pylist()) == {key}, f"{key} was not found"
+
+
+def _of_peer(find: Callable[[str], int], table: Served, keys: Sequence[str]) -> float:
+    """Return a peer's p50 in seconds. It has to find as many rows; the first key warms it up."""
+    for key in keys[:2]:
+        assert find(key) == table.table.query(keys=[key]).read_all().num_rows, "other rows"
+    return statistics.median(_seconds(lambda key=key: find(key)) for key in keys)
+
+
+def _cold(table: Served) -> Figure:
+    """Time processes that begin with nothing: import, connect, open the state, first row."""
+    command = [sys.executable, "-m", "benchmarks.lookup_cold", str(table.folder)]
+    command += [table.server.url, table.keys[0]]
+    root = Path(__file__).parent.parent
+
+    def once() -> None:
+        subprocess.run(command, check=True, cwd=root, env=os.environ)
+
+    taken = [_seconds(once) for _ in range(COLD_PROCESSES)]
+    return Figure("lookup.cold_process_ms", 1000 * statistics.median(taken), "ms")
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
+
+
+def _cycled(keys: Sequence[str], count: int) -> list[str]:
+    return [keys[place % len(keys)] for place in range(count)]
+
+
+if __name__ == "__main__":
+    quick(__doc__, run)

@@ -1,0 +1,189 @@
+"""A server that speaks as much of S3 as reading takes: so many milliseconds before each answer, and
+so many bytes a second on each connection. It counts what it is asked for.
+
+`python -m benchmarks.slow_s3 ROOT` serves the folders of ROOT as buckets, prints its port, and ends
+when its standard input is closed. GET /-/count answers with the counts since the last time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+LATENCY_MS = 15.0
+MB_PER_SECOND = 90.0
+COUNT = "/-/count"
+_LIMIT = 1 << 20
+
+
+class Count(NamedTuple):
+    """What a server was asked for. bytes: of bodies that it sent."""
+
+    requests: int
+    bytes: int
+
+
+class SlowS3(NamedTuple):
+    """A running server."""
+
+    url: str
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that lead clients of S3 here."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": "bench",
+            "AWS_SECRET_ACCESS_KEY": "bench",
+            "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    def count(self) -> Count:
+        """Return what was asked for since the last call."""
+        with urllib.request.urlopen(self.url + COUNT) as answer:
+            return Count(**json.load(answer))
+
+
+@contextmanager
+def serving(
+    root: Path, *, latency_ms: float = LATENCY_MS, mb_per_second: float = MB_PER_SECOND
+) -> Iterator[SlowS3]:
+    """Run a server in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.slow_s3", str(root)]
+    command += ["--latency-ms", str(latency_ms), "--mb-per-second", str(mb_per_second)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    with process:
+        assert process.stdin is not None, "it has a pipe"
+        assert process.stdout is not None, "it has a pipe"
+        try:
+            yield SlowS3(f"http://127.0.0.1:{int(process.stdout.readline())}")
+        finally:
+            process.stdin.close()
+
+
+class _Server:
+    def __init__(self, root: Path, latency_seconds: float, seconds_per_byte: float) -> None:
+        self._root = root
+        self._latency_seconds = latency_seconds
+        self._seconds_per_byte = seconds_per_byte
+        self._requests = self._bytes = 0
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                await self._answer(head.decode("latin-1").split("\r\n"), writer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            pass  # the client, or this server, is done
+        finally:
+            writer.close()
+
+    async def _answer(self, lines: list[str], writer: asyncio.StreamWriter) -> None:
+        method, target, _ = lines[0].split(" ", 2)
+        fields = (line.split(":", 1) for line in lines[1:] if ":" in line)
+        headers = {name.strip().lower(): value.strip() for name, value in fields}
+        url = urllib.parse.urlsplit(target)
+        if url.path == COUNT:
+            body = json.dumps({"requests": self._requests, "bytes": self._bytes}).encode()
+            self._requests = self._bytes = 0
+            _send(writer, 200, body)
+            return
+        self._requests += 1
+        await asyncio.sleep(self._latency_seconds)
+        file = self._root / urllib.parse.unquote(url.path).lstrip("/")
+        if file.is_file():
+            await self._give(file, headers.get("range"), writer, has_body=method == "GET")
+        elif file.is_dir() and method == "GET":
+            _send(writer, 200, self._listing(file, dict(urllib.parse.parse_qsl(url.query))))
+        else:
+            code = "NoSuchKey" if file.parent != self._root else "NoSuchBucket"
+            _send(writer, 200 if file.is_dir() else 404, b"" if file.is_dir() else _error(code))
+
+    async def _give(
+        self, file: Path, asked: str | None, writer: asyncio.StreamWriter, *, has_body: bool
+    ) -> None:
+        facts = await asyncio.to_thread(file.stat)
+        start, end, status = 0, facts.st_size, 200
+        if asked is not None:
+            first, _, last = asked.removeprefix("bytes=").partition("-")
+            start = int(first) if first else max(0, facts.st_size - int(last))
+            end = min(int(last) + 1, end) if first and last else end
+            status = 206
+        size = end - start
+        head = [
+            f"HTTP/1.1 {status} OK",
+            f"Content-Length: {size}",
+            f"Content-Range: bytes {start}-{end - 1}/{facts.st_size}",
+            f"Last-Modified: {formatdate(facts.st_mtime, usegmt=True)}",
+            f'ETag: "{facts.st_mtime_ns:x}"',
+            "Accept-Ranges: bytes",
+        ]
+        if has_body:
+            self._bytes += size
+            await asyncio.sleep(size * self._seconds_per_byte)
+        writer.write("\r\n".join([*head, "", ""]).encode())
+        if has_body and size:
+            await writer.drain()
+            with file.open("rb") as body:
+                loop = asyncio.get_running_loop()
+                await loop.sendfile(writer.transport, body, start, size)
+
+    def _listing(self, bucket: Path, query: dict[str, str]) -> bytes:
+        """Return all keys of a bucket that begin with a prefix: peers ask for few."""
+        files = sorted(f for f in bucket.rglob("*") if f.is_file())
+        keys = [(f.relative_to(bucket).as_posix(), f) for f in files]
+        rows = "".join(
+            f"<Contents><Key>{escape(key)}</Key><Size>{f.stat().st_size}</Size>"
+            f"<LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>&quot;1&quot;</ETag>"
+            f"<StorageClass>STANDARD</StorageClass></Contents>"
+            for key, f in keys
+            if key.startswith(query.get("prefix", "")) and key > query.get("start-after", "")
+        )
+        return (
+            f"<?xml version='1.0'?><ListBucketResult><Name>{bucket.name}</Name>"
+            f"<IsTruncated>false</IsTruncated>{rows}</ListBucketResult>"
+        ).encode()
+
+
+def _error(code: str) -> bytes:
+    return f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode()
+
+
+def _send(writer: asyncio.StreamWriter, status: int, body: bytes) -> None:
+    head = f"HTTP/1.1 {status} OK\r\nContent-Length: {len(body)}\r\n"
+    writer.write(f"{head}Content-Type: application/xml\r\n\r\n".encode() + body)
+
+
+async def _serve(root: Path, latency_ms: float, mb_per_second: float) -> None:
+    served = _Server(root, latency_ms / 1000, 1 / (mb_per_second * 1e6))
+    server = await asyncio.start_server(served.connected, "127.0.0.1", 0, limit=_LIMIT)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    async with server:
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--latency-ms", type=float, default=LATENCY_MS)
+    parser.add_argument("--mb-per-second", type=float, default=MB_PER_SECOND)
+    given = parser.parse_args()
+    asyncio.run(_serve(given.root, given.latency_ms, given.mb_per_second))
