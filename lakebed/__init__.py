@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from lakebed.model.predicate_text import predicate_from_text
 from lakebed.model.predicates import field, predicate_from_json
+from lakebed.model.processing import (
+    AgeOff,
+    IteratorUse,
+    Latest,
+    Processing,
+    processing_from_json,
+    processing_json,
+)
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
 
@@ -20,7 +28,11 @@ if TYPE_CHECKING:
     from lakebed.sorted_files.arrow_schema import schema_from_arrow
 
 __all__ = [
+    "AgeOff",
+    "IteratorUse",
     "Lake",
+    "Latest",
+    "Processing",
     "Range",
     "Schema",
     "Table",
@@ -28,6 +40,8 @@ __all__ = [
     "field",
     "predicate_from_json",
     "predicate_from_text",
+    "processing_from_json",
+    "processing_json",
     "schema_from_arrow",
     "schema_from_json",
     "schema_json",

@@ -231,6 +231,14 @@ class UnreadableInputError(InvalidError):
     """
 
 
+class IteratorError(InvalidError):
+    """A user's iterator raised, or gave other columns, rows out of order or keys of elsewhere.
+
+    What is done: no file was written, no row was lost. What you can do: mend the iterator and
+    install it where Lakebed runs, then run the same again.
+    """
+
+
 class Explanation(NamedTuple):
     """What the docstring of an error says."""
 

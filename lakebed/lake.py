@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -29,12 +28,14 @@ from lakebed.ingest.sources import (
     source_of,
 )
 from lakebed.inspection.fsck import FsckReport
-from lakebed.inspection.status import TableStatus, table_status
+from lakebed.inspection.status import TableStatus
 from lakebed.model.names import job_id, table_name
 from lakebed.model.partitions import split_points_of
 from lakebed.model.predicates import Predicate
+from lakebed.model.processing import Processing, iterator_use
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
+from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import Explanation
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
@@ -75,6 +76,12 @@ class Table:
     def arrow_schema(self) -> pa.Schema:
         """The columns that queries give, as Arrow has them."""
         return arrow_schema(self.schema)
+
+    @property
+    def processing(self) -> Processing | None:
+        """What the table does with its rows; None: it keeps all as they are."""
+        with self._opened.head.reading() as state:
+            return state.processing()
 
     @property
     def settings(self) -> TableSettings:
@@ -189,6 +196,7 @@ class Table:
         columns: Sequence[str] | None = None,
         where: Predicate | pc.Expression | None = None,
         limit: int | None = None,
+        iterator: tuple[str, Mapping[str, Any]] | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows of one version, in key order, as a stream that reads what is asked of it.
 
@@ -197,9 +205,11 @@ class Table:
         half open; several are a union; any of the row keys may be named. columns: None for all.
         where: only rows that it keeps: `lakebed.field("fare") >= 4`, or an expression of Arrow.
         limit: rows at the most.
+        iterator: a step on the rows, by the name of its entry point and its configuration.
 
         Raises:
-            InvalidError: an unknown field, a wrong type, reversed ends.
+            InvalidError: an unknown field, a wrong type, reversed ends, no such iterator.
+            IteratorError: while reading: it failed.
             VersionExpiredError: while reading: too slow, the version was collected; query again.
         """
         plan = self._app.query.plan(
@@ -210,7 +220,10 @@ class Table:
         )
         whole = arrow_schema(plan.schema)
         given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
-        batches = self._app.query.read(self._opened, plan, limit=limit)
+        use = None if iterator is None else iterator_use(iterator)
+        if use is not None:
+            load_iterator(use, whole)
+        batches = self._app.query.read(self._opened, plan, limit=limit, iterator=use)
         return pa.RecordBatchReader.from_batches(given, batches)
 
     def explain(
@@ -263,12 +276,7 @@ class Lake:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def create_table(
@@ -278,15 +286,20 @@ class Lake:
         *,
         split_points: Sequence[object] = (),
         settings: Mapping[str, Any] | None = None,
+        processing: Processing | None = None,
     ) -> Table:
-        """Create an empty table. split_points: values of the first row key, ascending.
+        """Create an empty table. split_points: values of the first row key, ascending. processing:
+        what the table does with its rows: filter, age off, aggregate, keep the latest, iterate.
 
         Raises:
-            InvalidError: a name, split point or setting that is not allowed; nothing was changed.
+            InvalidError: a name, split point, setting or processing that is not allowed, an
+                iterator that is not installed; nothing was changed.
             TableExistsError: the name is taken; that table is untouched.
         """
+        if processing is not None and processing.iterator is not None:
+            load_iterator(processing.iterator, arrow_schema(schema))
         opened = self._app.catalog.create(
-            name, schema, split_points=split_points, settings=settings
+            name, schema, split_points=split_points, settings=settings, processing=processing
         )
         return Table(self._app, opened)
 
@@ -344,19 +357,7 @@ class Lake:
         Raises:
             TableMissingError: with the nearest known name.
         """
-        app = self._app
-        offline = {entry.id for entry in app.catalog.list() if not entry.online}
-        found = [app.catalog.find(name) for name in (self.tables() if table is None else [table])]
-        return [
-            table_status(
-                one,
-                tracker=app.tracker,
-                snapshots=app.heads.snapshots(one.id),
-                queue=app.queue,
-                online=one.id not in offline,
-            )
-            for one in found
-        ]
+        return self._app.status(self.tables() if table is None else [table])
 
     def fsck(
         self,

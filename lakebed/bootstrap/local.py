@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.fsck import Fsck
+from lakebed.inspection.status import TableStatus, table_status
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
@@ -179,6 +181,20 @@ class LocalApp:
             snapshots=self.heads.snapshots,
             leftovers=self.leftovers,
         )
+
+    def status(self, names: Sequence[str]) -> list[TableStatus]:
+        """Return what some tables look like now. Raises: TableMissingError."""
+        offline = {entry.id for entry in self.catalog.list() if not entry.online}
+        return [
+            table_status(
+                table,
+                tracker=self.tracker,
+                snapshots=self.heads.snapshots(table.id),
+                queue=self.queue,
+                online=table.id not in offline,
+            )
+            for table in [self.catalog.find(name) for name in names]
+        ]
 
     def leftovers(self) -> list[Finding]:
         """Return what dead processes left on this machine."""

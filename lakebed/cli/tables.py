@@ -17,6 +17,7 @@ from lakebed.cli.key_text import (
 from lakebed.cli.program import Group, Session, pass_session
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.keys import key_value_from_text
+from lakebed.model.processing import Processing, processing_from_json, processing_json
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def table() -> None:
     lakebed table create trips --schema trips.json --set leaf_rows_max=1000000
     lakebed table create trips --like trips.parquet --row-key id
     lakebed table create trips --row-key id:string --split-point g --split-point p
+    lakebed table create trips --schema trips.json --processing keep_latest.json
     lakebed table create trips --like day.parquet --row-key id --split-sample day.parquet --leaves 8
     """
 )
@@ -76,6 +78,13 @@ def table() -> None:
 @click.option("--leaves", type=int, metavar="N", help="How many, with --split-sample.")
 @click.option("--base64", "as_base64", is_flag=True, help="The lines of that file are base64.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting.")
+@click.option(
+    "--processing",
+    "processing_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE.json",
+    help="What the table does with its rows: filter, age-off, aggregation, latest, iterator.",
+)
 @pass_session
 def create(
     session: Session,
@@ -92,6 +101,7 @@ def create(
     leaves: int | None,
     as_base64: bool,
     settings: tuple[str, ...],
+    processing_file: Path | None,
 ) -> None:
     """Create an empty table called NAME, and the lake if there is none.
 
@@ -119,9 +129,14 @@ def create(
         if points:
             raise InvalidError("split points twice", hint="leave out the sample or the points")
         points = _sampled(split_sample, schema, leaves)
+    processing = None if processing_file is None else _processing_in(processing_file)
     with session.open(create=True) as lake:
         made = lake.create_table(
-            name, schema, split_points=points, settings=settings_from_text(settings)
+            name,
+            schema,
+            split_points=points,
+            settings=settings_from_text(settings),
+            processing=processing,
         )
         value = {"table": made.name, "leaves": len(points) + 1, "schema": schema_json(schema)}
         keys = ", ".join(field.name for field in schema.row_keys)
@@ -186,6 +201,17 @@ def _schema_in(path: Path) -> Schema:
         ) from None
 
 
+def _processing_in(path: Path) -> Processing:
+    hint = 'for instance {"age_off": {"field": "at", "seconds": 86400}}'
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnreadableInputError(
+            "cannot read the processing", path=path, reason=error, hint=hint
+        ) from None
+    return processing_from_json(value)
+
+
 def _schema_like(
     like: Path, row_keys: tuple[str, ...], sort_keys: tuple[str, ...], values: tuple[str, ...]
 ) -> Schema:
@@ -209,6 +235,9 @@ def _described(opened: Table) -> dict[str, Any]:
         "table": opened.name,
         "schema": schema_json(opened.schema),
         "settings": msgspec.to_builtins(opened.settings),
+        "processing": None
+        if opened.processing is None
+        else processing_json(opened.processing, opened.schema),
     }
 
 
@@ -235,6 +264,10 @@ def _described_text(opened: Table) -> str:
             f"  {version.version}: {', '.join(map(str, version.changes))}"
             for version in schema.past
         ]
+    if opened.processing is not None:
+        lines += ["", "processing", ""]
+        for name, part in processing_json(opened.processing, schema).items():
+            lines.append(f"  {name} {json.dumps(part)}")
     default = msgspec.to_builtins(TableSettings())
     settings = msgspec.to_builtins(opened.settings)
     lines += ["", "settings (* changed)", ""]

@@ -6,7 +6,15 @@ from lakebed.compaction.plan import plan_compactions
 from lakebed.config.settings import TableSettings
 from lakebed.errors import ConflictError, LakebedError
 from lakebed.model.jobs import CompactionMessage, encode_message
-from lakebed.model.names import MICROS_PER_SECOND, FileName, JobId, Micros, PartitionId
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    FileName,
+    JobId,
+    Micros,
+    PartitionId,
+    TransactionNumber,
+    base_of,
+)
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue
@@ -19,6 +27,9 @@ from lakebed.tasks.job_reports import JobReports
 
 CLAIMS_PER_COMMIT = 100
 SENT_AT_ONCE = 10
+SETTLED_SECONDS_MIN = 3_600
+SETTLED_SECONDS_MIN_ASKED = 60
+"""As exactly as the state knows when entries were written."""
 
 
 class CreateCompactionJobs:
@@ -38,9 +49,10 @@ class CreateCompactionJobs:
         with table.head.reading() as state:
             start = start_of(state)
             settings = state.settings()
-            plans = _plans(state, settings, everything=everything)
+            now = table.head.log_time()
+            settled = _settled(state, now, everything=everything)
+            plans = _plans(state, settings, settled, everything=everything)
             waiting = state.jobs()
-        now = table.head.log_time()
         self._send_again(table, waiting, settings, now)
         created = 0
         for at in range(0, len(plans), CLAIMS_PER_COMMIT):
@@ -87,8 +99,28 @@ class CreateCompactionJobs:
                 self._reports.tell(table.id, job, event)
 
 
+def _settled(state: TableState, now: Micros, *, everything: bool) -> TransactionNumber:
+    """Return the number up to which files have a base that is old: they are rewritten alone, for
+    rows of theirs may have aged off. 0: there are none.
+
+    A file is rewritten at the earliest a quarter of the span after it was begun, so a row is
+    rewritten four times in its life for it, however many rows have expired.
+    """
+    processing = None if state.head().dropped else state.processing()
+    if processing is None or processing.age_off is None:
+        return TransactionNumber(0)
+    seconds = max(SETTLED_SECONDS_MIN, processing.age_off.seconds // 4)
+    if everything:
+        seconds = SETTLED_SECONDS_MIN_ASKED
+    return state.number_older_than(Micros(now - seconds * MICROS_PER_SECOND))
+
+
 def _plans(
-    state: TableState, settings: TableSettings, *, everything: bool
+    state: TableState,
+    settings: TableSettings,
+    settled: TransactionNumber,
+    *,
+    everything: bool,
 ) -> list[tuple[PartitionId, tuple[FileName, ...]]]:
     """Return what to claim, the leaves with most files first, within the limits on jobs."""
     jobs = state.jobs()
@@ -97,12 +129,15 @@ def _plans(
     for leaf in sorted(state.leaf_figures(), key=lambda f: -f.files):
         if len(plans) >= room:
             break
-        if leaf.files - leaf.claimed < 2:
+        if leaf.files - leaf.claimed < (1 if settled else 2):
             continue
         references = state.references(leaf.partition)
         running = len({job for _, job in references if job is not None})
         free = [r for r, job in references if job is None]
         groups = plan_compactions(free, settings, everything=everything)
+        grouped = {name for group in groups for name in group}
+        names = (r.file.name for r in free if base_of(r.file.name) <= settled)
+        groups += [(name,) for name in names if name not in grouped]
         allowed = len(groups) if everything else max(0, settings.leaf_jobs_max - running)
         plans += [(leaf.partition, group) for group in groups[:allowed]]
     return plans[:room]

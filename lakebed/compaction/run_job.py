@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+import msgspec
+
 from lakebed.errors import (
     ClaimLostError,
     CorruptError,
@@ -16,6 +18,7 @@ from lakebed.errors import (
 from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, file_name
 from lakebed.model.paths import file_path
+from lakebed.model.processing import ProcessingPass
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.observe import events
@@ -29,6 +32,16 @@ from lakebed.statestore.state import Job
 from lakebed.tasks.job_reports import JobReports
 
 BatchT = TypeVar("BatchT")
+
+
+class _Taken(msgspec.Struct, frozen=True):
+    """What a run has read of its job, all from one state."""
+
+    job: Job
+    start: Start
+    schema: Schema
+    inputs: dict[FileName, FilePart]
+    processing: ProcessingPass | None
 
 
 class RunCompactionJob(Generic[BatchT]):
@@ -48,16 +61,16 @@ class RunCompactionJob(Generic[BatchT]):
         """
         began = self._clock.monotonic()
         with table.head.reading() as state:
-            start = start_of(state)
             held = state.job(job)
             if held is None:
                 return False
             region = own_region(state, held.partition)
             inputs = _inputs(table, state.claimed(job), region)
-            schema = state.schema()
+            processing = table.processing(state, "compaction")
+            taken = _Taken(held, start_of(state), state.schema(), inputs, processing)
         self._reports.tell(table.id, job, "started")
         try:
-            rows = self._merge(table, schema, held, start, inputs)
+            rows = self._merge(table, taken)
         except (ClaimLostError, GenerationError, TableMissingError) as error:
             events.tell(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
             return False
@@ -79,27 +92,20 @@ class RunCompactionJob(Generic[BatchT]):
         )
         return True
 
-    def _merge(
-        self,
-        table: OpenTable,
-        schema: Schema,
-        held: Job,
-        start: Start,
-        inputs: dict[FileName, FilePart],
-    ) -> int:
-        job = held.id
+    def _merge(self, table: OpenTable, taken: _Taken) -> int:
+        job, start, inputs = taken.job.id, taken.start, taken.inputs
         region = next(iter(inputs.values())).region
         name = file_name(base=start.base, job=job, run=table.fresh_run(), sequence=0)
         written = self._files.write(
-            schema,
-            self._files.merge(schema, list(inputs.values())),
+            taken.schema,
+            self._files.merge(taken.schema, list(inputs.values()), processing=taken.processing),
             name=name,
             path=file_path(table.id, name),
             regions=[region],
             job_rows=sum(part.rows for part in inputs.values()),
         )
-        output = _reference(written, held.partition)
-        change = ReplaceFiles(job, held.partition, tuple(inputs), output)
+        output = _reference(written, taken.job.partition)
+        change = ReplaceFiles(job, taken.job.partition, tuple(inputs), output)
         table.head.commit(table.own(start, change))
         return output.rows if output else 0
 

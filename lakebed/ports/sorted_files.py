@@ -14,6 +14,7 @@ import msgspec
 
 from lakebed.model.files import FilePart, KeyBounds, StoredFile
 from lakebed.model.names import FileName
+from lakebed.model.processing import IteratorUse, ProcessingPass
 from lakebed.model.ranges import Box, KeyRange
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
@@ -96,11 +97,12 @@ class RowSorter(Protocol[BatchT]):
         ...
 
     def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
-        """Return how many rows were added in each region. Exact."""
+        """Return how many rows were added in each region, without those that processing left out.
+        Exact."""
         ...
 
     def sorted_batches(self, region: KeyRange) -> Iterator[BatchT]:
-        """Yield the rows of a region in key order."""
+        """Yield what processing makes of the rows of a region, in key order."""
         ...
 
     def close(self) -> None:
@@ -111,8 +113,8 @@ class RowSorter(Protocol[BatchT]):
 class SortedFiles(Protocol[BatchT]):
     """Writes, reads and merges files of sorted rows."""
 
-    def sorter(self, schema: Schema) -> RowSorter[BatchT]:
-        """Return a new, empty sorter."""
+    def sorter(self, schema: Schema, processing: ProcessingPass | None = None) -> RowSorter[BatchT]:
+        """Return a new, empty sorter. processing: of the rows that it is given."""
         ...
 
     def write(
@@ -138,11 +140,19 @@ class SortedFiles(Protocol[BatchT]):
         ...
 
     def merge(
-        self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None
+        self,
+        schema: Schema,
+        parts: Sequence[FilePart],
+        condition: Condition | None = None,
+        processing: ProcessingPass | None = None,
     ) -> Iterator[BatchT]:
         """Yield rows of all parts in the order of their keys, each part only inside its region.
 
+        processing: what is done with them. Rows with equal keys become one only where all parts
+        that hold such are given.
+
         Raises:
+            InvalidError: a sum that its field cannot hold. IteratorError: a user's code failed.
             ObjectMissingError: a file is not there: read the state again to learn whether it
             should. CorruptError: its bytes contradict its reference, a checksum or the schema.
         """
@@ -154,6 +164,7 @@ class SortedFiles(Protocol[BatchT]):
         groups: Sequence[Sequence[FilePart]],
         condition: Condition | None = None,
         figures: ReadFigures | None = None,
+        processing: ProcessingPass | None = None,
     ) -> Iterator[BatchT]:
         """Yield what `merge` yields for each group of parts, group after group, for a query: it
         may read ahead, and stops reading when the iterator is closed.
@@ -163,6 +174,20 @@ class SortedFiles(Protocol[BatchT]):
         Raises:
             As `merge`.
         """
+        ...
+
+    def iterated(
+        self, schema: Schema, batches: Iterable[BatchT], use: IteratorUse
+    ) -> Iterator[BatchT]:
+        """Yield what a user's iterator makes of sorted rows with all columns.
+
+        Raises:
+            InvalidError, IteratorError: there is none of the name, or it failed.
+        """
+        ...
+
+    def select(self, schema: Schema, batch: BatchT, columns: Sequence[str]) -> BatchT:
+        """Return some columns of a batch that has all."""
         ...
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:

@@ -11,6 +11,7 @@ import msgspec
 from lakebed.errors import CorruptError, InvalidError, ObjectMissingError, VersionExpiredError
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
+from lakebed.model.processing import IteratorUse, ProcessingPass
 from lakebed.model.ranges import (
     Box,
     KeyRange,
@@ -44,6 +45,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     condition: Condition | None
     leaves_reached: int = 0
     files_reached: int = 0
+    processing: ProcessingPass | None = None
 
 
 class RunQuery(Generic[BatchT]):
@@ -73,7 +75,9 @@ class RunQuery(Generic[BatchT]):
         schema of just that version."""
         with table.head.reading() as state:
             schema = state.schema()
-            return plan_query(state, table, schema, ask(schema))
+            plan = plan_query(state, table, schema, ask(schema))
+            processing = table.processing(state, "query")
+            return msgspec.structs.replace(plan, processing=processing)
 
     def read(
         self,
@@ -82,12 +86,18 @@ class RunQuery(Generic[BatchT]):
         *,
         limit: int | None = None,
         figures: ReadFigures | None = None,
+        iterator: IteratorUse | None = None,
     ) -> Iterator[BatchT]:
-        """Yield the rows of a plan, as `run` does. figures: where it counts what that costs."""
+        """Yield the rows of a plan, as `run` does. figures: where it counts what that costs.
+
+        iterator: a user's step on all rows, the last one.
+        """
         if limit is not None and (type(limit) is not int or limit < 0):
             hint = "give a number of rows, 0 or more, or None for all"
             raise InvalidError("not a limit", limit=limit, hint=hint)
-        return self._rows(table, plan, limit, figures)
+        if iterator is None:
+            return self._first(limit, self._rows(table, plan, figures))
+        return self._first(limit, self._iterated(table, plan, figures, iterator))
 
     def explain(
         self,
@@ -125,21 +135,33 @@ class RunQuery(Generic[BatchT]):
         )
 
     def _rows(
-        self,
-        table: OpenTable,
-        plan: QueryPlan,
-        limit: int | None,
-        figures: ReadFigures | None = None,
+        self, table: OpenTable, plan: QueryPlan, figures: ReadFigures | None
     ) -> Iterator[BatchT]:
+        try:
+            yield from self._files.read(
+                plan.schema, plan.leaves, plan.condition, figures, plan.processing
+            )
+        except ObjectMissingError as error:
+            raise self._explained(table, plan, error) from error
+
+    def _iterated(
+        self, table: OpenTable, plan: QueryPlan, figures: ReadFigures | None, use: IteratorUse
+    ) -> Iterator[BatchT]:
+        """Give a user's iterator all columns, then select those that are asked for."""
+        condition = plan.condition
+        columns = None if condition is None else condition.columns
+        if condition is not None:
+            plan = msgspec.structs.replace(
+                plan, condition=msgspec.structs.replace(condition, columns=None)
+            )
+        rows = self._rows(table, plan, figures)
+        for batch in self._files.iterated(plan.schema, rows, use):
+            yield batch if columns is None else self._files.select(plan.schema, batch, columns)
+
+    def _first(self, limit: int | None, batches: Iterator[BatchT]) -> Iterator[BatchT]:
+        """Yield the first rows, and stop reading then."""
         left = limit
-        batches = self._files.read(plan.schema, plan.leaves, plan.condition, figures)
-        while left is None or left > 0:
-            try:
-                batch = next(batches, None)
-            except ObjectMissingError as error:
-                raise self._explained(table, plan, error) from error
-            if batch is None:
-                return
+        while (left is None or left > 0) and (batch := next(batches, None)) is not None:
             if left is not None:
                 batch = self._files.head(batch, min(left, self._files.rows(batch)))
                 left -= self._files.rows(batch)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
+from lakebed.model.processing import IteratorUse, ProcessingPass
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
@@ -16,15 +17,15 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.engines import PLAIN, Engine, engine_for, kernels_pay
+from lakebed.sorted_files.engines import PLAIN, engine_for, kernels_pay
+from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.lookup import Lookup, PageCache
 from lakebed.sorted_files.measuring import measured
-from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.page_index_parts import IndexCache
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
-from lakebed.sorted_files.row_tests import RowTest
+from lakebed.sorted_files.row_requests import RowRequest, row_request
 from lakebed.sorted_files.sorting import ExternalSorter
 from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.writing import write_file
@@ -51,10 +52,13 @@ class ParquetFiles:
         index, pages = IndexCache(memory_bytes // 16), PageCache(memory_bytes // 16)
         self._lookup = Lookup(objects, pages=pages, index=index)
 
-    def sorter(self, schema: Schema) -> ExternalSorter:
-        """Return a new, empty sorter."""
+    def sorter(self, schema: Schema, processing: ProcessingPass | None = None) -> ExternalSorter:
+        """Return a new, empty sorter. processing: of the rows that it is given."""
         return ExternalSorter(
-            schema, directory=self._spill_directory, memory_bytes=self._memory_bytes
+            schema,
+            directory=self._spill_directory,
+            memory_bytes=self._memory_bytes,
+            processing=processing,
         )
 
     def write(
@@ -79,14 +83,19 @@ class ParquetFiles:
         )
 
     def merge(
-        self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None
+        self,
+        schema: Schema,
+        parts: Sequence[FilePart],
+        condition: Condition | None = None,
+        processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of all parts in the order of their keys, each part only inside its region."""
-        reads = self._reads(schema, parts, condition)
+        request = row_request(schema, condition, processing)
+        reads = self._reads(request, parts)
         rows = sum(part.rows for part in parts)
         engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
         sources = [self._sources.source(read, by_pages=engine is not PLAIN) for read in reads]
-        return _merged(schema, sources, condition, engine)
+        return request.processed(engine.merge(sources, schema.key_fields), parts)
 
     def read(
         self,
@@ -94,9 +103,11 @@ class ParquetFiles:
         groups: Sequence[Sequence[FilePart]],
         condition: Condition | None = None,
         figures: ReadFigures | None = None,
+        processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one group after the other, reading ahead."""
-        reads = [self._reads(schema, parts, condition) for parts in groups]
+        request = row_request(schema, condition, processing)
+        reads = [self._reads(request, parts) for parts in groups]
         sources = QuerySources(
             self._objects,
             self._tails,
@@ -106,8 +117,21 @@ class ParquetFiles:
             figures=figures or ReadFigures(),
         )
         with sources:
-            for group in reads:
-                yield from _merged(schema, sources.sources(group), condition)
+            for group, parts in zip(reads, groups, strict=True):
+                merged = PLAIN.merge(sources.sources(group), schema.key_fields)
+                yield from request.processed(merged, parts)
+
+    def iterated(
+        self, schema: Schema, batches: Iterable[pa.RecordBatch], use: IteratorUse
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what a user's iterator makes of sorted rows with all columns."""
+        return iterated(schema, batches, use)
+
+    def select(
+        self, schema: Schema, batch: pa.RecordBatch, columns: Sequence[str]
+    ) -> pa.RecordBatch:
+        """Return some columns of a batch that has all."""
+        return batch.select(list(columns))
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's region."""
@@ -144,39 +168,22 @@ class ParquetFiles:
         rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
         return Share(batch_bytes=max(1, each * 2 // 3), batch_rows=rows, file_bytes=each)
 
-    def _reads(
-        self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None
-    ) -> list[PartRead]:
+    def _reads(self, request: RowRequest, parts: Sequence[FilePart]) -> list[PartRead]:
         """Return what is to be read of each part."""
-        boxes = None if condition is None else condition.boxes
-        if boxes == ():
+        if request.boxes == ():
             return []
-        test = None if condition is None else condition.where
-        assert test is None or isinstance(test, RowTest), f"not a test of rows: {test}"
-        columns = _columns_to_read(schema, _given(schema, condition), test)
+        row_keys = request.schema.row_keys
         share = self._share(overlap([part.region for part in parts]))
         return [
-            PartRead(part, RowFilter(schema.row_keys, part.region, boxes, test), columns, share)
+            PartRead(
+                part,
+                RowFilter(row_keys, part.region, request.boxes, request.early),
+                request.columns,
+                share,
+                request.work,
+            )
             for part in parts
         ]
-
-
-def _merged(
-    schema: Schema, sources: Sequence[Source], condition: Condition | None, engine: Engine = PLAIN
-) -> Iterator[pa.RecordBatch]:
-    """Yield what is wanted of some parts in the order of their keys."""
-    merged = engine.merge(sources, schema.key_fields)
-    given = _given(schema, condition)
-    if given is None:
-        return merged
-    return (batch.select(given) for batch in merged)
-
-
-def _given(schema: Schema, condition: Condition | None) -> list[str] | None:
-    """Return the names of the columns that are asked for; None: all."""
-    if condition is None or condition.columns is None:
-        return None
-    return [schema.field(name).name for name in condition.columns]
 
 
 def overlap(regions: Sequence[KeyRange]) -> int:
@@ -189,13 +196,3 @@ def overlap(regions: Sequence[KeyRange]) -> int:
         depth += step
         most = max(most, depth)
     return most
-
-
-def _columns_to_read(
-    schema: Schema, given: Sequence[str] | None, test: RowTest | None
-) -> pa.Schema:
-    columns = arrow_schema(schema)
-    if given is None:
-        return columns
-    needed = {field.name for field in schema.key_fields}.union(given, test.fields if test else ())
-    return pa.schema([column for column in columns if column.name in needed])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import pyarrow as pa
 
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
+from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.reading import Share, read_part
@@ -16,12 +17,18 @@ from lakebed.sorted_files.tails import Tails
 
 
 class PartRead(msgspec.Struct, frozen=True):
-    """What a merge wants of one part. columns: to be read; share: what reading it may hold."""
+    """What a merge wants of one part. columns: to be read; share: what reading it may hold; work:
+    what leaves rows out before they are merged."""
 
     part: FilePart
     wanted: RowFilter
     columns: pa.Schema
     share: Share
+    work: RowWork | None = None
+
+    def selected(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what processing leaves of wanted rows, before they are merged."""
+        return iter(batches) if self.work is None else map(self.work.selected, batches)
 
 
 class GroupSources:
@@ -46,7 +53,7 @@ class GroupSources:
             return first if wanted.may_want(first, notes.last) else None
 
         def open_() -> Iterator[pa.RecordBatch]:
-            return reader(
+            batches = reader(
                 self._objects,
                 part,
                 self._tails.of(part),
@@ -54,6 +61,7 @@ class GroupSources:
                 wanted=wanted,
                 share=read.share,
             )
+            return read.selected(batches)
 
         lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
         return Source(lowest, open_, look)

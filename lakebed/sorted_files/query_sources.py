@@ -78,7 +78,8 @@ class QuerySources:
         if batches is None:
             return self._by_group.source(read)
         return Source(
-            read.wanted.ranges[0].min if read.wanted.ranges else b"", lambda: iter(batches)
+            read.wanted.ranges[0].min if read.wanted.ranges else b"",
+            lambda: read.selected(batches),
         )
 
     def _look_up(self, lookup: Lookup, reads: Sequence[PartRead]) -> None:

@@ -16,10 +16,13 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.errors import StorageFullError
+from lakebed.model.processing import ProcessingPass
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
+from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.engines import engine_for
+from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.key_encoding import (
     check_keys,
     encode_row,
@@ -62,7 +65,16 @@ class Run(msgspec.Struct, frozen=True):
 class ExternalSorter:
     """Sorts rows as `ports.sorted_files.RowSorter` promises. directory: for spilled runs."""
 
-    def __init__(self, schema: Schema, *, directory: Path, memory_bytes: int) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        directory: Path,
+        memory_bytes: int,
+        processing: ProcessingPass | None = None,
+    ) -> None:
+        self._schema = schema
+        self._work = None if processing is None else RowWork(schema, processing)
         self._columns = arrow_schema(schema)
         self._row_keys = schema.row_keys
         self._keys = schema.key_fields
@@ -87,6 +99,8 @@ class ExternalSorter:
         """Take rows in any order, already of the table's schema."""
         assert batch.schema.equals(self._columns), f"not the table's columns: {batch.schema}"
         check_keys(batch, self._keys)
+        if self._work is not None:
+            batch = self._work.selected(batch)
         self._rows += len(batch)
         for part in cut(batch, len(batch) or 1, self._run_bytes):
             if self._held and self._held_bytes + part.nbytes > self._run_bytes:
@@ -97,7 +111,7 @@ class ExternalSorter:
                 self._held = pa.Table.from_batches(self._held).combine_chunks().to_batches()
 
     def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
-        """Return how many rows were added in each region."""
+        """Return how many rows were added in each region, and not left out."""
         points = sorted({r.min for r in regions} | {r.max for r in regions if r.max is not None})
         below = dict.fromkeys(points, 0)
         total = 0
@@ -108,8 +122,13 @@ class ExternalSorter:
         return [max(0, (total if r.max is None else below[r.max]) - below[r.min]) for r in regions]
 
     def sorted_batches(self, region: KeyRange) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a region in key order."""
-        return self._merged(self._sorted_runs(), region)
+        """Yield what processing makes of the rows of a region, in key order."""
+        rows = self._merged(self._sorted_runs(), region)
+        if self._work is None:
+            return rows
+        rows = self._work.merged(rows)
+        use = self._work.iterator
+        return rows if use is None else iterated(self._schema, rows, use, region)
 
     def close(self) -> None:
         """Remove what was spilled."""

@@ -15,11 +15,11 @@ import zstandard
 
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.names import Micros
-from lakebed.statestore.table_changes import ChangeSchema
+from lakebed.statestore.table_changes import ChangeSchema, SetProcessing
 from lakebed.statestore.transactions import Transaction
 
 ENTRY_FORMAT = 2
-_FORMATS: dict[type, int] = {ChangeSchema: 2}
+_FORMATS: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2}
 """Of entries with changes that format 1 did not know: a program of then says that it is too old."""
 
 HEAD_BYTES = 6

@@ -12,6 +12,7 @@ from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import (
     CommitId,
     Generation,
+    Micros,
     RequestDigest,
     TableId,
     TableName,
@@ -19,6 +20,7 @@ from lakebed.model.names import (
     digest_of,
 )
 from lakebed.model.paths import file_path
+from lakebed.model.processing import ProcessingPass, Stage
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.statestore.head import TableHead
@@ -55,6 +57,14 @@ class OpenTable:
         """Return the table's settings, read anew."""
         with self.head.reading() as state:
             return state.settings()
+
+    def processing(self, state: TableState, stage: Stage) -> ProcessingPass | None:
+        """Return what is done with rows now, by the log's time; None: nothing."""
+        processing = state.processing()
+        if processing is None:
+            return None
+        at = Micros(0) if processing.age_off is None else self.head.log_time()
+        return ProcessingPass(processing, at, stage)
 
     def fresh_id(self) -> str:
         """Return 128 random bits as text."""

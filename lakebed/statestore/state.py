@@ -6,9 +6,7 @@ Nobody loads a table's state into objects: each method is one or a few statement
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,10 +27,12 @@ from lakebed.model.names import (
     TransactionNumber,
 )
 from lakebed.model.partitions import Partition, PartitionTree
+from lakebed.model.processing import Processing
 from lakebed.model.ranges import KeyRange
-from lakebed.model.schema import Schema, schema_from_json
+from lakebed.model.schema import Schema
 from lakebed.statestore.landed import Landed, landed_of
 from lakebed.statestore.layout import DIGESTED, translated
+from lakebed.statestore.stored_texts import processing_of, schema_of_text, settings_of
 
 REFERENCE_COLUMNS = (
     "partition, file, rows, exact, min, max, size, tail_offset, checksum, tail_checksum"
@@ -211,13 +211,17 @@ class TableState:
     def schema(self) -> Schema:
         """Return the table's schema. Raises: TableMissingError, if it was dropped."""
         self.require_table()
-        return _schema_of(self._run("SELECT schema FROM head").fetchone()[0])
+        return schema_of_text(self._run("SELECT schema FROM head").fetchone()[0])
 
     def settings(self) -> TableSettings:
         """Return the table's settings."""
-        return msgspec.json.decode(
-            self._run("SELECT settings FROM head").fetchone()[0], type=TableSettings
-        )
+        return settings_of(self._run("SELECT settings FROM head").fetchone()[0])
+
+    def processing(self) -> Processing | None:
+        """Return what the table does with its rows. Raises: TableMissingError, if it was
+        dropped."""
+        text = self._run("SELECT settings FROM head").fetchone()[0]
+        return processing_of(text, self.schema())
 
     def landed(self, ids: Sequence[CommitId]) -> Landed:
         """Return which of these commits are in the log."""
@@ -368,12 +372,6 @@ class TableState:
                 for r in references
             ),
         )
-
-
-@functools.lru_cache(maxsize=256)
-def _schema_of(text: str) -> Schema:
-    """Return the schema that the state holds as text, the same object for the same text."""
-    return schema_from_json(json.loads(text))
 
 
 def _reference(row: Sequence[Any]) -> FileReference:

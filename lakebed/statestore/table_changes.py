@@ -20,11 +20,19 @@ from lakebed.model.field_changes import FieldChange
 from lakebed.model.keys import prefix_values
 from lakebed.model.names import FileName, Micros, PartitionId
 from lakebed.model.partitions import ROOT, Partition, grown, splits
+from lakebed.model.processing import (
+    Processing,
+    check_schema_change,
+    checked_processing,
+    processing_from_json,
+    processing_json,
+)
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 from lakebed.model.schema_changes import changed
 from lakebed.statestore.placing import own_region, split_references
 from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.stored_texts import PROCESSING
 
 
 class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
@@ -46,6 +54,22 @@ class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
             (json.dumps(self.schema), json.dumps(self.settings), ROOT),
         )
         _plant(state, ROOT, self.points)
+
+
+class SetProcessing(msgspec.Struct, frozen=True, array_like=True, tag="processing"):
+    """What the table does with its rows, said in the entry that creates it."""
+
+    processing: Mapping[str, Any]
+
+    def check(self, state: TableState) -> None:
+        if state.head().number:
+            raise InvalidError("processing is given when a table is created")
+        checked_processing(processing_from_json(dict(self.processing)), state.schema())
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        row = state.write("SELECT settings FROM head").fetchone()
+        merged = json.loads(row[0]) | {PROCESSING: dict(self.processing)}
+        state.write("UPDATE head SET settings = ?", (json.dumps(merged),))
 
 
 class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
@@ -154,7 +178,10 @@ class ChangeSchema(msgspec.Struct, frozen=True, array_like=True, tag="schema"):
             )
         if not self.changes:
             raise InvalidError("no field to change")
-        changed(schema, self.changes, at=Micros(0))
+        after = changed(schema, self.changes, at=Micros(0))
+        processing = state.processing()
+        if processing is not None:
+            check_schema_change(processing, schema, after)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         after = changed(state.schema(), self.changes, at=moment.at)
@@ -212,6 +239,13 @@ def create_table(
     table_settings(settings)
     new = Schema(row_keys=schema.row_keys, sort_keys=schema.sort_keys, values=schema.values)
     return CreateTable(schema_json(new), dict(settings), points)
+
+
+def set_processing(schema: Schema, processing: Processing | None) -> tuple[SetProcessing, ...]:
+    """Return what follows the creation of a table in its entry. Raises: InvalidError."""
+    if processing is None:
+        return ()
+    return (SetProcessing(processing_json(checked_processing(processing, schema), schema)),)
 
 
 def _check_points(points: tuple[bytes, ...], region: KeyRange, schema: Schema) -> None:

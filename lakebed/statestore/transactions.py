@@ -37,6 +37,7 @@ from lakebed.statestore.table_changes import (
     DropTable,
     MarkUnsplittable,
     PutPin,
+    SetProcessing,
     Split,
 )
 
@@ -56,6 +57,7 @@ Change = (
     | PutPin
     | DropPin
     | DropTable
+    | SetProcessing
 )
 
 

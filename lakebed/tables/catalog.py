@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from lakebed.config.settings import table_settings
 from lakebed.errors import TableExistsError, TableMissingError, did_you_mean
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -25,14 +24,15 @@ from lakebed.model.names import (
     table_name,
 )
 from lakebed.model.partitions import split_points_of
+from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_changes import DropTable, create_table
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.table_changes import DropTable, create_table, set_processing
+from lakebed.statestore.transactions import Change, Transaction
 
 NAMELESS_SECONDS_MAX = 48 * 3_600
 
@@ -78,24 +78,26 @@ class TableCatalog:
         *,
         split_points: Sequence[object] = (),
         settings: Mapping[str, Any] | None = None,
+        processing: Processing | None = None,
     ) -> OpenTable:
         """Create an empty table. split_points: values of the first row key, ascending.
 
         Raises:
-            InvalidError: name, split points or settings are not allowed; nothing was changed.
+            InvalidError: name, split points, settings or processing are not allowed; nothing was
+                changed.
             TableExistsError: the name is taken; that table is untouched.
         """
         valid = table_name(name)
         points = split_points_of(schema, split_points)
-        table_settings(settings or {})
+        created = create_table(schema, settings or {}, points)
+        changes: tuple[Change, ...] = (created, *set_processing(schema, processing))
         if self._registry.find(valid) is not None:
             raise _exists(valid)
         id_ = TableId(f"{self._chance.getrandbits(128):032x}")
         table = self._opened(TableEntry(id=id_, name=valid))
-        change = create_table(schema, settings or {}, points)
         digest = digest_of(id_.encode())
         table.head.commit(
-            Transaction(CommitId(id_), digest, TransactionNumber(0), Generation(0), (change,))
+            Transaction(CommitId(id_), digest, TransactionNumber(0), Generation(0), changes)
         )
         try:
             self._registry.claim(valid, id_)

@@ -32,6 +32,7 @@ from lakebed.statestore.table_changes import (
     DropTable,
     MarkUnsplittable,
     PutPin,
+    SetProcessing,
     Split,
 )
 from lakebed.statestore.transactions import Change, PositionChange, Transaction
@@ -41,6 +42,11 @@ SCHEMA = {
     "row_keys": [{"name": "key", "type": "string", "number": 1}],
     "sort_keys": [],
     "values": [{"name": "value", "type": "int64", "number": 2, "nullable": True}],
+}
+
+PROCESSING = {
+    "filter": {"test": "compare", "field": "key", "is": ">", "value": "a"},
+    "aggregate": {"value": "sum"},
 }
 
 
@@ -55,6 +61,7 @@ def reference(place: int, *, exact: bool = True, end: bytes | None = b"\xff") ->
 
 CHANGES: tuple[Change, ...] = (
     CreateTable(SCHEMA, {"job_files_max": 5}, (b"m\x00\x00",)),
+    SetProcessing(PROCESSING),
     AddFiles((reference(1), reference(2, exact=False, end=None))),
     ClaimFiles(JobId("job"), PartitionId(3), (name(1), name(2))),
     ReplaceFiles(JobId("job"), PartitionId(3), (name(1), name(2)), reference(3)),

@@ -9,24 +9,29 @@ import msgspec
 import pytest
 
 from lakebed.model.field_changes import FieldChange
-from lakebed.model.names import TransactionNumber
+from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.processing import processing_json
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry
 from lakebed.statestore.file_changes import AddFiles, RaiseFloor
 from lakebed.statestore.state import Moment, TableState
 from lakebed.statestore.table_changes import (
     ChangeSchema,
     ChangeSettings,
+    CreateTable,
     DropPin,
     MarkUnsplittable,
     PutPin,
+    SetProcessing,
 )
 from lakebed.statestore.transactions import Change, PositionChange, finish_entry
 from tests.dsl import TableStory
 from tests.golden import FOLDER, check_golden, from_hex_lines, hex_lines
-from tests.golden.every_change import every_change
+from tests.golden.every_change import PROCESSING, every_change
 
 OLD_LOG = "old_log.txt"
 OLD_LOG_OF_FIELDS = "old_log_of_fields.txt"
+PROCESSED_LOG = "processed_log.txt"
+CREATION = (CreateTable, SetProcessing)
 
 
 def test_the_bytes_of_every_change_are_as_they_were() -> None:
@@ -116,6 +121,28 @@ def test_an_old_log_leads_to_its_old_digests(name: str) -> None:
         apply(head.state, number, entry)
         rows.append(f"{head.state.digest().hex()} {body.hex()}\n")
     check_golden(name, "".join(rows))
+
+
+def test_a_log_that_begins_with_processing_leads_to_its_old_digests() -> None:
+    rewrite = os.environ.get("LAKEBED_GOLDEN") == "rewrite"
+    created = [t for t in every_change().transactions if isinstance(t.changes[0], CREATION)]
+    first = msgspec.structs.replace(created[0], changes=tuple(t.changes[0] for t in created))
+    settings = msgspec.structs.replace(created[1], changes=(ChangeSettings({"size_ratio": 2}),))
+    file = FOLDER / PROCESSED_LOG
+    bodies = [encode_entry(Entry(Micros(at), (t,))) for at, t in enumerate((first, settings))]
+    if not rewrite and file.exists():
+        rows = file.read_text(encoding="utf-8").splitlines()
+        bodies = [from_hex_lines(row.split()[1]) for row in rows]
+    state = TableStory("-").another_head().state
+    found = []
+    for number, body in enumerate(bodies, 1):
+        apply(state, number, decode_entry(body, number))
+        found.append(f"{state.digest().hex()} {body.hex()}\n")
+    check_golden(PROCESSED_LOG, "".join(found))
+    processing = state.processing()
+    assert processing is not None
+    assert processing_json(processing, state.schema()) == PROCESSING
+    assert (state.settings().job_files_max, state.settings().size_ratio) == (5, 2)
 
 
 def apply(state: TableState, number: int, entry: Entry) -> None:

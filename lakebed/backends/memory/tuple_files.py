@@ -12,20 +12,23 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import anycrc
 import msgspec
 
 from lakebed.backends.memory.row_layout import Row, RowLayout, RowLayouts
+from lakebed.backends.memory.row_processing import TupleWork
 from lakebed.errors import (
     CorruptError,
+    InvalidError,
     ObjectExistsError,
     UnavailableError,
     UnknownOutcomeError,
 )
 from lakebed.model.files import FilePart, StoredFile, bounds_of
 from lakebed.model.names import FileName
+from lakebed.model.processing import IteratorUse, ProcessingPass
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
 from lakebed.model.schema import Schema
@@ -59,8 +62,9 @@ _decode_tail = msgspec.msgpack.Decoder(_Tail).decode
 class TupleSorter:
     """Sorts rows in memory."""
 
-    def __init__(self, layout: RowLayout) -> None:
+    def __init__(self, layout: RowLayout, work: TupleWork | None = None) -> None:
         self._layout = layout
+        self._work = work
         self._rows: list[tuple[bytes, Row]] = []
         self._sorted = True
 
@@ -72,19 +76,27 @@ class TupleSorter:
 
     def add(self, batch: Batch) -> None:
         """Take rows in any order."""
-        self._rows += map(self._layout.checked, batch)
+        checked = map(self._layout.checked, batch)
+        if self._work is None:
+            self._rows += checked
+        else:
+            rows = self._work.selected(row for _, row in checked)
+            self._rows += [(self._layout.key(row), row) for row in rows]
         self._sorted = False
 
     def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
-        """Return how many rows were added in each region."""
+        """Return how many rows were added in each region, and not left out."""
         keys = [key for key, _ in self._in_order()]
         return [end - start for start, end in (_places(keys, r) for r in regions)]
 
     def sorted_batches(self, region: KeyRange) -> Iterator[Batch]:
-        """Yield the rows of a region in key order."""
+        """Yield what processing makes of the rows of a region, in key order."""
         rows = self._in_order()
         start, end = _places([key for key, _ in rows], region)
-        yield from _batches([row for _, row in rows[start:end]])
+        rows = rows[start:end]
+        if self._work is not None:
+            rows = list(self._work.merged(rows))
+        yield from _batches([row for _, row in rows])
 
     def close(self) -> None:
         """Forget the rows."""
@@ -104,9 +116,10 @@ class TupleFiles:
         self._objects = objects
         self._layouts = RowLayouts()
 
-    def sorter(self, schema: Schema) -> TupleSorter:
-        """Return a new, empty sorter."""
-        return TupleSorter(self._layouts.of(schema))
+    def sorter(self, schema: Schema, processing: ProcessingPass | None = None) -> TupleSorter:
+        """Return a new, empty sorter. processing: of the rows that it is given."""
+        work = None if processing is None else TupleWork(schema, processing)
+        return TupleSorter(self._layouts.of(schema), work)
 
     def write(
         self,
@@ -138,7 +151,11 @@ class TupleFiles:
         return FileWritten(file, written)
 
     def merge(
-        self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None
+        self,
+        schema: Schema,
+        parts: Sequence[FilePart],
+        condition: Condition | None = None,
+        processing: ProcessingPass | None = None,
     ) -> Iterator[Batch]:
         """Yield rows of all parts in the order of their keys."""
         pairs: list[tuple[bytes, Row]] = []
@@ -150,11 +167,16 @@ class TupleFiles:
             assert condition.where is None, "these rows are asked for by key"
             fits = self._layouts.of(schema).test(condition)
             pairs = [pair for pair in pairs if fits(pair[1])]
+        work = None if processing is None else TupleWork(schema, processing)
+        if work is not None:
+            kept = work.selected(row for _, row in pairs)
+            pairs = [(self._layouts.of(schema).key(row), row) for row in kept]
         pairs.sort(key=itemgetter(0))
+        if work is not None:
+            pairs = list(work.merged(pairs))
         rows = [row for _, row in pairs]
         if condition is not None and condition.columns is not None:
-            places = self._layouts.of(schema).places(condition.columns)
-            rows = [tuple(row[place] for place in places) for row in rows]
+            rows = self.select(schema, rows, condition.columns)
         yield from _batches(rows)
 
     def read(
@@ -163,12 +185,22 @@ class TupleFiles:
         groups: Sequence[Sequence[FilePart]],
         condition: Condition | None = None,
         figures: ReadFigures | None = None,
+        processing: ProcessingPass | None = None,
     ) -> Iterator[Batch]:
         """Yield the rows of one group after the other."""
         for parts in groups:
             if figures is not None:
                 figures.asked(2 * len(parts), sum(part.file.size for part in parts))
-            yield from self.merge(schema, parts, condition)
+            yield from self.merge(schema, parts, condition, processing)
+
+    def iterated(self, schema: Schema, batches: Iterable[Batch], use: IteratorUse) -> NoReturn:
+        """Refuse: iterators take Arrow batches."""
+        raise InvalidError("an iterator takes Arrow batches", name=use.name)
+
+    def select(self, schema: Schema, batch: Batch, columns: Sequence[str]) -> Batch:
+        """Return some columns of a batch that has all."""
+        places = self._layouts.of(schema).places(columns)
+        return [tuple(row[place] for place in places) for row in batch]
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's region."""

@@ -13,7 +13,7 @@ from lakebed.statestore.codec import (
     decode_entry,
     encode_entry,
 )
-from lakebed.statestore.table_changes import ChangeSchema
+from lakebed.statestore.table_changes import ChangeSchema, SetProcessing
 from tests.dsl import TableStory
 from tests.golden.every_change import every_change
 
@@ -35,9 +35,9 @@ def test_large_entries_are_compressed_and_small_ones_are_not() -> None:
 
 def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
     for transaction in every_change().transactions:
-        changes_fields = any(isinstance(change, ChangeSchema) for change in transaction.changes)
+        is_new = any(isinstance(c, (ChangeSchema, SetProcessing)) for c in transaction.changes)
         body = encode_entry(Entry(Micros(1), (transaction,)))
-        assert body[0] == (2 if changes_fields else 1)
+        assert body[0] == (2 if is_new else 1)
 
 
 def test_a_newer_format_is_told_from_damage() -> None:

@@ -1,0 +1,86 @@
+"""What is asked of a merge: which rows and columns to read, and what to do with merged rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.model.files import FilePart
+from lakebed.model.processing import ProcessingPass
+from lakebed.model.ranges import Box, KeyRange
+from lakebed.model.schema import Schema
+from lakebed.ports.sorted_files import Condition
+from lakebed.processing.row_work import RowWork
+from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.iterating import iterated
+from lakebed.sorted_files.row_tests import RowTest
+
+
+class RowRequest(msgspec.Struct, frozen=True):
+    """columns: to be read. given: to be passed on; None: all. boxes: None for all rows.
+
+    early: keeps rows that are read; late: keeps rows as processing made them.
+    """
+
+    schema: Schema
+    columns: pa.Schema
+    given: list[str] | None
+    boxes: tuple[Box, ...] | None
+    early: RowTest | None
+    late: RowTest | None
+    work: RowWork | None
+
+    def processed(
+        self, merged: Iterator[pa.RecordBatch], parts: Sequence[FilePart]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what becomes of merged rows of some parts, with the columns that are asked for."""
+        if self.work is not None:
+            merged = self.work.merged(merged)
+            if self.work.iterator is not None:
+                merged = iterated(self.schema, merged, self.work.iterator, _region_of(parts))
+        if self.late is not None:
+            merged = map(self.late.apply, merged)
+        if self.given is None:
+            return merged
+        given = self.given
+        return (batch.select(given) for batch in merged)
+
+
+def row_request(
+    schema: Schema, condition: Condition | None, processing: ProcessingPass | None
+) -> RowRequest:
+    """Return what a condition asks for, of a table with this processing."""
+    test = None if condition is None else condition.where
+    assert test is None or isinstance(test, RowTest), f"not a test of rows: {test}"
+    given = None
+    if condition is not None and condition.columns is not None:
+        given = [schema.field(name).name for name in condition.columns]
+    keys = {field.name for field in schema.key_fields}
+    needed = None if given is None else keys.union(given, test.fields if test else ())
+    work = None if processing is None else RowWork(schema, processing, needed)
+    is_late = work is not None and not work.keeps_rows and test is not None
+    if is_late and test is not None and work is not None and work.iterator is None:
+        is_late = not test.fields <= keys  # rows that become one have equal keys
+    columns = arrow_schema(schema)
+    if work is not None or needed is not None:
+        wanted = needed if work is None else work.columns
+        columns = pa.schema([column for column in columns if column.name in (wanted or ())])
+    return RowRequest(
+        schema=schema,
+        columns=columns,
+        given=given,
+        boxes=None if condition is None else condition.boxes,
+        early=None if is_late else test,
+        late=test if is_late else None,
+        work=work,
+    )
+
+
+def _region_of(parts: Sequence[FilePart]) -> KeyRange:
+    """Return the range that holds the regions of all parts."""
+    ends = [part.region.max for part in parts if part.region.max is not None]
+    bounded = len(ends) == len(parts) > 0
+    least = min((part.region.min for part in parts), default=b"")
+    return KeyRange(least, max(ends) if bounded else None)
