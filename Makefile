@@ -14,6 +14,7 @@ SOURCES := $(wildcard lakebed tests benchmarks demo docs)
 MADE := $(VENV)/.made
 RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
+SPARK := $(VENV)/.spark
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check static bench simulate docs lock golden clean
@@ -27,7 +28,7 @@ demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake,
 test: $(DEV) static  ## static checks and every test that is not slow
 	$(PYTEST) -n 2 -m "not slow"
 
-test-all: $(DEV) static  ## static checks and every test
+test-all: $(DEV) $(SPARK) static  ## static checks and every test
 	$(PYTEST) -n 2
 
 check: $(DEV) static  ## while you work: fastest check first, stops at the first that fails
@@ -55,11 +56,13 @@ golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the 
 # One command for all pins, for every platform and Python: newest versions inside the bounds.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --upgrade --custom-compile-command "make lock"
-lock: $(DEV)  ## write requirements/{run,aws,fast,dev}.txt from their .in
+lock: $(DEV)  ## write requirements/{run,aws,fast,dev,spark35,spark4}.txt from their .in
 	$(COMPILE) requirements/run.in --output-file requirements/run.txt
 	$(COMPILE) requirements/aws.in --output-file requirements/aws.txt
 	$(COMPILE) requirements/fast.in --output-file requirements/fast.txt
 	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt
+	$(COMPILE) requirements/spark35.in --output-file requirements/spark35.txt
+	$(COMPILE) requirements/spark4.in --output-file requirements/spark4.txt
 
 clean:  ## remove what make made: the environment, caches, the demo's lake
 	rm -rf $(VENV) .cache demo-lake build *.egg-info .mypy_cache .ruff_cache .pytest_cache \
@@ -89,6 +92,18 @@ $(DEV): $(RUN) requirements/aws.txt requirements/fast.txt requirements/dev.txt
 	@$(PIP) install --require-hashes --only-binary :all: \
 		-r requirements/aws.txt -r requirements/fast.txt -r requirements/dev.txt
 	@touch $@
+
+# Spark comes as source only, and is built by the setuptools of run.txt. Two lines of it cannot be in
+# one environment: each has a directory of its own, which only its readers have on their path.
+BUILD_SPARK = $(PIP) install --require-hashes --no-build-isolation --upgrade
+$(SPARK): $(DEV) requirements/spark35.txt requirements/spark4.txt
+	@if command -v java >/dev/null; then \
+		echo "installing two lines of Spark (1 GB), which read our files in slow tests" >&2; \
+		$(BUILD_SPARK) --target $(VENV)/spark-3.5 -r requirements/spark35.txt && \
+		$(BUILD_SPARK) --target $(VENV)/spark-4 -r requirements/spark4.txt && touch $@; \
+	else \
+		echo "no Java: Spark does not read our files in these tests" >&2; \
+	fi
 
 # Only downloaded: its own requirements are not wanted. pip reads an archive's name with setuptools.
 $(FLIGHTS): $(RUN) requirements/demo.txt

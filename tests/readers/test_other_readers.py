@@ -1,0 +1,193 @@
+"""What others read from our files is what we read: files of one row group and of many, files from
+before and after a change of fields, and merged ones."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import datafusion
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lakebed
+from lakebed.sorted_files import row_groups
+from tests.readers.rows import plain
+from tests.tidy.source import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+ROWS = 700
+SCHEMA = lakebed.schema_of(
+    row_keys={"s": "string", "i": "int64"},
+    sort_keys={"t": "timestamp[us, UTC]"},
+    values={
+        "bool": "bool?",
+        "int8": "int8?",
+        "int16": "int16?",
+        "int32": "int32?",
+        "uint8": "uint8?",
+        "uint16": "uint16?",
+        "uint32": "uint32?",
+        "float32": "float32?",
+        "float64": "float64?",
+        "decimal": "decimal128(12,2)?",
+        "text": "string?",
+        "few": "string?",
+        "bytes": "binary?",
+        "day": "date32?",
+        "naive": "timestamp[us]?",
+        "list": {"list": "int32"},
+        "map": {"map": ["string", {"list": "string"}]},
+        "struct": {"struct": [{"name": "a", "type": "float64"}, {"name": "b", "type": "binary"}]},
+    },
+)
+"""Every type but times of day, which Spark does not read."""
+
+
+def rows(schema: lakebed.Schema, seed: int) -> pa.Table:
+    """Return rows that differ in each field, with nulls, empty values and ends of ranges."""
+    columns = {}
+    for column in lakebed.lake.arrow_schema(schema):
+        values = [_value(column, n * 7 + seed) for n in range(ROWS)]
+        columns[column.name] = pa.array(values, _as_numbers(column.type)).cast(column.type)
+    return pa.table(columns, schema=lakebed.lake.arrow_schema(schema))
+
+
+def _as_numbers(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(type_):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date(type_) else type_
+
+
+def _value(column: pa.Field, n: int) -> Any:  # noqa: ANN401 - of the column's type
+    kinds, type_ = pa.types, column.type
+    if column.nullable and n % 11 == 0:
+        return None
+    if kinds.is_boolean(type_):
+        return n % 3 == 0
+    if kinds.is_integer(type_):
+        bits = type_.bit_width - 1 if kinds.is_signed_integer(type_) else type_.bit_width
+        return (1 << bits) - 1 - n % 5 if n % 2 else n % 100
+    if kinds.is_floating(type_):
+        return [0.0, -0.0, 0.5, float("inf"), float("nan"), n / 4][n % 6]
+    if kinds.is_decimal(type_):
+        return (-1) ** n * n
+    if column.name == "s":
+        return ["", "\x00", "\xe9", "\ue000", "\U0001f600"][n % 5] + f"{n % 97}\x00{n}"
+    if kinds.is_string(type_):
+        return ["red", "gr\xfcn", ""][n % 3] if column.name == "few" else f"{n % 97}\xe9\x00{n}"
+    if kinds.is_binary(type_):
+        return bytes([n % 256, 0, 255])[: n % 4]
+    if kinds.is_timestamp(type_) or kinds.is_date(type_):
+        return (n - 300) * (1 if kinds.is_date(type_) else 86_399_999_999)
+    if kinds.is_map(type_):
+        return [(f"k{k}", ["x", None][: k % 3]) for k in range(n % 3)]
+    if kinds.is_list(type_):
+        return [None, n, -n][: n % 4]
+    return {"a": n / 2, "b": None if n % 5 else b"b"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The files of a table by how they came to be; row groups have 300 rows."""
+    folder = tmp_path_factory.mktemp("readers")
+    with pytest.MonkeyPatch.context() as patch, lakebed.connect(folder / "lake") as lake:
+        patch.setattr(row_groups, "GROUP_ROWS_MAX", 300)
+        table = lake.create_table("t", SCHEMA, settings={"garbage_seconds_min": 1 << 20})
+        found: dict[str, str] = {}
+
+        def took(name: str) -> None:
+            new = {str(p) for p in (folder / "lake").rglob("*.parquet")} - set(found.values())
+            (found[name],) = new
+
+        table.ingest(rows(table.schema, 0))
+        took("ingested")
+        table.change_fields(
+            add={"new": "string?"},
+            rename={"text": "words", "float64": "text"},
+            drop=["int8"],
+            widen={"int16": "int64", "float32": "float64", "decimal": "decimal128(20,4)"},
+        )
+        table.ingest(rows(table.schema, 3))
+        took("ingested after fields were changed")
+        table.compact()
+        took("merged of both")
+        lake_rows = table.query().read_all()
+        assert plain(lake_rows) == plain(pq.read_table(found["merged of both"], partitioning=None))
+        assert lake_rows.num_rows == 2 * ROWS
+        yield found
+
+
+def by_duckdb(path: str) -> pa.Table:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        found = connection.sql("SELECT * FROM read_parquet(?)", params=[path])
+        return found.to_arrow_table()
+
+
+def by_polars(path: str) -> pa.Table:
+    return pl.read_parquet(path).to_arrow()
+
+
+def by_datafusion(path: str) -> pa.Table:
+    return datafusion.SessionContext().read_parquet(path).to_arrow_table()
+
+
+READERS: dict[str, Callable[[str], pa.Table]] = {
+    "DuckDB": by_duckdb,
+    "Polars": by_polars,
+    "DataFusion": by_datafusion,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_others_read_the_same_rows(files: dict[str, str], reader: str) -> None:
+    for name, path in files.items():
+        expected = plain(pq.read_table(path, partitioning=None))
+        assert sorted(plain(READERS[reader](path))) == sorted(expected), name
+
+
+def test_files_have_several_row_groups_and_numbered_columns(files: dict[str, str]) -> None:
+    for path in files.values():
+        file = pq.ParquetFile(path)
+        assert file.num_row_groups >= 3
+        assert all(b"PARQUET:field_id" in column.metadata for column in file.schema_arrow)
+
+
+@pytest.mark.parametrize("line", ["3.5", "4"])
+def test_spark_reads_the_same_rows_and_sorts_them_alike(
+    files: dict[str, str], line: str, tmp_path: Path
+) -> None:
+    spark = Path(os.environ.get("LAKEBED_SPARK", ROOT / ".venv")) / f"spark-{line}"
+    if not spark.exists():
+        pytest.skip(f"Spark {line} is not installed: `make test-all` does it where Java is")
+    asked = {
+        name: (path, str(tmp_path / f"{n}"), ["s", "i", "t"])
+        for n, (name, path) in enumerate(files.items())
+    }
+    (tmp_path / "asked.json").write_text(json.dumps(list(asked.values())), encoding="utf-8")
+    environment = os.environ | {
+        "PYTHONPATH": str(spark),
+        "SPARK_HOME": str(spark / "pyspark"),
+        "SPARK_LOCAL_DIRS": str(tmp_path / "spark"),
+    }
+    program = Path(__file__).with_name("spark_program.py")
+    run = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "asked.json")],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    for name, (path, written, _) in asked.items():
+        found = pq.read_table(written, partitioning=None)
+        assert plain(found) == plain(pq.read_table(path, partitioning=None)), name
