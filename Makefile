@@ -93,8 +93,8 @@ $(DEV): $(RUN) requirements/aws.txt requirements/fast.txt requirements/dev.txt
 		-r requirements/aws.txt -r requirements/fast.txt -r requirements/dev.txt
 	@touch $@
 
-# Spark comes as source only, and is built by the setuptools of run.txt. Two lines of it cannot be in
-# one environment: each has a directory of its own, which only its readers have on their path.
+# Spark comes as source only, and is built by the setuptools of run.txt. Two lines of it cannot be
+# in one environment: each has a directory of its own, which only its readers have on their path.
 BUILD_SPARK = $(PIP) install --require-hashes --no-build-isolation --upgrade
 $(SPARK): $(DEV) requirements/spark35.txt requirements/spark4.txt
 	@if command -v java >/dev/null; then \
