@@ -1,13 +1,14 @@
 """The peer: Polars sorts the same files into one file a leaf: `ingest_polars TARGET FOLDER SHAPE`.
 
-One query: scan, sort, and a sink that is partitioned by leaf. The leaf is looked up in the split
-points by a binary search over whole columns, the fastest of four ways to say it.
+One query: scan, sort, and a sink that is partitioned by leaf. Leaves are told by a tree of
+comparisons, the fastest of four ways to say it.
 SHAPE: what `Shape.for_peers` says.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -19,13 +20,8 @@ ROW_GROUP = 100_000
 
 def main(target: str, folder: str, shape: str) -> None:
     plan = json.loads(shape)
-    points = pl.Series(plan["split_points"])
-
-    def leaf(keys: pl.Series) -> pl.Series:
-        return points.search_sorted(keys, side="right").cast(pl.UInt8)
-
     rows = pl.scan_parquet(Path(folder) / "*.parquet").sort(plan["keys"])
-    leaves = pl.col(plan["keys"][0]).map_batches(leaf, return_dtype=pl.UInt8, is_elementwise=True)
+    leaves = _leaf(plan["keys"][0], plan["split_points"], 0)
     rows.with_columns(leaf=leaves).sink_parquet(
         pl.PartitionBy(target, key="leaf", include_key=False, approximate_bytes_per_file=None),
         compression="zstd",
@@ -33,6 +29,16 @@ def main(target: str, folder: str, shape: str) -> None:
         row_group_size=ROW_GROUP,
         mkdir=True,
     )
+
+
+def _leaf(key: str, points: Sequence[object], first: int) -> pl.Expr:
+    """Return the number of a row's leaf. first: of the leaf before all these points."""
+    if not points:
+        return pl.lit(first, dtype=pl.UInt8)
+    middle = len(points) // 2
+    below = _leaf(key, points[:middle], first)
+    above = _leaf(key, points[middle + 1 :], first + middle + 1)
+    return pl.when(pl.col(key) < points[middle]).then(below).otherwise(above)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,26 @@
 """The peer: DataFusion merges the same sorted files into one: `merge_datafusion STORE SHAPE`.
 
 Files, codec, level, row groups, encodings, dictionaries and statistics are as ours; its plan must
-be a merge of sorted files, never a sort. SHAPE: what `Shape.for_peers` says.
+be a merge of sorted files, never a sort; where it folds rows of equal keys, in their order.
+SHAPE: what `Shape.for_peers` says.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import datafusion
-from datafusion import ParquetColumnOptions, ParquetWriterOptions, col
+from datafusion import ParquetColumnOptions, ParquetWriterOptions, col, functions, lit
+from datafusion.expr import Expr, SortExpr
 
 from benchmarks.processes import run_measured
 
+FOLDS: dict[str, Callable[..., Expr]] = {"max": functions.max, "sum": functions.sum}
 SETTINGS = {
+    "datafusion.optimizer.repartition_aggregations": "false",
     "datafusion.optimizer.enable_round_robin_repartition": "false",
     "datafusion.execution.objectstore_writer_buffer_size": str(32 << 20),
 }
@@ -32,11 +37,25 @@ def main(store: str, shape: str) -> None:
         datafusion.RuntimeEnvBuilder().with_disk_manager_os(),
     )
     order = [col(key).sort(ascending=True, nulls_first=False) for key in plan["keys"]]
-    merged = context.read_parquet(f"{folder}/", file_sort_order=[order]).sort(*order)
+    rows = context.read_parquet(f"{folder}/", file_sort_order=[order])
+    merged = rows.sort(*order) if plan["folds"] is None else _folded(rows, plan, order)
     steps = merged.execution_plan().display_indent()
     assert "SortPreservingMergeExec" in steps, steps
     assert "SortExec" not in steps, steps
     merged.write_parquet_with_options(str(Path(store) / "by-datafusion.parquet"), _options(plan))
+
+
+def _folded(
+    rows: datafusion.DataFrame, plan: dict[str, Any], order: list[SortExpr]
+) -> datafusion.DataFrame:
+    """Return rows without the old ones, those of equal keys made one while they are merged."""
+    column, least = plan["since"]
+    merged = rows.filter(col(column) >= lit(least)).sort(*order)
+    folds = [FOLDS[fold](col(name)).alias(name) for name, fold in plan["folds"].items()]
+    folded = merged.aggregate([col(key) for key in plan["keys"]], folds).sort(*order)
+    steps = folded.execution_plan().display_indent()
+    assert "ordering_mode=Sorted" in steps, steps
+    return folded
 
 
 def _options(plan: dict[str, Any]) -> ParquetWriterOptions:

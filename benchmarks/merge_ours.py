@@ -18,7 +18,8 @@ from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 
 
 def main(store: str, shape: str, mib: str = "") -> None:
-    root, schema = Path(store), SHAPES[shape].schema
+    root, given = Path(store), SHAPES[shape]
+    schema = given.schema
     files = ParquetFiles(
         LocalObjectStore(root, SystemClock()),
         spill_directory=root / "spill",
@@ -28,7 +29,7 @@ def main(store: str, shape: str, mib: str = "") -> None:
     name = bench_file(len(parts))
     written = files.write(
         schema,
-        files.merge(schema, parts),
+        files.merge(schema, parts, processing=given.processing),
         name=name,
         path=file_path(TABLE, name),
         regions=[EVERYTHING],

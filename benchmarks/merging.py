@@ -7,11 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.checking import Check, Contents, contents
+import polars as pl
+
+from benchmarks.checking import Check, Contents, contents, contents_of
 from benchmarks.figures import medians
-from benchmarks.inputs import files_in, scratch
+from benchmarks.inputs import files_in, parts_in, scratch
 from benchmarks.processes import Used, measured
-from benchmarks.shapes import Shape
+from benchmarks.shapes import SHAPES, Shape
 
 
 class Engine(NamedTuple):
@@ -38,7 +40,7 @@ class Taken(NamedTuple):
 
 def merges(shape: Shape, root: Path, engines: Sequence[Engine], rounds: int) -> list[Taken]:
     """Return what each engine took to merge the files of a store into one."""
-    wanted = _wanted(root)
+    wanted = _wanted(root, shape.name)
     check = Check(wanted, shape.keys)
     taken: list[list[tuple[float, ...]]] = [[] for _ in engines]
     with scratch(root) as store:
@@ -50,12 +52,30 @@ def merges(shape: Shape, root: Path, engines: Sequence[Engine], rounds: int) -> 
                 check([output], engine.module, sorts=engine.sorts)
                 runs.append((*used, output.stat().st_size))
                 output.unlink()
-    return [_median(wanted.rows, runs) for runs in taken]
+    rows = sum(part.rows for part in parts_in(root))
+    return [_median(rows, runs) for runs in taken]
 
 
 @cache
-def _wanted(root: Path) -> Contents:
-    return contents(files_in(root))
+def _wanted(root: Path, shape: str) -> Contents:
+    files = files_in(root)
+    given = SHAPES[shape]
+    return contents(files) if given.folds is None else contents_of([_folded(files, given)])
+
+
+def _folded(files: Sequence[Path], shape: Shape) -> pl.DataFrame:
+    """Return what a merge has to give, by Polars."""
+    assert shape.folds is not None
+    assert shape.since is not None
+    column, least = shape.since
+    folds = [getattr(pl.col(name), fold)() for name, fold in shape.folds.items()]
+    rows = pl.scan_parquet(list(files)).filter(pl.col(column) >= least)
+    return (
+        rows.group_by(shape.keys)
+        .agg(folds)
+        .select([field.name for field in shape.schema.fields])
+        .collect()
+    )
 
 
 def _median(rows: int, runs: Sequence[Sequence[float]]) -> Taken:

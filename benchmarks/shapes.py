@@ -7,14 +7,17 @@ for merges that filter and aggregate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.model.processing import AgeOff, Processing, ProcessingPass
 from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
 
@@ -32,7 +35,8 @@ class Shape:
     """A table to measure with. file_rows: of each of ten files; columns: makes so many rows.
 
     split_points: of sixteen leaves with about as many rows each; dictionaries: the columns that
-    gain by one.
+    gain by one. folds: what becomes of values when rows of equal keys become one, and since: a
+    column and its least value, those below are left out.
     """
 
     name: str
@@ -41,6 +45,8 @@ class Shape:
     columns: Callable[[np.random.Generator, int], list[pa.Array]]
     split_points: tuple[object, ...] = ()
     dictionaries: tuple[str, ...] = ()
+    folds: Mapping[str, Literal["sum", "max"]] | None = None
+    since: tuple[str, int] | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -51,6 +57,18 @@ class Shape:
         """Return rows in no order. The same seed and count give the same rows."""
         chance = np.random.default_rng([seed, count])
         return pa.Table.from_arrays(self.columns(chance, count), schema=arrow_schema(self.schema))
+
+    @property
+    def processing(self) -> ProcessingPass | None:
+        """What a merge does with rows. A table would refuse this age-off, of a time that is
+        merged: results would depend on what was compacted when."""
+        if self.folds is None or self.since is None:
+            return None
+        column, least = self.since
+        age_off = AgeOff(column, seconds=1, unit="s")
+        now = Micros((least + 1) * MICROS_PER_SECOND)
+        processing = Processing(age_off=age_off, aggregate=self.folds)
+        return ProcessingPass(processing, now, "compaction")
 
     def for_peers(self) -> str:
         """Return, as JSON, what a peer's process needs to know: it imports nothing of ours."""
@@ -64,6 +82,8 @@ class Shape:
             },
             "dictionaries": self.dictionaries,
             "columns": arrow_schema(self.schema).names,
+            "folds": self.folds,
+            "since": self.since,
         }
         return msgspec.json.encode(plan).decode()
 
@@ -195,6 +215,8 @@ DUP = Shape(
     schema=schema_of(row_keys={"key": "int64"}, values={"timestamp": "int64", "value": "int64"}),
     file_rows=1_000_000,
     columns=_dup,
+    folds={"timestamp": "max", "value": "sum"},
+    since=("timestamp", 2 * 10**9),
 )
 SHAPES = {shape.name: shape for shape in (SLEEPER, SYS, NARROW, WIDE, DUP)}
 

@@ -27,6 +27,7 @@ def _fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "shape", "run", "sets"),
     [
         ("merge", "sleeper", merge.run, 1),
+        ("merge", "dup", merge.run, 1),
         ("merge", "wide", merge_limited.run, 2),
         ("ingest", "sleeper", ingest.run, 1),
         ("ingest", "wide", ingest.run, 1),
@@ -78,7 +79,7 @@ def test_what_another_process_made_first_is_kept(tmp_path: Path) -> None:
         (folder / "slower").touch()
         made.rename(tmp_path / "sleeper-1-other")
 
-    assert inputs._kept("sleeper-1-other", fill) == tmp_path / "sleeper-1-other"
+    assert inputs.kept("sleeper-1-other", fill) == tmp_path / "sleeper-1-other"
     assert [path.name for path in tmp_path.iterdir()] == ["sleeper-1-other"]
     assert [path.name for path in (tmp_path / "sleeper-1-other").iterdir()] == ["000.parquet"]
 
