@@ -30,7 +30,7 @@ GROUPS = {
 
 
 class Drawing(NamedTuple):
-    """A picture: its file, its title, and which figures it shows, labelled by the pattern's group.
+    """A picture: its file, its title, and which figures it shows, labelled by the pattern's groups.
 
     peer: what the line at 1 is.
     """
@@ -74,7 +74,7 @@ DRAWINGS = (
         "figures-lookup.svg",
         "lookup",
         "Lookups: median time of others over ours",
-        r"lookup\.ratio_to_(\w+)",
+        r"lookup\.(\w+)\.ratio_to_(\w+)",
         "Lakebed",
     ),
 )
@@ -165,8 +165,10 @@ def _value(f: Figure) -> str:
 
 def _drawing(drawing: Drawing, figures: Sequence[Figure]) -> str | None:
     """Return a picture; None when there is nothing to show."""
-    named = [(m[1], f) for f in figures if (m := re.fullmatch(drawing.pattern, f.name))]
-    order = list(SHAPES)
-    named.sort(key=lambda one: (order.index(one[0]) if one[0] in order else len(order), one[0]))
-    bars = [Bar(label, f.value, rounded(f.value), f.aim, f.is_reached) for label, f in named]
+    named = [(m.groups(), f) for f in figures if (m := re.fullmatch(drawing.pattern, f.name))]
+    order = [*SHAPES, *sorted(groups[0] for groups, _ in named)]
+    named.sort(key=lambda one: (order.index(one[0][0]), one[0]))
+    bars = [
+        Bar(" ".join(groups), f.value, rounded(f.value), f.aim, f.is_reached) for groups, f in named
+    ]
     return picture(drawing.title, bars, drawing.peer) if bars else None

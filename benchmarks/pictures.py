@@ -7,7 +7,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 WIDTH, ROW, TOP, BOTTOM = 720, 30, 40, 26
-LABELS, BARS = 110, 470
+LABELS, BARS = 150, 450
 """Columns: where bars begin, and how long the longest is."""
 
 STYLE = """\

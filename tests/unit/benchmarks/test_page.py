@@ -38,6 +38,13 @@ def test_a_picture_is_shown_where_there_is_something_to_see() -> None:
     assert shown == {"figures-merge.svg", "figures-merge-memory.svg", "figures-ingest.svg"}
 
 
+def test_lookups_are_labelled_by_table_and_peer() -> None:
+    figures = [Figure(f"lookup.{table}.ratio_to_duckdb", 9.0, "") for table in ("one_file", "sys")]
+    svg = ElementTree.fromstring(figure_pages(figures)["figures-lookup.svg"])
+    labels = [text.text for text in svg.findall(f"{SVG}text") if "text-anchor" in text.attrib]
+    assert labels == ["sys duckdb", "one_file duckdb", "Lakebed"]
+
+
 def test_bars_are_as_long_as_their_values_and_stay_inside() -> None:
     bars = [Bar("a<b", 2.0, "2.00", 1.5, True), Bar("c", 0.5, "0.50", 3.0, False)]
     svg = ElementTree.fromstring(picture("bars & ticks", bars, "peer"))
