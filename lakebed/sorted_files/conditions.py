@@ -13,7 +13,7 @@ from lakebed.model.keys import encode_field, successor
 from lakebed.model.predicate_bounds import Bounds, BoundsOf
 from lakebed.model.ranges import EVERYTHING, Box, KeyRange, span_of, union
 from lakebed.model.schema import Field
-from lakebed.sorted_files.key_encoding import encode_row, slice_region, values_between
+from lakebed.sorted_files.key_encoding import encode_row, rows_in, values_between
 from lakebed.sorted_files.row_tests import RowTest
 
 
@@ -71,8 +71,18 @@ class RowFilter:
 
     def apply(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Return the rows of a sorted batch that are wanted, in order."""
-        slices = [slice_region(batch, self.fields, r) for r in self.ranges]
-        found = [kept for s in slices if len(s) for kept in self._in_boxes(s) if len(kept)]
+        slices = [batch.slice(start, end - start) for start, end in self.spans(batch)]
+        return [kept for some in slices for kept in self.kept(some)]
+
+    def spans(self, keys: pa.RecordBatch) -> list[tuple[int, int]]:
+        """Return from which to below which rows of a sorted batch keys are wanted. keys: at least
+        the columns of the row keys."""
+        found = [rows_in(keys, self.fields, r) for r in self.ranges]
+        return [(start, end) for start, end in found if start < end]
+
+    def kept(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Return those of some rows whose keys are wanted that the columns do not rule out."""
+        found = [some for some in self._in_boxes(batch) if len(some)]
         if self._test is None:
             return found
         return [kept for some in found if len(kept := self._test.apply(some))]

@@ -36,6 +36,10 @@ def integers(column: pa.Array) -> npt.NDArray[np.signedinteger]:
     return np.frombuffer(data, kind, len(column), column.offset * width)
 
 
+NEAR_ROWS = 8
+"""So far the end of a region is looked for row by row."""
+
+
 def encode_keys(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.BinaryArray:
     """Return the encoded key of every row, made of these fields. Columns hold no nulls."""
     parts: list[object] = []
@@ -164,14 +168,26 @@ def slice_region(
     batch: pa.RecordBatch, fields: Sequence[Field], region: KeyRange
 ) -> pa.RecordBatch:
     """Return the rows of a sorted batch whose keys lie in a region."""
-    if not len(batch):
-        return batch
-    start, end = 0, len(batch)
-    if region.min and encode_row(batch, fields, 0) < region.min:
+    start, end = rows_in(batch, fields, region)
+    return batch if end - start == len(batch) else batch.slice(start, end - start)
+
+
+def rows_in(batch: pa.RecordBatch, fields: Sequence[Field], region: KeyRange) -> tuple[int, int]:
+    """Return from which to below which row of a sorted batch keys lie in a region."""
+    start, rows = 0, len(batch)
+    if rows and region.min and encode_row(batch, fields, 0) < region.min:
         start = search(batch, fields, region.min)
-    if region.max is not None and encode_row(batch, fields, -1) >= region.max:
-        end = search(batch, fields, region.max)
-    return batch if end - start == len(batch) else batch.slice(start, max(0, end - start))
+    if start == rows or region.max is None or encode_row(batch, fields, -1) < region.max:
+        return start, rows
+    step = 1
+    while step <= NEAR_ROWS:  # of one key there are few
+        if encode_row(batch, fields, start + step - 1) >= region.max:
+            keys = _Keys(batch, fields)
+            return start, bisect.bisect_left(keys, region.max, start, start + step)
+        step *= 2
+        if start + step > rows:
+            break
+    return start, max(start, search(batch, fields, region.max))
 
 
 def values_between(field: Field, column: pa.Array, r: KeyRange) -> pa.Array:

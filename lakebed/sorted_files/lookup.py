@@ -16,10 +16,11 @@ from lakebed.model.files import StoredFile
 from lakebed.ports.object_store import ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.sorted_files.byte_cache import ByteCache
+from lakebed.sorted_files.column_matching import Match, matched
 from lakebed.sorted_files.file_notes import block_checksum
-from lakebed.sorted_files.page_choosing import Choice, ColumnPages, Page, RowRun, choose_pages
-from lakebed.sorted_files.page_decoding import Stretch, decoded, elements_of
-from lakebed.sorted_files.page_index_parts import FileIndex, IndexCache, NotByPagesError
+from lakebed.sorted_files.page_choosing import Choice, choose_pages
+from lakebed.sorted_files.page_index_parts import FileIndex, IndexCache, NotByPagesError, Page
+from lakebed.sorted_files.page_rows import PartPages, rows_of_pages
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.tails import Tail
 
@@ -43,15 +44,6 @@ class _Wanted(NamedTuple):
     end: int
     file: StoredFile
     page: Page
-
-
-class _Piece(NamedTuple):
-    """Columns of a run of a part, by their places, that are decoded together."""
-
-    place: int
-    run: int
-    columns: list[int]
-    stretch: Stretch
 
 
 class Lookup:
@@ -89,17 +81,25 @@ class Lookup:
         _count(choices.values(), len(wanted), figures)
         bodies = self._bodies(wanted, figures)
         with figures.timed("decoding"):
-            whole = [
-                place for place, choice in choices.items() if _has(choice, bodies, reads[place])
-            ]
-            return self._decoded(reads, tails, {place: choices[place] for place in whole}, bodies)
+            return rows_of_pages(
+                {
+                    place: PartPages(reads[place], tails[place], choice, own)
+                    for place, choice in choices.items()
+                    if (own := _own(choice, bodies, reads[place])) is not None
+                }
+            )
 
     def _choices(self, reads: Sequence[PartRead], tails: Sequence[Tail]) -> dict[int, Choice]:
         found = {}
+        match: Match | None = None
+        columns: pa.Schema | None = None
         for place, (read, tail) in enumerate(zip(reads, tails, strict=True)):
+            if match is None or not tail.columns.equals(columns, check_metadata=True):
+                match = matched(read.columns, tail.columns, path=read.part.path)
+                columns = tail.columns
             index = FileIndex(read.part.file, tail, self._index)
             with suppress(NotByPagesError):
-                found[place] = choose_pages(read, tail, index)
+                found[place] = choose_pages(read, tail, index, match)
         return found
 
     def _bodies(
@@ -136,53 +136,6 @@ class Lookup:
                 self._pages.put(key, page, len(page))
                 yield key, page
 
-    def _decoded(
-        self,
-        reads: Sequence[PartRead],
-        tails: Sequence[Tail],
-        choices: Mapping[int, Choice],
-        bodies: Mapping[PageKey, bytes],
-    ) -> dict[int, list[pa.RecordBatch]]:
-        """Return the wanted rows of parts, in order; of none that Arrow cannot decode."""
-        together: dict[tuple[tuple[str, ...], tuple[bytes, ...]], list[_Piece]] = {}
-        for place, choice in choices.items():
-            file = reads[place].part.file
-            index = FileIndex(file, tails[place], self._index)
-            for number, run in enumerate(choice.runs):
-                for columns in _of_the_same_rows(run):
-                    stretch = Stretch(
-                        rows=columns[0][1].end - columns[0][1].first,
-                        columns=tuple(column for _, column in columns),
-                        bodies=tuple(
-                            tuple(bodies[file, page.offset] for page in column)
-                            for _, column in columns
-                        ),
-                    )
-                    names = tuple(choice.match.names[at] for at, _ in columns)
-                    elements = elements_of(index, [column.leaf for _, column in columns])
-                    piece = _Piece(place, number, [at for at, _ in columns], stretch)
-                    together.setdefault((names, elements), []).append(piece)
-        found: dict[tuple[int, int], dict[int, pa.ChunkedArray]] = {}
-        broken = set()
-        for (names, elements), pieces in together.items():
-            try:
-                tables = decoded(elements, names, [piece.stretch for piece in pieces])
-            except NotByPagesError:
-                broken |= {piece.place for piece in pieces}
-                continue
-            for piece, table in zip(pieces, tables, strict=True):
-                run = choices[piece.place].runs[piece.run]
-                first = piece.stretch.columns[0].first
-                columns_of_run = found.setdefault((piece.place, piece.run), {})
-                wanted = table.slice(run.first - first, run.end - run.first)
-                columns_of_run.update(zip(piece.columns, wanted.columns, strict=True))
-        return {
-            place: rows
-            for place, choice in choices.items()
-            if place not in broken
-            and (rows := _rows(reads[place], tails[place], choice, found, place)) is not None
-        }
-
 
 def _bytes_of_whole_groups(read: PartRead, tail: Tail) -> int:
     """Return how large the row groups are of which every key is wanted, about."""
@@ -192,37 +145,19 @@ def _bytes_of_whole_groups(read: PartRead, tail: Tail) -> int:
     return read.part.file.tail_offset * whole // max(1, len(firsts))
 
 
-def _has(choice: Choice, bodies: Mapping[PageKey, bytes], read: PartRead) -> bool:
-    """Whether every page of a choice is there: none was damaged."""
-    return all((read.part.file, page.offset) in bodies for page in choice.pages())
-
-
-def _of_the_same_rows(run: RowRun) -> Iterable[list[tuple[int, ColumnPages]]]:
-    """Return the columns of a run, with their places, together where their pages end alike."""
-    by_span: dict[tuple[int, int], list[tuple[int, ColumnPages]]] = {}
-    for place, column in enumerate(run.columns):
-        by_span.setdefault((column.first, column.end), []).append((place, column))
-    return by_span.values()
-
-
-def _rows(
-    read: PartRead,
-    tail: Tail,
-    choice: Choice,
-    found: Mapping[tuple[int, int], Mapping[int, pa.ChunkedArray]],
-    place: int,
-) -> list[pa.RecordBatch] | None:
-    """Return the wanted rows of a part, in order; None if columns are of another type than they
-    should be. found: columns of its runs."""
-    columns = pa.schema([tail.columns.field(name) for name in choice.match.names])
-    rows = []
-    for number in range(len(choice.runs)):
-        arrays = [found[place, number][at] for at in range(len(columns))]
-        if [array.type for array in arrays] != columns.types:
-            return None
-        for batch in pa.Table.from_arrays(arrays, schema=columns).to_batches():
-            rows += read.wanted.apply(choice.match.fitted(batch)) if len(batch) else []
-    return rows
+def _own(
+    choice: Choice, bodies: Mapping[PageKey, bytes], read: PartRead
+) -> dict[int, bytes] | None:
+    """Return a part's pages by their places; None if one was damaged."""
+    file = read.part.file
+    own = {
+        page.offset: bodies.get((file, page.offset))
+        for run in choice.runs
+        for column in run.columns
+        for page in column
+    }
+    whole = {place: body for place, body in own.items() if body is not None}
+    return whole if len(whole) == len(own) else None
 
 
 def _asked(missing: Sequence[_Wanted]) -> dict[str, list[list[_Wanted]]]:
@@ -242,4 +177,4 @@ def _count(choices: Iterable[Choice], pages_read: int, figures: ReadFigures) -> 
     for choice in choices:
         figures.row_groups_read += choice.groups
         of_group = {run.group: run.columns for run in choice.runs}
-        figures.pages += sum(c.all_pages for columns in of_group.values() for c in columns)
+        figures.pages += sum(len(c.column.pages) for own in of_group.values() for c in own)

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
-from lakebed.parquet_bytes.footer import Chunk
-from lakebed.sorted_files.column_matching import Match, matched
-from lakebed.sorted_files.page_index_parts import FileIndex, NotByPagesError
+from lakebed.sorted_files.column_matching import Match
+from lakebed.sorted_files.page_index_parts import ColumnIndex, FileIndex, NotByPagesError, Page
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.reading import groups_wanted
 from lakebed.sorted_files.tails import Tail
 
 
-class Page(NamedTuple):
-    """Where a page is, header included, and its CRC-32."""
-
-    offset: int
-    size: int
-    checksum: int
-
-
 class ColumnPages(msgspec.Struct, frozen=True):
-    """Pages of one column that hold the rows `[first, end)` of a row group, and their dictionary.
+    """Pages `[low, high)` of a column, which hold the rows `[first, end)` of a row group."""
 
-    all_pages: how many the column has in the group.
-    """
-
-    leaf: int
-    chunk: Chunk
-    dictionary: Page | None
-    pages: tuple[Page, ...]
+    column: ColumnIndex
+    low: int
+    high: int
     first: int
     end: int
-    all_pages: int
 
     def __iter__(self) -> Iterator[Page]:
-        """Yield all pages in the order in which they lie."""
-        if self.dictionary is not None:
-            yield self.dictionary
-        yield from self.pages
+        """Yield the pages in the order in which they lie, the dictionary first."""
+        if self.column.dictionary is not None:
+            yield self.column.dictionary
+        yield from self.column.pages[self.low : self.high]
 
 
 class RowRun(msgspec.Struct, frozen=True):
@@ -55,50 +40,45 @@ class RowRun(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What is to be read of a file. groups: row groups that were looked at."""
+    """What is to be read of a file. keys: places of the row keys among the match's names; groups:
+    row groups that were looked at."""
 
     match: Match
+    keys: tuple[int, ...]
     runs: tuple[RowRun, ...]
     groups: int
 
-    def pages(self) -> Iterator[Page]:
-        """Yield every page; one that several runs need, several times."""
-        for run in self.runs:
-            for column in run.columns:
-                yield from column
 
-
-def choose_pages(read: PartRead, tail: Tail, index: FileIndex) -> Choice:
-    """Return the pages of a file that may hold wanted rows.
+def choose_pages(read: PartRead, tail: Tail, index: FileIndex, match: Match) -> Choice:
+    """Return the pages of a file that may hold wanted rows. match: of the file's columns.
 
     Raises:
         NotByPagesError: a column is nested, or the file's page index does not tell.
-        CorruptError: the file's columns contradict the wanted ones.
     """
-    match = matched(read.columns, tail.columns, path=read.part.path)
     leaves = _flat_leaves(match, index)
-    key_leaves = _key_leaves(read, tail, match, leaves)
+    keys = _key_places(read, tail, match)
+    key_leaves = [leaves[place] for place in keys]
     runs = []
     groups = groups_wanted(tail, read.wanted, match)
     for group in groups:
         by_key = index.key_pages(group, read.wanted.fields, key_leaves)
         for low, high in by_key.runs_in(read.wanted.ranges):
             first, end = by_key.first_rows[low], by_key.end_row(high)
-            columns = tuple(_column_pages(index, group, leaf, first, end) for leaf in leaves)
+            columns = _column_pages(index.columns(group, leaves), first, end)
             runs.append(RowRun(group, first, end, columns))
-    return Choice(match, tuple(runs), len(groups))
+    return Choice(match, keys, tuple(runs), len(groups))
 
 
-def _flat_leaves(match: Match, index: FileIndex) -> list[int]:
+def _flat_leaves(match: Match, index: FileIndex) -> tuple[int, ...]:
     """Return the places of the columns to read among Parquet's."""
-    by_path = {leaf.path: place for place, leaf in enumerate(index.footer.leaves)}
-    if any((name,) not in by_path for name in match.names):
+    found = tuple(index.flat_leaves.get(name, -1) for name in match.names)
+    if min(found) < 0:
         raise NotByPagesError("a nested column")
-    return [by_path[name,] for name in match.names]
+    return found
 
 
-def _key_leaves(read: PartRead, tail: Tail, match: Match, leaves: list[int]) -> list[int]:
-    """Return the places of the row keys among Parquet's columns."""
+def _key_places(read: PartRead, tail: Tail, match: Match) -> tuple[int, ...]:
+    """Return the places of the row keys among the columns to read."""
     found = []
     for field in read.wanted.fields:
         wanted = read.columns.get_field_index(field.name)
@@ -106,30 +86,22 @@ def _key_leaves(read: PartRead, tail: Tail, match: Match, leaves: list[int]) -> 
         assert place is not None, "a key is in every file"
         if tail.columns.field(match.names[place]).type != read.columns.field(wanted).type:
             raise NotByPagesError("a key was widened")
-        found.append(leaves[place])
-    return found
+        found.append(place)
+    return tuple(found)
 
 
-def _column_pages(index: FileIndex, group: int, leaf: int, first: int, end: int) -> ColumnPages:
-    inside = index.group(group)
-    chunk, shape = inside.chunks[leaf], index.footer.leaves[leaf]
-    if shape.repetition_max or shape.definition_max > 1:
-        raise NotByPagesError("a nested column")
-    pages = index.pages(group, leaf)
-    rows = pages.first_rows
-    low, high = bisect_right(rows, first) - 1, bisect_left(rows, end)
-    checksums = index.checksums(group, leaf)
-    dictionary = None
-    if chunk.dictionary_page_offset is not None:
-        at = chunk.dictionary_page_offset
-        dictionary = Page(at, pages.offsets[0] - at, checksums[0])
-        checksums = checksums[1:]
-    return ColumnPages(
-        leaf=leaf,
-        chunk=chunk,
-        dictionary=dictionary,
-        pages=tuple(Page(pages.offsets[n], pages.sizes[n], checksums[n]) for n in range(low, high)),
-        first=rows[low],
-        end=rows[high] if high < len(rows) else inside.rows,
-        all_pages=len(rows),
-    )
+def _column_pages(
+    columns: tuple[ColumnIndex, ...], first: int, end: int
+) -> tuple[ColumnPages, ...]:
+    """Return the pages of each column that hold some rows."""
+    found: list[ColumnPages] = []
+    for column in columns:
+        rows = column.first_rows
+        if found and rows is found[-1].column.first_rows:
+            last = found[-1]
+            found.append(ColumnPages(column, last.low, last.high, last.first, last.end))
+            continue
+        low, high = bisect_right(rows, first) - 1, bisect_left(rows, end)
+        stop = rows[high] if high < len(rows) else column.rows
+        found.append(ColumnPages(column, low, high, rows[low], stop))
+    return tuple(found)

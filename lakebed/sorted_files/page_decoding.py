@@ -27,12 +27,13 @@ from lakebed.parquet_bytes.thrift import (
     zigzag,
 )
 from lakebed.sorted_files.page_choosing import ColumnPages
-from lakebed.sorted_files.page_index_parts import FileIndex, NotByPagesError
+from lakebed.sorted_files.page_index_parts import NotByPagesError
 
 _VERSION = 2
 _KEPT_MAX = 4096
-_I32, _I64, _LIST, _STRUCT = 0x15, 0x16, 0x19, 0x1C
-"""Heads of fields whose number is one above the last one's; each step more adds 16."""
+_I32, _I64, _LIST = 0x15, 0x16, 0x19
+"""Heads of fields whose number is one above the last one's; each step more adds 16, a struct is
+0x1C."""
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -42,12 +43,6 @@ class Stretch(msgspec.Struct, frozen=True):
     rows: int
     columns: tuple[ColumnPages, ...]
     bodies: tuple[tuple[bytes, ...], ...]
-
-
-def elements_of(index: FileIndex, leaves: Sequence[int]) -> tuple[bytes, ...]:
-    """Return some columns of a file's schema as they are stored: files for which these are equal
-    can be decoded together."""
-    return tuple(index.element(leaf) for leaf in leaves)
 
 
 def decoded(
@@ -105,23 +100,27 @@ def _file_of(
     return pa.py_buffer(b"".join((*parts, tail, len(tail).to_bytes(4, "little"), MAGIC)))
 
 
-def _chunk(path: str, column: ColumnPages, rows: int, at: int, size: int) -> bytes:
+def _chunk(path: str, pages: ColumnPages, rows: int, at: int, size: int) -> bytes:
     """Return a column chunk whose pages begin at `at`."""
-    dictionary = column.dictionary
-    data_at = at + (dictionary.size if dictionary is not None else 0)
-    return b"".join(
-        (
-            _number(_I64 + 16, at),
-            bytes([_STRUCT]),
-            _kind(path, column.chunk.physical, column.chunk.codec, column.chunk.encodings),
-            _number(_I64, rows),
-            _number(_I64, size),
-            _number(_I64, size),
-            _number(_I64 + 16, data_at),
-            _number(_I64 + 16, at) if dictionary is not None else b"",
-            b"\0\0",
-        )
-    )
+    chunk, dictionary = pages.column.chunk, pages.column.dictionary
+    begins, length = zigzag(at), zigzag(size)
+    parts = [
+        b"\x26",
+        begins,
+        b"\x1c",
+        _kind(path, chunk.physical, chunk.codec, chunk.encodings),
+        b"\x16",
+        zigzag(rows),
+        b"\x16",
+        length,
+        b"\x16",
+        length,
+        b"\x26",
+        begins if dictionary is None else zigzag(at + dictionary.size),
+    ]
+    if dictionary is not None:
+        parts += (b"\x26", begins)
+    return b"".join((*parts, b"\0\0"))
 
 
 @lru_cache(maxsize=_KEPT_MAX)

@@ -9,7 +9,7 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -39,6 +39,28 @@ _BYTES_PER_PAGE = 150
 
 class NotByPagesError(Exception):
     """These rows cannot be read page by page: read whole row groups. Never leaves this room."""
+
+
+class Page(NamedTuple):
+    """Where a page is, header included, and its CRC-32."""
+
+    offset: int
+    size: int
+    checksum: int
+
+
+class ColumnIndex(msgspec.Struct, frozen=True):
+    """A column's pages in one row group: which row each begins with, and its dictionary.
+
+    element: the column as the file's schema stores it. rows: of the group.
+    """
+
+    element: bytes
+    chunk: Chunk
+    dictionary: Page | None
+    pages: tuple[Page, ...]
+    first_rows: tuple[int, ...]
+    rows: int
 
 
 class KeyPages(msgspec.Struct, frozen=True):
@@ -91,14 +113,20 @@ class FileIndex:
 
         return self._part("footer", parse)
 
-    def element(self, leaf: int) -> bytes:
-        """Return a column of the schema as it is stored."""
+    @property
+    def flat_leaves(self) -> dict[str, int]:
+        """The places of flat columns among Parquet's, by their names."""
 
-        def parse() -> tuple[bytes, int]:
-            found = encode_struct(self.footer.elements[leaf])
-            return found, len(found)
+        def parse() -> tuple[dict[str, int], int]:
+            leaves = enumerate(self.footer.leaves)
+            flat = {
+                leaf.path[0]: place
+                for place, leaf in leaves
+                if len(leaf.path) == 1 and not leaf.repetition_max and leaf.definition_max <= 1
+            }
+            return flat, _BYTES_PER_PAGE * len(flat)
 
-        return self._part(("element", leaf), parse)
+        return self._part("leaves", parse)
 
     def group(self, group: int) -> Group:
         """Return a row group's chunks."""
@@ -121,8 +149,41 @@ class FileIndex:
 
         return self._part((group, leaf), parse)
 
-    def checksums(self, group: int, leaf: int) -> tuple[int, ...]:
-        """Return the CRC-32s of a column's pages, of its dictionary first if it has one."""
+    def columns(self, group: int, leaves: tuple[int, ...]) -> tuple[ColumnIndex, ...]:
+        """Return the pages of some columns; where they begin with the same rows, the first rows are
+        one and the same tuple."""
+
+        def parse() -> tuple[tuple[ColumnIndex, ...], int]:
+            found: list[ColumnIndex] = []
+            seen: dict[tuple[int, ...], tuple[int, ...]] = {}
+            for leaf in leaves:
+                rows = self.pages(group, leaf).first_rows
+                found.append(self._column(group, leaf, seen.setdefault(rows, rows)))
+            size = sum(_BYTES_PER_CHUNK + _BYTES_PER_PAGE * len(c.pages) for c in found)
+            return tuple(found), size
+
+        return self._part((group, leaves), parse)
+
+    def _column(self, group: int, leaf: int, first_rows: tuple[int, ...]) -> ColumnIndex:
+        inside = self.group(group)
+        chunk, pages = inside.chunks[leaf], self.pages(group, leaf)
+        checksums = self._checksums(group)[leaf]
+        dictionary = None
+        if chunk.dictionary_page_offset is not None:
+            at = chunk.dictionary_page_offset
+            dictionary = Page(at, pages.offsets[0] - at, checksums[0])
+            checksums = checksums[1:]
+        return ColumnIndex(
+            element=encode_struct(self.footer.elements[leaf]),
+            chunk=chunk,
+            dictionary=dictionary,
+            pages=tuple(map(Page, pages.offsets, pages.sizes, checksums)),
+            first_rows=first_rows,
+            rows=inside.rows,
+        )
+
+    def _checksums(self, group: int) -> tuple[tuple[int, ...], ...]:
+        """Return the CRC-32s of each column's pages, of its dictionary first if it has one."""
 
         def parse() -> tuple[tuple[tuple[int, ...], ...], int]:
             noted = self._tail.notes.pages[group]
@@ -133,7 +194,7 @@ class FileIndex:
             found = tuple(tuple(islice(all_, count)) for count in counts)
             return found, _BYTES_PER_PAGE * sum(counts) // 3
 
-        return self._part((group, "checksums"), parse)[leaf]
+        return self._part((group, "checksums"), parse)
 
     def _page_count(self, chunk: Chunk) -> int:
         count = page_count(self.footer, chunk)

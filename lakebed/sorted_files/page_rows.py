@@ -1,0 +1,136 @@
+"""Wanted rows out of pages: keys first, then the other columns of the runs that have such rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.sorted_files.page_choosing import Choice, ColumnPages, RowRun
+from lakebed.sorted_files.page_decoding import Stretch, decoded
+from lakebed.sorted_files.page_index_parts import NotByPagesError
+from lakebed.sorted_files.part_sources import PartRead
+from lakebed.sorted_files.tails import Tail
+
+RunKey = tuple[int, int]
+"""A run: the place of its part, its own among the part's runs."""
+
+Arrays = dict[int, pa.ChunkedArray]
+"""Columns of a run by their places."""
+
+
+class PartPages(msgspec.Struct, frozen=True):
+    """What was read of a part. bodies: verified pages by where they begin in the file."""
+
+    read: PartRead
+    tail: Tail
+    choice: Choice
+    bodies: Mapping[int, bytes]
+
+
+class _Piece(NamedTuple):
+    """Columns of a run that are decoded together, by their places."""
+
+    run: RunKey
+    places: tuple[int, ...]
+    stretch: Stretch
+
+
+def rows_of_pages(parts: Mapping[int, PartPages]) -> dict[int, list[pa.RecordBatch]]:
+    """Return the wanted rows of parts, in order; of none that Arrow cannot decode."""
+    runs = {
+        (place, number): run
+        for place, part in parts.items()
+        for number, run in enumerate(part.choice.runs)
+    }
+    broken: set[int] = set()
+    keys = _decoded(parts, {run: parts[run[0]].choice.keys for run in runs}, broken)
+    spans = {run: _spans(parts[run[0]], columns) for run, columns in keys.items()}
+    others = {run: _others(parts[run[0]]) for run, found in spans.items() if found}
+    values = _decoded(parts, others, broken)
+    rows: dict[int, list[pa.RecordBatch]] = {place: [] for place in parts}
+    for (place, number), found in spans.items():
+        run = place, number
+        if found and (run in values or not others[run]):
+            rows[place] += _kept(parts[place], keys[run] | values.get(run, {}), found)
+    return {place: batches for place, batches in rows.items() if place not in broken}
+
+
+def _decoded(
+    parts: Mapping[int, PartPages], wanted: Mapping[RunKey, Sequence[int]], broken: set[int]
+) -> dict[RunKey, Arrays]:
+    """Return some columns of runs. broken: where parts go that cannot be decoded."""
+    together: dict[tuple[tuple[str, ...], tuple[bytes, ...]], list[_Piece]] = {}
+    for run, places in wanted.items():
+        part = parts[run[0]]
+        for piece in _pieces(part, run, places):
+            names = tuple(part.choice.match.names[place] for place in piece.places)
+            elements = tuple(one.column.element for one in piece.stretch.columns)
+            together.setdefault((names, elements), []).append(piece)
+    found: dict[RunKey, Arrays] = {}
+    for (names, elements), pieces in together.items():
+        try:
+            tables = decoded(elements, names, [piece.stretch for piece in pieces])
+        except NotByPagesError:
+            broken |= {place for (place, _), _, _ in pieces}
+            continue
+        for (run, places, stretch), table in zip(pieces, tables, strict=True):
+            rows = _run(parts, run)
+            wanted_rows = table.slice(rows.first - stretch.columns[0].first, rows.end - rows.first)
+            types = [_column(parts[run[0]], place).type for place in places]
+            if wanted_rows.schema.types != types:
+                broken.add(run[0])
+            found.setdefault(run, {}).update(zip(places, wanted_rows.columns, strict=True))
+    return found
+
+
+def _pieces(part: PartPages, run: RunKey, places: Sequence[int]) -> Iterator[_Piece]:
+    """Yield the columns of a run, together where their pages end alike."""
+    columns = part.choice.runs[run[1]].columns
+    by_span: dict[tuple[int, int], list[int]] = {}
+    for place in places:
+        by_span.setdefault((columns[place].first, columns[place].end), []).append(place)
+    for (first, end), alike in by_span.items():
+        own: tuple[ColumnPages, ...] = tuple(columns[place] for place in alike)
+        bodies = tuple(tuple(part.bodies[page.offset] for page in column) for column in own)
+        yield _Piece(run, tuple(alike), Stretch(end - first, own, bodies))
+
+
+def _run(parts: Mapping[int, PartPages], run: RunKey) -> RowRun:
+    return parts[run[0]].choice.runs[run[1]]
+
+
+def _column(part: PartPages, place: int) -> pa.Field:
+    """Return a column as the file has it."""
+    return part.tail.columns.field(part.choice.match.names[place])
+
+
+def _others(part: PartPages) -> tuple[int, ...]:
+    """Return the places of the columns that are no row keys."""
+    keys = part.choice.keys
+    return tuple(place for place in range(len(part.choice.match.names)) if place not in keys)
+
+
+def _spans(part: PartPages, columns: Arrays) -> list[tuple[int, int]]:
+    """Return the rows of a run whose keys are wanted."""
+    fields = part.read.wanted.fields
+    arrays = [columns[place] for place in part.choice.keys]
+    whole = [
+        array.combine_chunks() if array.num_chunks != 1 else array.chunk(0) for array in arrays
+    ]
+    keys = pa.RecordBatch.from_arrays(whole, names=[field.name for field in fields])
+    return part.read.wanted.spans(keys)
+
+
+def _kept(
+    part: PartPages, columns: Arrays, spans: Sequence[tuple[int, int]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted rows of a run. spans: those whose keys are wanted."""
+    match = part.choice.match
+    stored = pa.schema([_column(part, place) for place in range(len(match.names))])
+    table = pa.Table.from_arrays([columns[place] for place in range(len(stored))], schema=stored)
+    for start, end in spans:
+        for batch in table.slice(start, end - start).to_batches():
+            yield from part.read.wanted.kept(match.fitted(batch))
