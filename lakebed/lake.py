@@ -383,18 +383,24 @@ class Lake:
 
 
 def connect(
-    path: str | os.PathLike[str], *, create: bool = True, objects: str | ObjectStore | None = None
+    path: str | os.PathLike[str],
+    *,
+    create: bool = True,
+    objects: str | ObjectStore | None = None,
+    cache_bytes: int | None = None,
 ) -> Lake:
     """Open the lake in a directory; make it if there is none and `create` is true.
 
     objects: where a new lake keeps its objects: `s3://bucket/prefix` or a store; None: in the
     directory. A lake remembers an address, and stays there. Endpoint, region and credentials of S3
-    come from the variables AWS_... or the machine's role.
+    come from the variables AWS_... or the machine's role. cache_bytes: memory for what is kept of
+    files, so that a key is found with one request a column and file; None: 192 MiB.
 
     Raises:
         InvalidError: no lake there, a directory of something else, or on a network file system;
-            objects in another place than asked for, no such bucket, credentials refused.
+            objects in another place than asked for, no such bucket, credentials refused; a cache
+            below 1 MiB.
         UnavailableError: a new lake's bucket cannot be reached.
         NewerFormatError: a newer Lakebed made it.
     """
-    return Lake(LocalApp(path, create=create, objects=objects))
+    return Lake(LocalApp(path, create=create, objects=objects, cache_bytes=cache_bytes))

@@ -44,6 +44,8 @@ from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 from lakebed.tables.catalog import TableCatalog
 
+CACHE_BYTES_MIN, CACHE_BYTES_MAX = 1 << 20, 1 << 40
+
 UNFINISHED_SECONDS_MAX = 48 * 3_600.0
 """How long an object may take to be finished: as long as a job may be pending."""
 
@@ -102,7 +104,11 @@ class LocalApp:
     """The services of a lake in a directory. Several processes may open one lake at once.
 
     clock: None: this machine's. All processes of a lake use the same. objects: a store, or
-    s3://bucket/prefix; None: as the lake says, a new one's in the directory.
+    s3://bucket/prefix; None: as the lake says, a new one's in the directory. cache_bytes: of what
+    is kept of files for lookups.
+
+    Raises:
+        InvalidError: nothing to keep it in, or more than machines have.
     """
 
     def __init__(
@@ -112,7 +118,9 @@ class LocalApp:
         create: bool = True,
         clock: Clock | None = None,
         objects: str | ObjectStore | None = None,
+        cache_bytes: int | None = None,
     ) -> None:
+        _check_cache(cache_bytes)
         self.clock = clock or SystemClock()
         self.chance = system_random()
         self.directory, self.objects = self._open(path, create=create, objects=objects)
@@ -129,7 +137,9 @@ class LocalApp:
             clock=self.clock,
             chance=self.chance,
         )
-        self.files = ParquetFiles(self.objects, spill_directory=self.spill.path)
+        self.files = ParquetFiles(
+            self.objects, spill_directory=self.spill.path, cache_bytes=cache_bytes
+        )
         self.catalog = TableCatalog(
             registry=self.registry,
             logs=self.logs,
@@ -219,3 +229,9 @@ class LocalApp:
         self.heads.close()
         for part in (self.logs, self.queues, self.registry, self.tracker, self.spill):
             part.close()
+
+
+def _check_cache(size: int | None) -> None:
+    if size is not None and not (type(size) is int and CACHE_BYTES_MIN <= size <= CACHE_BYTES_MAX):
+        hint = f"give {CACHE_BYTES_MIN} to {CACHE_BYTES_MAX} bytes, or leave it out"
+        raise InvalidError("not a size of a cache", cache_bytes=size, hint=hint)

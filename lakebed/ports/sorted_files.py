@@ -51,13 +51,14 @@ class Condition(msgspec.Struct, frozen=True):
 class ReadFigures:
     """What reading rows costs, counted while it goes on. monotonic: seconds, from any start.
 
-    rounds: how often the reader waited for the store before it could go on. seconds: by phase.
+    row_groups_met: those whose first keys do not rule them out. rounds: how often the reader waited
+    for the store before it could go on. seconds: by phase.
     """
 
     def __init__(self, monotonic: Callable[[], float] = lambda: 0.0) -> None:
         self._monotonic = monotonic
         self.tails = self.tails_cached = 0
-        self.row_groups = self.row_groups_read = 0
+        self.row_groups = self.row_groups_met = self.row_groups_read = 0
         self.pages = self.pages_read = self.pages_cached = 0
         self.rounds = self.requests = self.bytes = 0
         self.seconds: dict[str, float] = {}

@@ -21,8 +21,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a query, whose rows were thrown away.
 
     leaves, files: of the table. leaves_reached: that may hold the keys; files_reached: in them;
-    files_matching: of those, whose key bounds meet the keys. row_groups, pages: of the matching
-    files, and of the row groups read; a page is one column's. rounds: how often it waited for the
+    files_matching: of those, whose key bounds meet the keys. row_groups: of the matching files;
+    row_groups_met: by their first keys; row_groups_read: by statistics, too. pages: of the row
+    groups read; a page is one column's. rounds: how often it waited for the
     store before it could go on. milliseconds: by phase; `total` is all of it.
     """
 
@@ -35,6 +36,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     files_reached: int
     files_matching: int
     row_groups: int
+    row_groups_met: int
     row_groups_read: int
     pages: int
     pages_read: int
@@ -55,7 +57,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
             ("rows", f"{self.rows:,}"),
             ("leaves", f"{self.leaves_reached:,} of {self.leaves:,} may hold the keys"),
             ("files", f"{files}, {left_out:,} of them left out by the bounds of their keys"),
-            ("row groups", f"{self.row_groups_read:,} of {self.row_groups:,}, by their first keys"),
+            ("row groups", self._row_groups()),
             ("pages", self._pages()),
             ("tails", f"{self.tails_cached:,} of {self.tails:,} were in the cache"),
             ("requests", f"{self.requests:,}, {self.bytes / KIB:,.1f} KiB, in {rounds}"),
@@ -63,6 +65,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         ]
         width = max(len(name) for name, _ in lines)
         return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+
+    def _row_groups(self) -> str:
+        left_out = self.row_groups_met - self.row_groups_read
+        statistics = f"; {left_out:,} left out by statistics" if left_out else ""
+        return f"{self.row_groups_met:,} of {self.row_groups:,}, by their first keys{statistics}"
 
     def _pages(self) -> str:
         if not self.pages:

@@ -27,6 +27,9 @@ from lakebed.sorted_files.tails import Tail
 LOOKUP_BYTES_MAX = 8 << 20
 """Of pages, as they are stored: above it, row groups are read as a stream."""
 
+LOOKUP_MEMORY_BYTES_MAX = 64 << 20
+"""Of the rows in these pages, decoded."""
+
 GAP_BYTES_MAX = 32 << 10
 """Pages nearer to each other are read as one: 0.4 ms at 90 MB/s, against a request's 15 ms."""
 
@@ -76,7 +79,9 @@ class Lookup:
                 for column in run.columns
                 for page in column
             }
-        if sum(one.page.size for one in wanted.values()) > LOOKUP_BYTES_MAX:
+        memory = sum(_memory(tails[place], choice) for place, choice in choices.items())
+        size = sum(one.page.size for one in wanted.values())
+        if size > LOOKUP_BYTES_MAX or memory > LOOKUP_MEMORY_BYTES_MAX:
             return None
         _count(choices.values(), len(wanted), figures)
         bodies = self._bodies(wanted, figures)
@@ -135,6 +140,12 @@ class Lookup:
                 key, page = (one.file, one.start), bytes(raw)
                 self._pages.put(key, page, len(page))
                 yield key, page
+
+
+def _memory(tail: Tail, choice: Choice) -> int:
+    """Return how large the rows of a choice are in memory, at the most."""
+    groups = tail.notes.groups
+    return sum((run.end - run.first) * groups[run.group].row_bytes for run in choice.runs)
 
 
 def _bytes_of_whole_groups(read: PartRead, tail: Tail) -> int:

@@ -38,19 +38,25 @@ WINDOW_ROWS = 120_000
 class ParquetFiles:
     """Sorted files as Parquet objects. spill_directory: on local disk, made when needed.
 
-    memory_bytes: of one sorter, and of one merge; a fourth of it holds tails.
+    memory_bytes: of one sorter, and of one merge. cache_bytes: of tails, parsed parts of them and
+    pages, which are kept for lookups; None: as much as suits the memory.
     """
 
     def __init__(
-        self, objects: ObjectStore, *, spill_directory: Path, memory_bytes: int = MEMORY_BYTES
+        self,
+        objects: ObjectStore,
+        *,
+        spill_directory: Path,
+        memory_bytes: int = MEMORY_BYTES,
+        cache_bytes: int | None = None,
     ) -> None:
         self._objects = objects
         self._spill_directory = spill_directory
         self._memory_bytes = memory_bytes
-        self._tails = Tails(objects, bytes_max=memory_bytes // 4)
+        share = (memory_bytes * 3 // 8 if cache_bytes is None else cache_bytes) // 6
+        self._tails = Tails(objects, bytes_max=4 * share)
         self._sources = GroupSources(objects, self._tails)
-        index, pages = IndexCache(memory_bytes // 16), PageCache(memory_bytes // 16)
-        self._lookup = Lookup(objects, pages=pages, index=index)
+        self._lookup = Lookup(objects, pages=PageCache(share), index=IndexCache(share))
 
     def sorter(self, schema: Schema, processing: ProcessingPass | None = None) -> ExternalSorter:
         """Return a new, empty sorter. processing: of the rows that it is given."""

@@ -17,7 +17,7 @@ from lakebed.sorted_files.lookup import LOOKUP_BYTES_MAX, Lookup
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.read_ahead import ReadAhead
-from lakebed.sorted_files.reading import groups_wanted, reads_expected
+from lakebed.sorted_files.reading import groups_met, groups_wanted, reads_expected
 from lakebed.sorted_files.tails import Tails
 
 TAILS_BYTES_FIRST = 1 << 20
@@ -86,9 +86,10 @@ class QuerySources:
         """Find the rows by pages, unless there are too many."""
         parts = [read.part for read in reads]
         tails_size = sum(part.file.size - part.file.tail_offset for part in parts)
-        whole = (read.part for read in reads if read.wanted.ranges == (read.part.region,))
+        whole = [read.part for read in reads if read.wanted.ranges == (read.part.region,)]
         if (
-            tails_size > min(LOOKUP_TAILS_BYTES_MAX, self._tails.bytes_at_once)
+            len(whole) == len(reads)  # no keys are asked for
+            or tails_size > min(LOOKUP_TAILS_BYTES_MAX, self._tails.bytes_at_once)
             or sum(part.file.size for part in whole) > LOOKUP_BYTES_MAX
         ):
             return
@@ -98,6 +99,7 @@ class QuerySources:
         for place, batches in (found or {}).items():
             self._found[id(reads[place])] = batches
             self._figures.row_groups += len(tails[place].notes.groups)
+            self._figures.row_groups_met += len(groups_met(tails[place], reads[place].wanted))
 
     def _have_tails(self, group: Sequence[PartRead]) -> None:
         """Have the tails of a group, and those of the next ones, at the price of one round."""
@@ -125,6 +127,7 @@ class QuerySources:
                 tail = self._tails.of(read.part)
                 match = matched(read.columns, tail.columns, path=read.part.path)
                 self._figures.row_groups += len(tail.notes.groups)
+                self._figures.row_groups_met += len(groups_met(tail, read.wanted))
                 self._figures.row_groups_read += len(groups_wanted(tail, read.wanted, match))
                 found += [
                     (tail.notes.groups[place].first, read.part.path, spans)

@@ -170,15 +170,19 @@ def _fit(chunks: Mapping[int, Sequence[tuple[int, int]]], share: Share) -> bool:
 
 def groups_wanted(tail: Tail, wanted: RowFilter, match: Match) -> dict[int, bool]:
     """Return the row groups to read, and whether all rows of each are wanted."""
+    return {
+        group: wanted.wants_all(first, last)
+        for group, (first, last) in groups_met(tail, wanted).items()
+        if not wanted.asks_columns or wanted.may_want_columns(GroupBounds(tail, group, match).of)
+    }
+
+
+def groups_met(tail: Tail, wanted: RowFilter) -> dict[int, tuple[bytes, bytes]]:
+    """Return the row groups whose keys may be wanted: the first key of each, and of the next."""
     notes = tail.notes
     firsts = [group.first for group in notes.groups]
     spans = zip(firsts, [*firsts[1:], notes.last], strict=True)
-    return {
-        group: wanted.wants_all(first, last)
-        for group, (first, last) in enumerate(spans)
-        if wanted.may_want(first, last)
-        and (not wanted.asks_columns or wanted.may_want_columns(GroupBounds(tail, group, match).of))
-    }
+    return {group: span for group, span in enumerate(spans) if wanted.may_want(*span)}
 
 
 def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:

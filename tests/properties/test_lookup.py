@@ -177,8 +177,9 @@ def test_pages_give_what_row_groups_and_a_plain_filter_give(
     row_keys = [f.name for f in schema.key_fields]
     if set(row_keys) <= set(found.column_names):
         assert found.select(row_keys).equals(by_groups.select(row_keys))
-    assert figures.pages_read or not figures.row_groups_read
-    assert figures.rounds <= 2, "tails, then all pages at the same time"
+    if all(box[0].min or box[0].max is not None for box in boxes):
+        assert figures.pages_read or not figures.row_groups_read
+        assert figures.rounds <= 2, "tails, then all pages at the same time"
 
 
 class Damaged:
