@@ -214,9 +214,7 @@ class Table:
         """
         plan = self._app.query.plan(
             self._opened,
-            lambda schema: condition_of(
-                schema, keys=keys, ranges=ranges, columns=columns, where=where
-            ),
+            partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
         )
         whole = arrow_schema(plan.schema)
         given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
@@ -244,9 +242,7 @@ class Table:
         """
         return self._app.query.explain(
             self._opened,
-            lambda schema: condition_of(
-                schema, keys=keys, ranges=ranges, columns=columns, where=where
-            ),
+            partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
             limit=limit,
             monotonic=self._app.clock.monotonic,
         )
