@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -235,10 +236,7 @@ class Table:
     ) -> Explanation:
         """Run a query, throw its rows away, and tell what it read and how long that took.
 
-        Takes what `query` takes. `print` shows the answer as lines; its fields are numbers.
-
-        Raises:
-            As `query`, and what its rows raise while they are read.
+        Takes what `query` takes, and raises what it raises. `print` shows the answer as lines.
         """
         return self._app.query.explain(
             self._opened,
