@@ -50,6 +50,12 @@ UNFINISHED_SECONDS_MAX = 48 * 3_600.0
 """How long an object may take to be finished: as long as a job may be pending."""
 
 
+def _cpus() -> int:
+    """Return how many CPUs this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not everywhere
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 class LocalHeads:
     """Heads of tables, each opened once; their states are cache files that processes share."""
 
@@ -138,7 +144,10 @@ class LocalApp:
             chance=self.chance,
         )
         self.files = ParquetFiles(
-            self.objects, spill_directory=self.spill.path, cache_bytes=cache_bytes
+            self.objects,
+            spill_directory=self.spill.path,
+            cache_bytes=cache_bytes,
+            workers=_cpus(),
         )
         self.catalog = TableCatalog(
             registry=self.registry,

@@ -96,13 +96,13 @@ class RunCompactionJob(Generic[BatchT]):
         job, start, inputs = taken.job.id, taken.start, taken.inputs
         region = next(iter(inputs.values())).region
         name = file_name(base=start.base, job=job, run=table.fresh_run(), sequence=0)
-        written = self._files.write(
+        written = self._files.merge_into_file(
             taken.schema,
-            self._files.merge(taken.schema, list(inputs.values()), processing=taken.processing),
+            list(inputs.values()),
             name=name,
             path=file_path(table.id, name),
-            regions=[region],
-            job_rows=sum(part.rows for part in inputs.values()),
+            region=region,
+            processing=taken.processing,
         )
         output = _reference(written, taken.job.partition)
         change = ReplaceFiles(job, taken.job.partition, tuple(inputs), output)

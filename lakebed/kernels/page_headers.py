@@ -1,4 +1,5 @@
-"""Headers of Parquet's data pages, read strictly: what is not expected is not understood.
+"""Headers of Parquet's data pages, and where pages lie, read strictly: what is not expected is not
+understood.
 
 Page checksums are passed over: the bytes have been verified by who gives them.
 """
@@ -19,9 +20,10 @@ FACTS = 5
 
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
 UNDERSTOOD = -1
+NOT_UNDERSTOOD = -2
 
-_NUMBER, _STRUCT = 5, 12
-"""Types of Thrift's compact protocol: a 32-bit number, a struct."""
+_NUMBER, _LONG, _LIST, _STRUCT = 5, 6, 9, 12
+"""Types of Thrift's compact protocol: numbers of 32 and 64 bits, a list, a struct."""
 _TRUE, _FALSE = 1, 2
 _RLE = 3
 
@@ -74,6 +76,58 @@ def _header(at: int, end: int, kind: int, facts: Numbers) -> int:
     facts[VALUES] = values
     facts[ENCODING] = encoding
     return at + 2 + packed
+
+
+@part
+def _place(at: int, end: int, field: int) -> tuple[int, int]:
+    """Return a signed number whose field has this head, and the address behind."""
+    if at >= end or load_u8(at) != field:
+        return 0, BROKEN
+    raw, at = read_varint(at + 1, end)
+    return as_signed(signed(raw)), at
+
+
+@part
+def _list_head(at: int, end: int, step: int, kind: int) -> tuple[int, int]:
+    """Return how many values a list has that is a field `step` further than the last one."""
+    if at + 2 > end or load_u8(at) != (step << 4 | _LIST) or load_u8(at + 1) & 15 != kind:
+        return 0, BROKEN
+    count = load_u8(at + 1) >> 4
+    if count < 15:
+        return count, at + 2
+    raw, at = read_varint(at + 2, end)
+    return as_signed(raw), at
+
+
+@kernel
+def read_places(at: int, end: int, places: Numbers) -> int:
+    """Read an OffsetIndex; return how many pages it tells, NOT_UNDERSTOOD if it is not as expected.
+
+    at, end: its addresses. places: a row for each page: its offset, its size, its first row.
+    """
+    count, at = _list_head(at, end, 1, _STRUCT)
+    if at == BROKEN or not 0 <= count <= len(places):
+        return NOT_UNDERSTOOD
+    for page in range(count):
+        for field in range(3):
+            head = 1 << 4 | (_NUMBER if field == 1 else _LONG)
+            number, at = _place(at, end, head)
+            if at == BROKEN:
+                return NOT_UNDERSTOOD
+            places[page, field] = number
+        if at >= end or load_u8(at) != 0:
+            return NOT_UNDERSTOOD
+        at += 1
+    sizes, behind = _list_head(at, end, 1, _LONG)
+    if behind != BROKEN:  # how many bytes the strings of each page have
+        at = behind
+        if sizes != count:
+            return NOT_UNDERSTOOD
+        for _ in range(sizes):
+            _, at = read_varint(at, end)
+            if at == BROKEN:
+                return NOT_UNDERSTOOD
+    return count if at + 1 == end and load_u8(at) == 0 else NOT_UNDERSTOOD
 
 
 @kernel

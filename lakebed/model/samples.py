@@ -22,16 +22,20 @@ KEYS_MAX = 2 * KEYS_MIN
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Every `stride`-th whole encoded key of a file, from the first on. rows: of the file."""
+    """Every `stride`-th whole encoded key of a file, from the first on. rows: of the file.
+
+    slack: by how many rows a key may stand beside its place; 0: all are exact.
+    """
 
     keys: tuple[bytes, ...]
     stride: int
     rows: int
+    slack: int = 0
 
     def inside(self, region: KeyRange) -> Sample:
         """Return the part of the sample inside a region, its rows estimated."""
         keys = tuple(k for k in self.keys if region.contains(k))
-        return Sample(keys, self.stride, min(self.rows, len(keys) * self.stride))
+        return Sample(keys, self.stride, min(self.rows, len(keys) * self.stride), self.slack)
 
 
 def split_points(

@@ -13,6 +13,7 @@ None, and the caller reads the row group in the slow way.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -34,12 +35,15 @@ from lakebed.kernels.page_headers import (
     UNPACKED,
     VALUES,
     read_headers,
+    read_places,
 )
-from lakebed.parquet_bytes.footer import Chunk, Codec, Leaf, Physical
+from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, Group, Leaf, Physical
 
 Numbers = npt.NDArray[np.int64]
 _NO_PRESENCE = np.empty(0, np.uint8)
 _NO_WORDS = np.zeros(1, np.int32)
+
+_PLACE_BYTES_MIN = 7
 
 BITS, NUMBERS, DECIMALS, STRINGS = range(4)
 _PLAIN_DICTIONARY = 2
@@ -89,6 +93,15 @@ class Pages(msgspec.Struct, frozen=True):
     rows: Numbers
 
 
+class Places(msgspec.Struct, frozen=True):
+    """Where the pages of a chunk begin and end in the file, and the first row of each, then all
+    rows."""
+
+    starts: Numbers
+    ends: Numbers
+    first_rows: list[int]
+
+
 def flat_of(field: pa.Field, leaf: Leaf, chunk: Chunk) -> Flat | None:
     """Return how a column's chunk is stored; None: it is not known here."""
     kind = _kind(field.type, leaf)
@@ -120,6 +133,32 @@ def _kind(type_: pa.DataType, leaf: Leaf) -> tuple[int, int] | None:
         wide, narrow = Physical.INT64, Physical.INT32
     size = 8 if type_.bit_width == 64 else 4
     return (NUMBERS, size) if physical == (wide if size == 8 else narrow) else None
+
+
+def places_of(footer: Footer, group: Group, chunk: Chunk) -> Places | None:
+    """Return where a chunk's pages lie, as `page_index.pages_of` tells it; None: it is not told, or
+    contradicts itself."""
+    if chunk.offset_index is None:
+        return None
+    start, end = (offset - footer.tail_offset for offset in chunk.offset_index)
+    raw = np.frombuffer(footer.tail, np.uint8)
+    base = raw.__array_interface__["data"][0]
+    found = np.empty(((end - start) // _PLACE_BYTES_MIN + 1, 3), np.int64)
+    count = read_places(base + start, base + end, found)
+    if count <= 0:
+        return None
+    starts, sizes, first_rows = found[:count, 0].copy(), found[:count, 1], found[:count, 2]
+    ends = starts + sizes
+    rows = [*first_rows.tolist(), group.rows]
+    fits = (
+        starts[0] >= chunk.start
+        and ends[-1] <= chunk.end
+        and (sizes > 0).all()
+        and (starts[1:] >= ends[:-1]).all()
+        and rows[0] == 0
+        and all(low < high for low, high in pairwise(rows))
+    )
+    return Places(starts, ends, rows) if fits else None
 
 
 def decode_dictionary(column: Flat, raw: memoryview) -> Dictionary | None:

@@ -140,6 +140,27 @@ class SortedFiles(Protocol[BatchT]):
         """
         ...
 
+    def merge_into_file(
+        self,
+        schema: Schema,
+        parts: Sequence[FilePart],
+        *,
+        name: FileName,
+        path: str,
+        region: KeyRange,
+        processing: ProcessingPass | None = None,
+    ) -> FileWritten | None:
+        """Put the rows of all parts, each only inside its region, into one file; as `merge` and
+        `write` would, but what needs no merging may be copied as it is stored.
+
+        region: holds every row.
+
+        Raises:
+            As `merge` and `write`. InvalidError: the memory allowed does not hold so many parts;
+            it tells how much would.
+        """
+        ...
+
     def merge(
         self,
         schema: Schema,

@@ -7,6 +7,7 @@ is bytes: join it with others, from whatever thread or file, into one file.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -39,29 +40,35 @@ class RowGroupEncoder:
     """Encodes row groups, one after the other. Not for two threads: several each take their own.
 
     first: the rows of the first row group, which tell how columns are written. compiled: whether
-    kernels are used. template: a footer for a file of these row groups.
+    kernels are used.
     """
 
     def __init__(self, schema: Schema, first: pa.Table, *, compiled: bool) -> None:
         self._choices = choose(schema, first)
-        columns = arrow_schema(schema)
-        self.template: Footer = template_of(
-            columns, writer_options(self._choices, columns.names, 1, {})
-        )
-        self._codecs = [Codec.ZSTD] * len(self.template.leaves)
+        self._columns = arrow_schema(schema)
+        self._leaves = template_for(schema).leaves
+        self._codecs = [Codec.ZSTD] * len(self._leaves)
         self._is_first = True
-        self._kernels: _Kernels | None = None
+        self.kernels: _Kernels | None = None
         if compiled:
-            self._kernels = _Kernels(columns, self._choices)
+            self.kernels = _Kernels(self._columns, self._choices)
+
+    def another(self) -> RowGroupEncoder:
+        """Return an encoder that goes on in the same way, for another thread."""
+        assert not self._is_first, "the first row group tells how the others are encoded"
+        other = copy(self)
+        if self.kernels is not None:
+            other.kernels = _Kernels(self._columns, self._choices)
+        return other
 
     def encode(self, rows: pa.Table, row_bytes: int) -> EncodedRowGroup:
         """Return a row group. row_bytes: of a row in memory, where rows are widest."""
         count = page_rows(row_bytes)
-        leaves = self.template.leaves
+        leaves = self._leaves
         found: dict[int, EncodedChunk] = {}
-        if self._kernels is not None:
+        if self.kernels is not None:
             for place, leaf in enumerate(leaves):
-                chunk = self._kernels.encode(leaf.path[0], rows, count, self._codecs[place])
+                chunk = self.kernels.encode(leaf.path[0], rows, count, self._codecs[place])
                 if chunk is not None:
                     found[place] = chunk
         rest = [place for place in range(len(leaves)) if place not in found]
@@ -78,7 +85,7 @@ class RowGroupEncoder:
 
     def _choose_codecs(self, first: EncodedRowGroup) -> None:
         self._is_first = False
-        for place, (leaf, chunk) in enumerate(zip(self.template.leaves, first.chunks, strict=True)):
+        for place, (leaf, chunk) in enumerate(zip(self._leaves, first.chunks, strict=True)):
             encoding = self._choices.encodings.get(_path(leaf))
             saved = chunk.bytes_count - chunk.size
             if (
@@ -86,6 +93,13 @@ class RowGroupEncoder:
                 and saved < SAVING_MIN * chunk.bytes_count
             ):
                 self._codecs[place] = Codec.UNCOMPRESSED
+
+
+def template_for(schema: Schema) -> Footer:
+    """Return a footer for a file of row groups of this schema."""
+    columns = arrow_schema(schema)
+    choices = choose(schema, columns.empty_table())
+    return template_of(columns, writer_options(choices, columns.names, 1, {}))
 
 
 class _Kernels:

@@ -59,6 +59,7 @@ class _Sample(msgspec.Struct, frozen=True, array_like=True):
     stride: int
     rows: int
     keys: tuple[bytes, ...]
+    slack: int = 0
 
 
 def encode_notes(notes: Notes) -> dict[str, str]:
@@ -66,7 +67,7 @@ def encode_notes(notes: Notes) -> dict[str, str]:
     s = notes.sample
     return {
         "lakebed.format": str(FILE_FORMAT),
-        "lakebed.sample": _text(msgspec.msgpack.encode(_Sample(s.stride, s.rows, s.keys))),
+        "lakebed.sample": _text(msgspec.msgpack.encode(_Sample(s.stride, s.rows, s.keys, s.slack))),
         "lakebed.groups": _text(msgspec.msgpack.encode(_Groups(notes.groups, notes.last))),
         "lakebed.blocks": _text(struct.pack(f">{len(notes.blocks)}I", *notes.blocks)),
         "lakebed.pages": _text(msgspec.msgpack.encode(notes.pages)),
@@ -92,7 +93,8 @@ def decode_notes(metadata: Mapping[bytes, bytes] | None, path: str) -> Notes:
         pages = _pages(found.get(b"lakebed.pages"), len(groups.groups))
     except (KeyError, binascii.Error, msgspec.DecodeError, struct.error) as error:
         raise CorruptError("not a file of Lakebed's", path=path, problem=repr(error)) from error
-    return Notes(Sample(s.keys, s.stride, s.rows), groups.groups, groups.last, blocks, pages)
+    sample = Sample(s.keys, s.stride, s.rows, s.slack)
+    return Notes(sample, groups.groups, groups.last, blocks, pages)
 
 
 def _pages(text: bytes | None, groups: int) -> tuple[bytes, ...]:

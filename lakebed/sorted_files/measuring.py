@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from lakebed.errors import CorruptError
 from lakebed.model.ranges import KeyRange
-from lakebed.model.schema import Schema
+from lakebed.model.samples import Sample
+from lakebed.model.schema import Field, Schema
 from lakebed.ports.sorted_files import RowsWritten
 from lakebed.sorted_files.file_notes import Notes
 from lakebed.sorted_files.key_encoding import encode_row
@@ -33,6 +35,7 @@ def measured(
     """
     counter = RegionCounter(schema.row_keys, regions)
     sampler = Sampler(schema.row_keys)
+    near = _Neighbours(schema.row_keys, notes.sample)
     last: bytes | None = None
     for batch in batches:
         if not len(batch):
@@ -45,8 +48,39 @@ def measured(
         last = encode_row(batch, schema.key_fields, -1)
         counter.add(batch)
         sampler.add(batch)
-    if sampler.sample() != notes.sample:
+        near.add(batch)
+    told, stride, rows = notes.sample, sampler.stride, sampler.rows
+    known = (told.stride, told.rows, len(told.keys)) == (stride, rows, -(-rows // stride))
+    fits = near.fits(told) if told.slack and known else told == sampler.sample()
+    if not fits:
         raise CorruptError("a file's sample is not of its rows", path=path)
     if counter.last != notes.last or notes.groups[0].first != notes.sample.keys[0]:
         raise CorruptError("a file's notes tell other keys than its rows", path=path)
     return counter.rows_written()
+
+
+class _Neighbours:
+    """The rows between which a sampled key must lie, where it may stand beside its place."""
+
+    def __init__(self, fields: Sequence[Field], sample: Sample) -> None:
+        self._fields = fields
+        self._rows = 0
+        places = range(0, len(sample.keys) * sample.stride, sample.stride) if sample.slack else ()
+        self._lows = [max(0, place - sample.slack) for place in places]
+        self._highs = [min(sample.rows - 1, place + sample.slack) for place in places]
+        self._places = sorted({*self._lows, *self._highs})
+        self._keys: dict[int, bytes] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Look at the next rows."""
+        before, self._rows = self._rows, self._rows + len(batch)
+        first, last = (bisect_left(self._places, row) for row in (before, self._rows))
+        for place in self._places[first:last]:
+            self._keys[place] = encode_row(batch, self._fields, place - before)
+
+    def fits(self, sample: Sample) -> bool:
+        """Whether every key lies where the sample says."""
+        return all(
+            self._keys[low] <= key <= self._keys[high]
+            for key, low, high in zip(sample.keys, self._lows, self._highs, strict=True)
+        )

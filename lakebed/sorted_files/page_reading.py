@@ -8,10 +8,9 @@ then tell damage from what is merely unknown.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakebed.model.files import FilePart
@@ -20,12 +19,13 @@ from lakebed.parquet_bytes.decoding import (
     Dictionary,
     Flat,
     Pages,
+    Places,
     decode_dictionary,
     decode_pages,
     flat_of,
+    places_of,
 )
 from lakebed.parquet_bytes.footer import Chunk, Footer
-from lakebed.parquet_bytes.page_index import pages_of
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.column_matching import matched
@@ -43,10 +43,11 @@ def read_part_by_pages(
     columns: pa.Schema,
     wanted: RowFilter,
     share: Share,
+    among: Container[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a file, as `reading.read_part` does."""
     match = matched(columns, tail.columns, path=part.path)
-    groups = groups_wanted(tail, wanted, match)
+    groups = groups_wanted(tail, wanted, match, among)
     paged = PagedGroups(objects, part, tail, match.names)
     by_arrow = GroupsByArrow(objects, part, tail, match=match, groups=groups, share=share)
 
@@ -117,12 +118,10 @@ class PagedGroups:
             for leaf, field in zip(self._leaves, self._schema, strict=True):
                 chunk = found.chunks[leaf]
                 flat = flat_of(field, self._footer.leaves[leaf], chunk)
-                index = pages_of(self._footer, found, chunk)
-                if flat is None or index is None or not index.offsets:
+                places = places_of(self._footer, found, chunk)
+                if flat is None or places is None:
                     return []
-                starts = np.array(index.offsets, np.int64)
-                ends = starts + np.array(index.sizes, np.int64)
-                columns.append(_Column(flat, chunk, starts, ends, [*index.first_rows, found.rows]))
+                columns.append(_Column(flat, chunk, places))
         except MalformedError:
             return []
         return columns
@@ -144,21 +143,13 @@ class PagedGroups:
 class _Column:
     """A column chunk being read from its first page to its last."""
 
-    def __init__(
-        self,
-        flat: Flat,
-        chunk: Chunk,
-        starts: npt.NDArray[np.int64],
-        ends: npt.NDArray[np.int64],
-        first_rows: list[int],
-    ) -> None:
+    def __init__(self, flat: Flat, chunk: Chunk, places: Places) -> None:
         self._flat = flat
-        self._starts = starts
-        self._ends = ends
-        self._first_rows = first_rows
-        self._page_rows = np.diff(first_rows)
-        self.boundaries = first_rows
-        self.rows = first_rows[-1]
+        self._starts = places.starts
+        self._ends = places.ends
+        self._first_rows = self.boundaries = places.first_rows
+        self._page_rows = np.diff(places.first_rows)
+        self.rows = places.first_rows[-1]
         self.start, self.end = chunk.start, chunk.end
         self._dictionary: Dictionary | None = NO_DICTIONARY
         self._dictionary_end = 0

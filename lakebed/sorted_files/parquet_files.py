@@ -17,7 +17,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.engines import PLAIN, engine_for, kernels_pay
+from lakebed.sorted_files.engines import PLAIN, Engine, engine_for, kernels_pay
 from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.lookup import Lookup, PageCache
 from lakebed.sorted_files.measuring import measured
@@ -27,8 +27,10 @@ from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
 from lakebed.sorted_files.row_requests import RowRequest, row_request
 from lakebed.sorted_files.sorting import ExternalSorter
+from lakebed.sorted_files.stored_groups import Stretch, stored_groups, stretches_of
 from lakebed.sorted_files.tails import Tails
-from lakebed.sorted_files.writing import write_file
+from lakebed.sorted_files.workers import Workers
+from lakebed.sorted_files.writing import Content, write_file
 
 MEMORY_BYTES = 512 * 1024 * 1024
 WINDOW_ROWS = 120_000
@@ -39,7 +41,8 @@ class ParquetFiles:
     """Sorted files as Parquet objects. spill_directory: on local disk, made when needed.
 
     memory_bytes: of one sorter, and of one merge. cache_bytes: of tails, parsed parts of them and
-    pages, which are kept for lookups; None: as much as suits the memory.
+    pages, which are kept for lookups; None: as much as suits the memory. workers: threads that one
+    merge into a file uses.
     """
 
     def __init__(
@@ -49,10 +52,12 @@ class ParquetFiles:
         spill_directory: Path,
         memory_bytes: int = MEMORY_BYTES,
         cache_bytes: int | None = None,
+        workers: int = 1,
     ) -> None:
         self._objects = objects
         self._spill_directory = spill_directory
         self._memory_bytes = memory_bytes
+        self._workers = workers
         share = (memory_bytes * 3 // 8 if cache_bytes is None else cache_bytes) // 6
         self._tails = Tails(objects, bytes_max=4 * share)
         self._sources = GroupSources(objects, self._tails)
@@ -87,6 +92,51 @@ class ParquetFiles:
             regions=regions,
             compiled=kernels_pay(job_rows),
         )
+
+    def merge_into_file(
+        self,
+        schema: Schema,
+        parts: Sequence[FilePart],
+        *,
+        name: FileName,
+        path: str,
+        region: KeyRange,
+        processing: ProcessingPass | None = None,
+    ) -> FileWritten | None:
+        """Put the rows of all parts into one file; row groups that need no merging are copied."""
+        engine = engine_for(sum(part.rows for part in parts))
+        request = row_request(schema, None, processing)
+        with Workers(self._workers) as workers:
+            return write_file(
+                self._objects,
+                schema,
+                self._contents(request, parts, engine, workers),
+                name=name,
+                path=path,
+                regions=[region],
+                compiled=engine is not PLAIN,
+                workers=workers,
+            )
+
+    def _contents(
+        self, request: RowRequest, parts: Sequence[FilePart], engine: Engine, workers: Workers
+    ) -> Iterator[Content]:
+        """Yield rows and row groups in the order of their keys."""
+        reads = self._reads(request, parts)
+        if request.work is not None:  # every row is looked at
+            stretches = [Stretch(tuple(reads), is_passed_on=False)]
+        else:
+            stretches = stretches_of(reads, self._tails, request.columns)
+        for stretch in stretches:
+            if stretch.is_passed_on:
+                (read,) = stretch.reads
+                yield from stored_groups(self._objects, read, self._tails.of(read.part))
+                continue
+            sources = [
+                self._sources.source(read, by_pages=engine is not PLAIN, workers=workers)
+                for read in stretch.reads
+            ]
+            yield from request.processed(engine.merge(sources, request.schema.key_fields), parts)
 
     def merge(
         self,

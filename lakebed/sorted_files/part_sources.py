@@ -14,17 +14,20 @@ from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.reading import Share, read_part
 from lakebed.sorted_files.tails import Tails
+from lakebed.sorted_files.workers import ALONE, Workers
 
 
 class PartRead(msgspec.Struct, frozen=True):
     """What a merge wants of one part. columns: to be read; share: what reading it may hold; work:
-    what leaves rows out before they are merged."""
+    what leaves rows out before they are merged; groups: of its file, None: whichever hold wanted
+    rows."""
 
     part: FilePart
     wanted: RowFilter
     columns: pa.Schema
     share: Share
     work: RowWork | None = None
+    groups: range | None = None
 
     def selected(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what processing leaves of wanted rows, before they are merged."""
@@ -38,8 +41,9 @@ class GroupSources:
         self._objects = objects
         self._tails = tails
 
-    def source(self, read: PartRead, *, by_pages: bool = False) -> Source:
-        """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how."""
+    def source(self, read: PartRead, *, by_pages: bool = False, workers: Workers = ALONE) -> Source:
+        """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how.
+        workers: read ahead."""
         part, wanted = read.part, read.wanted
         reader = read_part
         if by_pages:
@@ -49,7 +53,7 @@ class GroupSources:
 
         def look() -> bytes | None:
             notes = self._tails.of(part).notes
-            first = notes.groups[0].first
+            first = notes.groups[read.groups[0] if read.groups else 0].first
             return first if wanted.may_want(first, notes.last) else None
 
         def open_() -> Iterator[pa.RecordBatch]:
@@ -60,8 +64,9 @@ class GroupSources:
                 columns=read.columns,
                 wanted=wanted,
                 share=read.share,
+                among=read.groups,
             )
-            return read.selected(batches)
+            return workers.ahead(read.selected(batches))
 
         lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
         return Source(lowest, open_, look)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -42,9 +42,10 @@ def read_part(
     columns: pa.Schema,
     wanted: RowFilter,
     share: Share,
+    among: Container[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a file. columns: those to give, whatever they were when it was
-    written.
+    written. among: row groups of which no others are read.
 
     A row group is read with one request where the share allows it, else piece by piece.
 
@@ -53,7 +54,7 @@ def read_part(
         CorruptError: its bytes contradict a checksum or the columns.
     """
     match = matched(columns, tail.columns, path=part.path)
-    groups = groups_wanted(tail, wanted, match)
+    groups = groups_wanted(tail, wanted, match, among)
     if not groups:
         return
     by_arrow = GroupsByArrow(objects, part, tail, match=match, groups=groups, share=share)
@@ -168,12 +169,15 @@ def _fit(chunks: Mapping[int, Sequence[tuple[int, int]]], share: Share) -> bool:
     return all(_size(ranges) <= share.file_bytes for ranges in chunks.values())
 
 
-def groups_wanted(tail: Tail, wanted: RowFilter, match: Match) -> dict[int, bool]:
+def groups_wanted(
+    tail: Tail, wanted: RowFilter, match: Match, among: Container[int] | None = None
+) -> dict[int, bool]:
     """Return the row groups to read, and whether all rows of each are wanted."""
     return {
         group: wanted.wants_all(first, last)
         for group, (first, last) in groups_met(tail, wanted).items()
-        if not wanted.asks_columns or wanted.may_want_columns(GroupBounds(tail, group, match).of)
+        if (among is None or group in among)
+        and (not wanted.asks_columns or wanted.may_want_columns(GroupBounds(tail, group, match).of))
     }
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from itertools import chain, groupby
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,39 +18,46 @@ from lakebed.model.ranges import KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
 from lakebed.model.schema import Field, Schema
 from lakebed.parquet_bytes.assembling import Assembly
+from lakebed.parquet_bytes.encoded import EncodedRowGroup
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import FileWritten, RowsWritten
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
+from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder, template_for
 from lakebed.sorted_files.file_notes import Group, Notes, encode_notes
 from lakebed.sorted_files.key_encoding import encode_keys, encode_row, search_many
 from lakebed.sorted_files.object_sink import ObjectSink, finish_object
 from lakebed.sorted_files.ordering import is_sorted
 from lakebed.sorted_files.page_checksums import page_checksums
 from lakebed.sorted_files.row_groups import densest, row_groups
+from lakebed.sorted_files.stored_groups import Known, StoredGroup
+from lakebed.sorted_files.workers import ALONE, Workers
+
+Content: TypeAlias = pa.RecordBatch | StoredGroup
 
 
 def write_file(
     objects: ObjectStore,
     schema: Schema,
-    batches: Iterable[pa.RecordBatch],
+    contents: Iterable[Content],
     *,
     name: FileName,
     path: str,
     regions: Sequence[KeyRange],
     compiled: bool,
+    workers: Workers = ALONE,
 ) -> FileWritten | None:
-    """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises. compiled:
-    whether kernels encode it."""
-    groups = iter(row_groups(batches))
+    """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises.
+
+    contents: row groups that are passed on need one region. compiled: whether kernels encode.
+    workers: encode row groups, so many at a time.
+    """
+    groups = iter(_groups(contents))
     first = next(groups, None)
     if first is None:
         return None
     writer = objects.create(path)
     try:
-        encoder = RowGroupEncoder(schema, first, compiled=compiled)
-        file = _FileBeingWritten(schema, encoder, ObjectSink(writer), regions)
-        file.add(first)
-        for group in groups:
+        file = _FileBeingWritten(schema, ObjectSink(writer), regions, workers, compiled=compiled)
+        for group in chain([first], groups):
             file.add(group)
         written = file.end(name)
         stored = written.file
@@ -56,27 +68,48 @@ def write_file(
     return written
 
 
+def _groups(contents: Iterable[Content]) -> Iterator[pa.Table | StoredGroup]:
+    """Yield what becomes a row group, one after the other."""
+    for is_stored, items in groupby(contents, lambda item: isinstance(item, StoredGroup)):
+        if is_stored:
+            yield from items
+        else:
+            yield from row_groups(items)
+
+
 class _FileBeingWritten:
     def __init__(
         self,
         schema: Schema,
-        encoder: RowGroupEncoder,
         sink: ObjectSink,
         regions: Sequence[KeyRange],
+        workers: Workers,
+        *,
+        compiled: bool,
     ) -> None:
+        self._schema = schema
         self._keys = schema.key_fields
         self._row_keys = schema.row_keys
         self._sink = sink
-        self._encoder = encoder
-        self._assembly = Assembly(encoder.template, sink.write, sorted_by=len(self._keys))
+        self._workers = workers
+        self._compiled = compiled
+        template = template_for(schema)
+        self._assembly = Assembly(template, sink.write, sorted_by=len(self._keys))
+        self._encoders: list[RowGroupEncoder] = []
+        """Those that no worker uses now."""
+        self._encoding: deque[Future[tuple[EncodedRowGroup, bytes]]] = deque()
+        self._first: RowGroupEncoder | None = None
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
         self._groups: list[Group] = []
         self._pages: list[bytes] = []
         self._last = b""
 
-    def add(self, group: pa.Table) -> None:
+    def add(self, group: pa.Table | StoredGroup) -> None:
         """Write a row group."""
+        if isinstance(group, StoredGroup):
+            self._pass_on(group)
+            return
         for batch in group.to_batches():
             self._check_order(batch)
             self._sampler.add(batch)
@@ -84,12 +117,43 @@ class _FileBeingWritten:
         first = encode_row(group.slice(0, 1).to_batches()[0], self._row_keys, 0)
         row_bytes = densest(group)
         self._groups.append(Group(first, row_bytes))
-        encoded = self._encoder.encode(group, row_bytes)
-        self._pages.append(page_checksums(encoded))
+        if self._first is None:  # its first row group tells how all are encoded
+            self._first = RowGroupEncoder(self._schema, group, compiled=self._compiled)
+            self._drain(0)
+            self._put(*self._encode(self._first, group, row_bytes))
+            return
+        self._drain(self._workers.count - 1)
+        encoder = self._encoders.pop() if self._encoders else self._first.another()
+        self._encoding.append(self._workers.start(self._encode, encoder, group, row_bytes))
+
+    def _encode(
+        self, encoder: RowGroupEncoder, rows: pa.Table, row_bytes: int
+    ) -> tuple[EncodedRowGroup, bytes]:
+        encoded = encoder.encode(rows, row_bytes)
+        self._encoders.append(encoder)
+        return encoded, page_checksums(encoded)
+
+    def _put(self, encoded: EncodedRowGroup, checksums: bytes) -> None:
         self._assembly.add(encoded)
+        self._pages.append(checksums)
+
+    def _drain(self, left: int) -> None:
+        """Write what was encoded, in order, until so many row groups are being encoded."""
+        while len(self._encoding) > left:
+            self._put(*self._encoding.popleft().result())
+
+    def _pass_on(self, group: StoredGroup) -> None:
+        self._drain(0)
+        assert self._last <= group.first, "rows are not sorted: a row group begins too low"
+        self._sampler.skip(group.rows, group.known)
+        self._regions.skip(group.rows, group.first, group.last)
+        self._groups.append(Group(group.first, group.row_bytes))
+        self._put(group.encoded, page_checksums(group.encoded))
+        self._last = group.last
 
     def end(self, name: FileName) -> FileWritten:
         """Write the tail. Returns what was written; the object is not finished yet."""
+        self._drain(0)
         sink = self._sink
         tail_offset = sink.begin_tail()
         blocks = tuple(sink.blocks)
@@ -113,30 +177,46 @@ class _FileBeingWritten:
 
 
 class Sampler:
-    """Keeps every stride-th row key of a sorted stream, at most KEYS_MAX of them."""
+    """Keeps every stride-th row key of a sorted stream, at most KEYS_MAX of them. rows: so far."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._fields = fields
         self._keys: list[bytes] = []
-        self._stride = 1
-        self._rows = 0
+        self.stride = 1
+        self.rows = 0
+        self._slack = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Look at the next rows."""
-        before, self._rows = self._rows, self._rows + len(batch)
-        while -(-self._rows // self._stride) > KEYS_MAX:
-            self._keys = self._keys[::2]
-            self._stride *= 2
+        before = self._go_on(len(batch))
         # Not a range: Arrow looks for pandas each time that it is given a sequence.
-        places = np.arange(-before % self._stride, len(batch), self._stride)
+        places = np.arange(-before % self.stride, len(batch), self.stride)
         if len(places):
             rows = batch.select([f.name for f in self._fields]).take(pa.array(places))
             keys = encode_keys(rows, self._fields)
             self._keys += keys.to_pylist()  # bounded: KEYS_MAX
 
+    def skip(self, rows: int, known: Known) -> None:
+        """Go over rows of which only some are known: those nearest to the places stand for them."""
+        before = self._go_on(rows)
+        places = [place for place, _, _ in known]
+        for place in range(-before % self.stride, rows, self.stride):
+            after = bisect_left(places, place)
+            near = min(known[max(0, after - 1) : after + 1], key=lambda k: abs(k[0] - place))
+            self._keys.append(near[1])
+            self._slack = max(self._slack, abs(near[0] - place) + near[2])
+
+    def _go_on(self, rows: int) -> int:
+        """Count rows; return how many there were before."""
+        before, self.rows = self.rows, self.rows + rows
+        while -(-self.rows // self.stride) > KEYS_MAX:
+            self._keys = self._keys[::2]
+            self.stride *= 2
+        return before
+
     def sample(self) -> Sample:
         """Return the sample of all rows so far."""
-        return Sample(tuple(self._keys), self._stride, self._rows)
+        return Sample(tuple(self._keys), self.stride, self.rows, self._slack)
 
 
 class RegionCounter:
@@ -165,6 +245,15 @@ class RegionCounter:
             self._rows[self._place] += here
             self._lasts[self._place] = encode_row(inside, self._fields, -1)
             batch = batch.slice(here)
+
+    def skip(self, rows: int, first: bytes, last: bytes) -> None:
+        """Count rows that all lie in one region."""
+        region = self._region_of(first)
+        assert region.contains(last), "rows passed on lie in one region"
+        if not self._rows[self._place]:
+            self._firsts[self._place] = first
+        self._rows[self._place] += rows
+        self._lasts[self._place] = self.last = last
 
     def _region_of(self, key: bytes) -> KeyRange:
         while self._place < len(self._regions):

@@ -128,6 +128,30 @@ def test_files_are_merged_and_equal_rows_are_all_kept(lake: Lake) -> None:
     assert merged == sorted(one + two + one, key=order)
 
 
+def test_files_are_merged_into_a_file(lake: Lake) -> None:
+    one, two = [row("a"), row("c"), row("c")], [row("b"), row("c"), row("e")]
+    parts = [lake.part(one, below("d")), lake.part(two, below("d"))]
+    written = lake.files.merge_into_file(
+        SCHEMA, parts, name=FileName(bytes(15) + b"m"), path="files/merged", region=below("d")
+    )
+    assert written is not None
+    (region,) = written.regions
+    assert region is not None
+    assert region.rows == 5
+    merged = FilePart(written.file, "files/merged", EVERYTHING, 5)
+    assert lake.merged([merged]) == sorted(one + two[:2], key=order)
+    assert lake.files.measure(SCHEMA, merged, [EVERYTHING]) == (region,)
+
+
+def test_merging_nothing_into_a_file_gives_no_file(lake: Lake) -> None:
+    empty = lake.part([row("z")], below("a"))
+    written = lake.files.merge_into_file(
+        SCHEMA, [empty], name=FileName(bytes(16)), path="files/none", region=below("a")
+    )
+    assert written is None
+    assert lake.objects.look("files/none") is None
+
+
 def test_merging_nothing_gives_nothing(lake: Lake) -> None:
     assert lake.merged([]) == []
 

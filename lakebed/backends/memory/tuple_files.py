@@ -150,6 +150,20 @@ class TupleFiles:
         self._put(path, body + tail, checksum)
         return FileWritten(file, written)
 
+    def merge_into_file(
+        self,
+        schema: Schema,
+        parts: Sequence[FilePart],
+        *,
+        name: FileName,
+        path: str,
+        region: KeyRange,
+        processing: ProcessingPass | None = None,
+    ) -> FileWritten | None:
+        """Put the rows of all parts into one file."""
+        merged = self.merge(schema, parts, processing=processing)
+        return self.write(schema, merged, name=name, path=path, regions=[region])
+
     def merge(
         self,
         schema: Schema,

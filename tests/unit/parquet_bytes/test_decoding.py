@@ -25,6 +25,7 @@ from lakebed.parquet_bytes.decoding import (
     decode_dictionary,
     decode_pages,
     flat_of,
+    places_of,
 )
 
 TEXTS = ["", "a", "ab", "abc" * 20, "\0", "ü", "日本", "prefix", "prefixed", "b" * 300]
@@ -77,8 +78,12 @@ def decoded(file: bytes, first: int = 0, last: int | None = None) -> pa.Array | 
     footer = footer_of(file)
     group = footer.group(0)
     (chunk,) = group.chunks
-    index = pages_of(footer, group, chunk)
+    index, places = pages_of(footer, group, chunk), places_of(footer, group, chunk)
     assert index is not None
+    assert places is not None
+    assert tuple(places.starts) == index.offsets
+    assert tuple(places.ends - places.starts) == index.sizes
+    assert places.first_rows == [*index.first_rows, group.rows]
     field = pq.read_schema(pa.BufferReader(file)).field(0)
     flat = flat_of(field, footer.leaves[0], chunk)
     if flat is None:

@@ -1,0 +1,178 @@
+"""Row groups that a merge need not touch: they are passed on as they are stored.
+
+A row group is passed on when no other part has a key within its bounds, all of it lies in its
+part's region, its columns are stored as the writer would store them, and it is not one of many that
+are small. Its bytes are verified by block checksums while they are read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.errors import CorruptError
+from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
+from lakebed.parquet_bytes.footer import Footer
+from lakebed.parquet_bytes.thrift import MalformedError
+from lakebed.ports.object_store import ObjectReader
+from lakebed.sorted_files.part_sources import PartRead
+from lakebed.sorted_files.range_file import aligned, read_verified
+from lakebed.sorted_files.reading import groups_met
+from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
+from lakebed.sorted_files.tails import Tail, Tails
+
+FILL_MIN = 0.5
+"""Of what row groups may have, rows or bytes, on average over those that are passed on together."""
+
+Known = Sequence[tuple[int, bytes, int]]
+"""Some rows, ascending: the place, the key, and by how many rows it may stand beside it."""
+
+
+class StoredGroup(msgspec.Struct, frozen=True):
+    """A row group as it is stored. first, last: row keys, the last one perhaps above all rows where
+    more rows follow. known: rows from the first on, the first exactly."""
+
+    encoded: EncodedRowGroup
+    first: bytes
+    last: bytes
+    row_bytes: int
+    known: Known
+
+    @property
+    def rows(self) -> int:
+        return self.encoded.rows
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Row groups that follow each other in key order: of one part, to be passed on, or of several,
+    to be merged."""
+
+    reads: tuple[PartRead, ...]
+    is_passed_on: bool
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """Row groups of one part. first: their lowest key."""
+
+    first: bytes
+    part: int
+    groups: range
+    is_passed_on: bool
+
+
+def stretches_of(reads: Sequence[PartRead], tails: Tails, columns: pa.Schema) -> list[Stretch]:
+    """Return what is passed on and what is merged, in the order of keys. columns: of the file to be
+    written. reads: of whole regions, without other conditions."""
+    found = [_spans(read, tails.of(read.part)) for read in reads]
+    lows = sorted(spans[0].low for spans in found if spans)
+    highs = sorted(spans[-1].high for spans in found if spans)
+
+    def is_alone(span: _Span) -> bool:
+        return span.is_inside and bisect_right(lows, span.high) - bisect_left(highs, span.low) == 1
+
+    runs: list[_Run] = []
+    for place, (read, spans) in enumerate(zip(reads, found, strict=True)):
+        tail = tails.of(read.part)
+        fits = _same_columns(tail.columns, columns)
+        for alone, members in groupby(spans, is_alone):
+            together = list(members)
+            groups = range(together[0].group, together[-1].group + 1)
+            passed = alone and fits and _is_full(tail, groups)
+            runs.append(_Run(together[0].low, place, groups, passed))
+    runs.sort(key=lambda run: (run.first, run.part, run.groups[0]))
+    stretches: list[Stretch] = []
+    for is_passed_on, neighbours in groupby(runs, lambda run: run.is_passed_on):
+        chosen = [msgspec.structs.replace(reads[run.part], groups=run.groups) for run in neighbours]
+        if is_passed_on:
+            stretches += [Stretch((read,), is_passed_on=True) for read in chosen]
+        else:
+            stretches.append(Stretch(tuple(chosen), is_passed_on=False))
+    return stretches
+
+
+def stored_groups(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator[StoredGroup]:
+    """Yield the row groups of a part that are passed on, read when they are asked for.
+
+    Raises:
+        ObjectMissingError: the file is not there.
+        CorruptError: its bytes contradict their checksums, or its footer itself.
+    """
+    assert read.groups is not None, "what is passed on is told"
+    notes, part = tail.notes, read.part
+    bounds = [*(group.first for group in notes.groups), notes.last]
+    starts = _starts(tail)
+    try:
+        footer = Footer(tail.raw, part.file.tail_offset)
+        for group in read.groups:
+            chunks = footer.group(group).chunks
+            start, end = min(c.start for c in chunks), max(c.end for c in chunks)
+            span = aligned(start, end, part.file.tail_offset)
+            (data,) = read_verified(objects, part, tail, [span])
+            encoded = EncodedRowGroup(
+                starts[group + 1] - starts[group], chunks_of(footer, group, data, span[0])
+            )
+            yield StoredGroup(
+                encoded,
+                bounds[group],
+                bounds[group + 1],
+                notes.groups[group].row_bytes,
+                _known(tail, group, starts),
+            )
+    except MalformedError as error:
+        raise CorruptError(
+            "a file's footer is wrong", path=part.path, problem=str(error)
+        ) from error
+
+
+class _Span(msgspec.Struct, frozen=True):
+    """Bounds of a row group's row keys. is_inside: all of it is wanted."""
+
+    group: int
+    low: bytes
+    high: bytes
+    is_inside: bool
+
+
+def _spans(read: PartRead, tail: Tail) -> list[_Span]:
+    """Return the bounds of the row groups that hold wanted rows."""
+    return [
+        _Span(group, low, high, read.wanted.wants_all(low, high))
+        for group, (low, high) in groups_met(tail, read.wanted).items()
+    ]
+
+
+def _same_columns(found: pa.Schema, columns: pa.Schema) -> bool:
+    """Whether a file has these columns, in this order, with these numbers."""
+    return len(found) == len(columns) and all(
+        own.equals(wanted, check_metadata=True) for own, wanted in zip(found, columns, strict=True)
+    )
+
+
+def _is_full(tail: Tail, groups: range) -> bool:
+    """Whether these row groups are as large as row groups are, or almost."""
+    rows = [tail.metadata.row_group(group).num_rows for group in groups]
+    sizes = [n * tail.notes.groups[g].row_bytes for n, g in zip(rows, groups, strict=True)]
+    least = FILL_MIN * len(groups)
+    return bool(sum(rows) >= least * GROUP_ROWS_MAX or sum(sizes) >= least * GROUP_BYTES_MAX)
+
+
+def _starts(tail: Tail) -> list[int]:
+    """Return the rows before each row group, and all."""
+    counts = (tail.metadata.row_group(g).num_rows for g in range(tail.metadata.num_row_groups))
+    return list(accumulate(counts, initial=0))
+
+
+def _known(tail: Tail, group: int, starts: Sequence[int]) -> Known:
+    """Return the rows of a row group that the file's sample tells, and its first."""
+    sample = tail.notes.sample
+    known = [(0, tail.notes.groups[group].first, 0)]
+    place = starts[group] // sample.stride + 1
+    while place < len(sample.keys) and place * sample.stride < starts[group + 1]:
+        at = place * sample.stride - starts[group]
+        known.append((at, sample.keys[place], sample.slack))
+        place += 1
+    return known
