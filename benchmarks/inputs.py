@@ -14,9 +14,10 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.shapes import Shape
+from benchmarks.shapes import SLEEPER, Shape
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.model.files import FilePart
@@ -55,6 +56,16 @@ def sorted_files(shape: Shape, files: int, rows: int) -> Path:
         _write(root, shape, (shape.rows(seed, rows) for seed in range(files)))
 
     return kept(f"{shape.name}-{files}x{rows}-sorted-{FILE_FORMAT}", fill)
+
+
+def files_apart(files: int, rows: int) -> Path:
+    """Return the root of an object store with files of the shape `sleeper`, no two of which share
+    a range of keys: their keys begin with the alphabet's first letters."""
+
+    def fill(root: Path) -> None:
+        _write(root, SLEEPER, (_beginning(seed, rows) for seed in range(files)))
+
+    return kept(f"sleeper-{files}x{rows}-apart-{FILE_FORMAT}", fill)
 
 
 def parts_in(root: Path) -> list[FilePart]:
@@ -96,6 +107,14 @@ def _write(root: Path, shape: Shape, tables: Iterator[pa.Table]) -> None:
         assert written is not None, "there are rows"
         parts.append(FilePart(written.file, path, EVERYTHING, len(rows)))
     (root / "parts").write_bytes(msgspec.msgpack.encode(parts))
+
+
+def _beginning(seed: int, rows: int) -> pa.Table:
+    """Return rows whose keys have one first letter."""
+    made = SLEEPER.rows(seed, rows)
+    rest = pc.utf8_slice_codeunits(made.column("key"), 1)
+    keys = pc.binary_join_element_wise(chr(ord("a") + seed), rest, "")
+    return made.set_column(0, made.schema.field(0), keys)
 
 
 def kept(name: str, fill: Callable[[Path], None]) -> Path:

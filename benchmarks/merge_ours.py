@@ -1,6 +1,7 @@
-"""One merge as a compaction job does it, in a process of its own: `merge_ours STORE SHAPE [MIB]`.
+"""One merge as a compaction job does it, in a process of its own.
 
-MIB: how much memory it may take for buffers.
+`merge_ours STORE SHAPE [MIB [WORKERS]]`. MIB: how much memory it may take for buffers; 0: what it
+takes by default. WORKERS: threads.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from lakebed.model.ranges import EVERYTHING
 from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 
 
-def main(store: str, shape: str, mib: str = "") -> None:
+def main(store: str, shape: str, mib: str = "0", workers: str = "1") -> None:
     root, given = Path(store), SHAPES[shape]
-    schema = given.schema
     files = ParquetFiles(
         LocalObjectStore(root, SystemClock()),
         spill_directory=root / "spill",
-        memory_bytes=int(mib) << 20 if mib else MEMORY_BYTES,
+        memory_bytes=int(mib) << 20 or MEMORY_BYTES,
+        workers=int(workers),
     )
     parts = parts_in(root)
     name = bench_file(len(parts))
-    written = files.write(
-        schema,
-        files.merge(schema, parts, processing=given.processing),
+    written = files.merge_into_file(
+        given.schema,
+        parts,
         name=name,
         path=file_path(TABLE, name),
-        regions=[EVERYTHING],
-        job_rows=sum(part.rows for part in parts),
+        region=EVERYTHING,
+        processing=given.processing,
     )
     assert written is not None, "there are rows"
 

@@ -1,13 +1,22 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import checking, ingest, inputs, merge, merge_limited
+from benchmarks import (
+    checking,
+    ingest,
+    inputs,
+    merge,
+    merge_limited,
+    merge_pass_through,
+    merge_two_workers,
+)
 from benchmarks.figures import Figure
 from benchmarks.shapes import FILES, LEAVES, SHAPES, SLEEPER, Shape
 
@@ -44,6 +53,20 @@ def test_a_small_benchmark_gives_figures_and_leaves_nothing_but_its_inputs(
     assert all(given.startswith(f"{name}.{shape}.") for given in names)
     assert len(set(names)) == len(names)
     assert len(list(tmp_path.iterdir())) == sets
+
+
+@pytest.mark.slow
+def test_two_workers_and_files_apart_are_measured() -> None:
+    names = [figure.name for figure in merge_two_workers.run(ROWS, 1, ["narrow"])]
+    kind = "two_workers_wall_ratio_to_datafusion"
+    assert names == [f"merge.narrow.{kind}", f"merge.{kind}"]
+    assert merge_pass_through.run(ROWS, 1)[0].name == "merge.pass_through.ratio_to_copy"
+
+
+def test_files_apart_share_no_keys(tmp_path: Path) -> None:
+    files = inputs.files_in(inputs.files_apart(3, ROWS))
+    spans = [pq.read_table(file, columns=["key"]).column(0) for file in files]
+    assert all(before[-1].as_py() < after[0].as_py() for before, after in pairwise(spans))
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
