@@ -3,6 +3,7 @@ values."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,6 +40,7 @@ class RowFilter:
                 self._boxes = tuple(
                     (span, box) for (span, _), box in zip(spans, boxes, strict=True)
                 )
+        self._ends = [r.max for r in self.ranges if r.max is not None]
 
     def wants_all(self, first: bytes, last: bytes) -> bool:
         """Whether every row with a key from first to last is wanted."""
@@ -46,11 +48,18 @@ class RowFilter:
 
     def covers(self, first: bytes, last: bytes) -> bool:
         """Whether every key from first to last is wanted, whatever its columns hold."""
-        return any(r.contains(first) and r.contains(last) for r in self.ranges)
+        met = self._met(first, last)
+        return bool(met) and met[0].contains(first) and met[0].contains(last)
 
     def may_want(self, first: bytes, last: bytes) -> bool:
         """Whether some row with a key from first to last may be wanted."""
-        return any((r.max is None or first < r.max) and last >= r.min for r in self.ranges)
+        return bool(self._met(first, last))
+
+    def _met(self, first: bytes, last: bytes) -> tuple[KeyRange, ...]:
+        """Return the ranges that have keys from first to last. There may be thousands of others."""
+        low = bisect_right(self._ends, first)  # only the last range may have no end
+        high = bisect_right(self.ranges, last, low, key=lambda r: r.min)
+        return self.ranges[low:high]
 
     @property
     def asks_columns(self) -> bool:
@@ -77,7 +86,10 @@ class RowFilter:
     def spans(self, keys: pa.RecordBatch) -> list[tuple[int, int]]:
         """Return from which to below which rows of a sorted batch keys are wanted. keys: at least
         the columns of the row keys."""
-        found = [rows_in(keys, self.fields, r) for r in self.ranges]
+        if not len(keys):
+            return []
+        ends = (encode_row(keys, self.fields, place) for place in (0, -1))
+        found = [rows_in(keys, self.fields, r) for r in self._met(*ends)]
         return [(start, end) for start, end in found if start < end]
 
     def kept(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
