@@ -1,17 +1,16 @@
 """A whole table read through the public API, beside reading the same bytes raw.
 
 Raw: the same client of S3 fetches the files' data one after the other, in pieces as large as ours,
-over as many connections as ours, and throws them away.
+over one connection, and throws them away. Told beside it: the same over as many connections as ours.
 """
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from benchmarks.figures import Figure, quick
+from benchmarks.figures import Figure, medians, quick
 from benchmarks.lookup import ROWS
 from benchmarks.served_tables import ServedObjects, made, objects_of, served
 from benchmarks.shapes import SHAPES
@@ -31,16 +30,21 @@ def run(rows: int | None = None, rounds: int = 3, shapes: Sequence[str] = ()) ->
             for _ in range(rounds):
                 begun = time.perf_counter()
                 found = sum(batch.num_rows for batch in table.table.query())
-                middle = time.perf_counter()
-                size = raw.read([path.partition("objects/")[2] for path in table.paths])
-                taken.append((middle - begun, time.perf_counter() - middle))
+                ends = [time.perf_counter()]
+                paths = [path.partition("objects/")[2] for path in table.paths]
+                for connections in (1, CONNECTIONS):
+                    size = raw.read(paths, connections)
+                    ends.append(time.perf_counter())
+                taken.append((ends[0] - begun, ends[1] - ends[0], ends[2] - ends[1]))
                 assert found, "rows were read"
-        ours, bare = (statistics.median(seconds) for seconds in zip(*taken, strict=True))
+        ours, bare, parallel = medians(taken)
         prefix = "scan" if name == "sys" else f"scan.{name}"
         figures += [
             Figure(f"{prefix}.ratio_to_raw", bare / ours, "", RATIO_MIN, "higher"),
+            Figure(f"{prefix}.ratio_to_raw_parallel", parallel / ours, ""),
             Figure(f"{prefix}.mb_per_second", size / 1e6 / ours, "MB/s"),
             Figure(f"{prefix}.raw_mb_per_second", size / 1e6 / bare, "MB/s"),
+            Figure(f"{prefix}.raw_parallel_mb_per_second", size / 1e6 / parallel, "MB/s"),
             Figure(f"{prefix}.rows_per_second", found / ours, "rows/s"),
         ]
     return figures
@@ -50,7 +54,7 @@ class _Raw:
     def __init__(self, objects: ServedObjects) -> None:
         self._objects = objects
 
-    def read(self, paths: Sequence[str]) -> int:
+    def read(self, paths: Sequence[str], connections: int) -> int:
         """Read some objects. Returns how many bytes they have."""
         pieces = []
         for path in paths:
@@ -58,7 +62,7 @@ class _Raw:
             assert facts is not None, f"{path} is there"
             starts = range(0, facts.size, PIECE_BYTES)
             pieces += [(path, [(at, min(at + PIECE_BYTES, facts.size))]) for at in starts]
-        with ThreadPoolExecutor(CONNECTIONS) as readers:
+        with ThreadPoolExecutor(connections) as readers:
             return sum(
                 len(body) for (body,) in readers.map(lambda p: self._objects.read(*p), pieces)
             )
