@@ -1,7 +1,7 @@
 """A whole table read through the public API, beside reading the same bytes raw.
 
 Raw: the same client of S3 fetches the files' data one after the other, in pieces as large as ours,
-over one connection, and throws them away. Told beside it: the same over as many connections as ours.
+over one connection, and throws them away. Beside it: the same over as many connections as ours.
 """
 
 from __future__ import annotations
