@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -224,7 +225,9 @@ def bag(found: Sequence[Row]) -> list[str]:
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401  a value of any type
-    """UTC has several names, and the members of a struct several orders."""
+    """UTC has several names, members of a struct several orders, a widened decimal more noughts."""
     if isinstance(value, dict):
         return sorted(value.items())
+    if isinstance(value, Decimal):
+        return value.normalize()
     return value.isoformat() if isinstance(value, datetime.datetime) else value
