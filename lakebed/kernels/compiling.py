@@ -1,106 +1,124 @@
-"""The decorator of every kernel: compiled when first called, kept in a cache on disk.
+"""The decorators of kernels: compiled when first called, kept as machine code in a cache on disk.
 
-numba's own cache raises at import where it finds no place that it can write, and forgets that a
-kernel depends on the other modules it calls. Here the cache lies in a directory named after all
-sources of this room; what cannot be read is compiled, what cannot be written is not kept.
+Nothing here loads numba, and so nothing that calls a kernel does, once the kernel is in the cache:
+numba takes half a second and 90 MiB to get ready. `building` compiles, `native` loads and calls.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
-import pickle
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core import caching
+from llvmlite import binding
 
+from lakebed.kernels.native import load
 from lakebed.kernels.presence import checked
 
 PLACE = "LAKEBED_KERNEL_CACHE"
 """A directory that is read first, perhaps filled when an image was built; else the user's cache.
-Who can write it can run code: numba's files are pickles."""
+Who can write it can run code: what lies there is machine code."""
 
 CHECKED = checked()
 """A constant to the compiler: checks that are off cost nothing."""
 
-_UNREADABLE = (OSError, EOFError, ValueError, AttributeError, ImportError, pickle.PickleError)
-_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+_VERSIONED = ("numba", "llvmlite", "numpy")
+_TARGET = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+"""Where these are set, numba compiles for them and not for the machine that it runs on."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def part(function: _Kernel) -> _Kernel:
-    """Return the function compiled, for calls from kernels, which hold it when they are kept."""
-    return cast("_Kernel", numba.njit(nogil=True, boundscheck=CHECKED)(function))
+class Part:
+    """A function for calls from kernels, compiled as a part of each."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+
+    @functools.cached_property
+    def for_numba(self) -> object:
+        """Return what numba takes in its place. Loads numba."""
+        from lakebed.kernels import building  # noqa: PLC0415  loads numba
+
+        return building.part_of(with_parts(self._function))
 
 
-def kernel(function: _Kernel) -> _Kernel:
+class Instruction:
+    """One of `instructions`, by its name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @functools.cached_property
+    def for_numba(self) -> object:
+        """Return what numba takes in its place. Loads numba."""
+        from lakebed.kernels import instructions  # noqa: PLC0415  loads numba
+
+        return getattr(instructions, self._name)
+
+
+def part(function: _Function) -> _Function:
+    """Return a function for calls from kernels."""
+    return cast("_Function", Part(cast("FunctionType", function)))
+
+
+def instruction(name: str) -> Any:
+    """Return an instruction for calls from kernels."""
+    return Instruction(name)
+
+
+def kernel(function: _Function) -> _Function:
     """Return the function compiled, for calls from Python. It runs without the interpreter's lock.
 
-    Each is called with one set of types only: numba's index of a cache is not safe for more when
-    two processes write it.
+    Its arguments are integers, and arrays of one dimension; it returns an integer or nothing.
     """
-    compiled = part(function)
-    compiled._cache = _Cache(function)  # type: ignore[attr-defined]  # noqa: SLF001  not public
-    return compiled
+
+    @functools.cache
+    def loaded() -> Callable[..., Any]:
+        return load(cast("FunctionType", function), _DIRECTORY)
+
+    @functools.wraps(function)
+    def call(*args: object) -> object:
+        return loaded()(*args)
+
+    return cast("_Function", call)
+
+
+def with_parts(function: FunctionType) -> FunctionType:
+    """Return the function with what numba takes in place of each part and instruction."""
+    names = set(function.__code__.co_names)
+    given = {
+        name: value.for_numba if name in names and isinstance(value, Part | Instruction) else value
+        for name, value in function.__globals__.items()
+    }
+    made = FunctionType(function.__code__, given, function.__name__, function.__defaults__)
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
 
 
 def cache_directory() -> Path:
-    """Return where compiled kernels of these sources are kept."""
+    """Return where kernels of these sources are kept, for this machine and this numba."""
     usual = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     place = Path(os.environ.get(PLACE) or usual / "lakebed" / "kernels")
-    return place / (_sources() + ("-checked" if CHECKED else ""))
+    return place / (_digest() + ("-checked" if CHECKED else ""))
 
 
-def _sources() -> str:
-    """Return a digest of this room's modules."""
+def _digest() -> str:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
+    for name in _VERSIONED:
+        digest.update(f"{name} {metadata.version(name)}\n".encode())
+    for name in _TARGET:
+        digest.update(f"{name} {os.environ.get(name)}\n".encode())
+    if _TARGET[0] not in os.environ:
+        host = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+        digest.update(host.encode())
     return digest.hexdigest()[:16]
 
 
 _DIRECTORY = cache_directory()
-
-
-class _Locator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001  no public base
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    def get_cache_path(self) -> str:
-        return str(_DIRECTORY)
-
-    def ensure_cache_path(self) -> None:
-        """Make the directory; whether it can be written is learned by writing."""
-        _DIRECTORY.mkdir(parents=True, exist_ok=True)
-
-    def get_source_stamp(self) -> str:
-        return _DIRECTORY.name
-
-    def get_disambiguator(self) -> str:
-        return self._function.__module__.rpartition(".")[2]
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        return cls(py_func)
-
-
-class _Place(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba has no types
-    _locator_classes = (_Locator,)
-
-
-class _Cache(caching.FunctionCache):  # type: ignore[misc]  # numba has no types
-    _impl_class = _Place
-
-    def load_overload(self, sig: object, target_context: object) -> object:
-        try:
-            return super().load_overload(sig, target_context)
-        except _UNREADABLE:
-            return None
-
-    def save_overload(self, sig: object, data: object) -> None:
-        try:
-            super().save_overload(sig, data)
-        except _UNREADABLE:
-            return

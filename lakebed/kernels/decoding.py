@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from lakebed.kernels.compiling import kernel, part
-from lakebed.kernels.keys import Numbers
+from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.memory import (
     big_endian,
     copy_32,
@@ -99,7 +99,7 @@ def _spread(to: int, size: int, count: int, present: Bytes) -> None:
 
 
 @kernel
-def decode_numbers(pages: Numbers, optional: bool, size: int, present: Bytes, to: int) -> int:
+def decode_numbers(pages: Table, optional: bool, size: int, present: Bytes, to: int) -> int:
     """Write numbers of four or eight bytes at `to`, zero where they are null.
 
     present: becomes 1 for each row with a value, where the column is optional.
@@ -127,7 +127,7 @@ def decode_numbers(pages: Numbers, optional: bool, size: int, present: Bytes, to
 
 
 @kernel
-def decode_bits(pages: Numbers, optional: bool, present: Bytes, out: Bytes) -> int:
+def decode_bits(pages: Table, optional: bool, present: Bytes, out: Bytes) -> int:
     """Write 1 or 0 for each truth value, plainly encoded, 0 where it is null."""
     spare = np.empty(SPARE_BYTES, np.uint8)
     for place in range(len(pages)):
@@ -146,7 +146,7 @@ def decode_bits(pages: Numbers, optional: bool, present: Bytes, out: Bytes) -> i
 
 
 @kernel
-def decode_decimals(pages: Numbers, optional: bool, size: int, present: Bytes, to: int) -> int:
+def decode_decimals(pages: Table, optional: bool, size: int, present: Bytes, to: int) -> int:
     """Write numbers of 16 bytes, little-endian, at `to`, from plain ones of `size`, big-endian."""
     spare = np.empty(SPARE_BYTES, np.uint8)
     for place in range(len(pages)):

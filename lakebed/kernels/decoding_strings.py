@@ -23,7 +23,7 @@ from lakebed.kernels.decoding import (
     page_values,
 )
 from lakebed.kernels.gathering import SLACK
-from lakebed.kernels.keys import Numbers
+from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.memory import copy_16, copy_32, load_i32, load_u8, store_u8
 from lakebed.kernels.unpacking import BROKEN, SPARE_BYTES, Bytes, unpack_deltas, unpack_runs
 
@@ -36,7 +36,7 @@ _WORD = 4
 
 @kernel
 def measure_strings(
-    pages: Numbers,
+    pages: Table,
     optional: bool,
     dictionary: Lengths,
     present: Bytes,
@@ -182,7 +182,7 @@ def _offsets(
 
 @kernel
 def fill_strings(
-    pages: Numbers,
+    pages: Table,
     optional: bool,
     dictionary: Lengths,
     words_at: int,

@@ -15,6 +15,8 @@ from lakebed.kernels.memory import big_endian, load_i32, load_i64, load_u8, load
 
 Numbers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+"""Of two dimensions: what kernels are given tells its number of them."""
 
 INT64, INT32, BYTES = 0, 1, 2
 _WORD = 8

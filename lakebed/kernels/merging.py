@@ -13,6 +13,7 @@ from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.keys import (
     BYTES,
     Numbers,
+    Table,
     Words,
     bytes_prefix,
     compare_rows,
@@ -153,8 +154,8 @@ def _plant(
 @kernel
 def merge_rows(
     kinds: Numbers,
-    values: Numbers,
-    bytes_: Numbers,
+    values: Table,
+    bytes_: Table,
     segments: Numbers,
     rows: Numbers,
     ends: Numbers,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lakebed.kernels.compiling import kernel, part
-from lakebed.kernels.keys import Numbers
+from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.memory import load_u8
 from lakebed.kernels.unpacking import BROKEN, as_signed, read_varint, signed
 
@@ -131,7 +131,7 @@ def read_places(at: int, end: int, places: Numbers) -> int:
 
 
 @kernel
-def read_headers(kind: int, starts: Numbers, ends: Numbers, facts: Numbers) -> int:
+def read_headers(kind: int, starts: Numbers, ends: Numbers, facts: Table) -> int:
     """Read the headers of pages; return UNDERSTOOD, or the place of the first that is not.
 
     kind: of all of them. starts, ends: addresses; each page must end exactly there. facts: a row

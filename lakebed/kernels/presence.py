@@ -1,4 +1,4 @@
-"""Whether the compiled loops can be used here. Asking loads numba, a tenth of a second."""
+"""Whether the compiled loops can be used here. Asking loads numba only where none are kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def checked() -> bool:
 @functools.cache
 def _loads() -> bool:
     try:
-        importlib.import_module("numba")
+        compiling = importlib.import_module("lakebed.kernels.compiling")
+        importlib.import_module("llvmlite.binding")
+        if not compiling.cache_directory().is_dir():
+            importlib.import_module("numba")
     except (ImportError, OSError) as error:  # absent; of another numpy; a library that is missing
         problem = "not installed" if isinstance(error, ModuleNotFoundError) else str(error)
         events.tell(events.KERNELS_ABSENT, problem=problem)

@@ -12,6 +12,7 @@ from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.keys import (
     BYTES,
     Numbers,
+    Table,
     Words,
     bytes_prefix,
     compare_rows,
@@ -220,8 +221,8 @@ def _number_rows(starts: Numbers, row_bits: int, codes: Numbers) -> int:
 @kernel
 def sort_order(
     kinds: Numbers,
-    values: Numbers,
-    bytes_: Numbers,
+    values: Table,
+    bytes_: Table,
     starts: Numbers,
     row_bits: int,
     segments_out: Segments,

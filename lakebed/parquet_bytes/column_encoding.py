@@ -9,6 +9,7 @@ the number of values and the encoding knows every byte of it. pyarrow writes it 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
 
 import anycrc
@@ -31,11 +32,13 @@ from lakebed.parquet_bytes.thrift import (
     STRUCT,
     Struct,
     encode_struct,
+    natural,
     zigzag,
 )
 
 _CRC32 = anycrc.Model("CRC32")
 _DATA_PAGE = 0
+_RLE = Encoding.RLE
 _SLACK = 64
 _STRINGS = (Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY)
 
@@ -174,18 +177,20 @@ def page_header(raw_size: int, stored: bytes, values: int, encoding: Encoding) -
     return b"".join(
         (
             b"\x15\x00\x15",
-            zigzag(raw_size),
+            natural(raw_size),
             b"\x15",
-            zigzag(len(stored)),
+            natural(len(stored)),
             b"\x15",
             zigzag(signed),
-            b"\x1c\x15",
-            zigzag(values),
-            b"\x15",
-            zigzag(encoding),
-            b"\x15\x06\x15\x06\x00\x00",
+            _header_end(values, encoding),
         )
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _header_end(values: int, encoding: Encoding) -> bytes:
+    head = Struct({1: (I32, values), 2: (I32, encoding), 3: (I32, _RLE), 4: (I32, _RLE)})
+    return b"\x1c" + encode_struct(head) + b"\x00"
 
 
 class _Segments:

@@ -277,14 +277,46 @@ def varint(value: int) -> bytes:
         return bytes((value & 0x7F | 0x80, value >> 7))
     if value < 0x200000:
         return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    if 0x10000000 <= value < 0x800000000:
+        return bytes(
+            (
+                value & 0x7F | 0x80,
+                value >> 7 & 0x7F | 0x80,
+                value >> 14 & 0x7F | 0x80,
+                value >> 21 & 0x7F | 0x80,
+                value >> 28,
+            )
+        )
     out = bytearray()
     _put_varint(out, value)
     return bytes(out)
 
 
 def zigzag(value: int) -> bytes:
-    """Return a number of up to 64 bits as structs hold it."""
+    """Return an integer of up to 64 bits as structs hold it."""
     return varint((value << 1) ^ (value >> 63))
+
+
+def natural(value: int) -> bytes:
+    """Return an integer that is not negative as structs hold it. Made to be fast: there are several
+    for each page of a file."""
+    double = value << 1
+    if double < 0x200000:
+        if double < 0x80:
+            return _SMALL[double]
+        if double < 0x4000:
+            return bytes((double & 0x7F | 0x80, double >> 7))
+        return bytes((double & 0x7F | 0x80, double >> 7 & 0x7F | 0x80, double >> 14))
+    if double < 0x10000000:
+        return bytes(
+            (
+                double & 0x7F | 0x80,
+                double >> 7 & 0x7F | 0x80,
+                double >> 14 & 0x7F | 0x80,
+                double >> 21,
+            )
+        )
+    return varint(double)
 
 
 def _put_varint(out: bytearray, value: int) -> None:

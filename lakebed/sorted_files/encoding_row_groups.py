@@ -25,7 +25,7 @@ from lakebed.sorted_files.writer_options import (
     writer_options,
 )
 
-if TYPE_CHECKING:  # loads numba
+if TYPE_CHECKING:  # loads llvmlite
     from lakebed.parquet_bytes.column_encoding import Column
 
 SAVING_MIN = 0.03
@@ -106,8 +106,8 @@ class _Kernels:
     """Encodes the columns that kernels know."""
 
     def __init__(self, columns: pa.Schema, choices: ColumnChoices) -> None:
-        from lakebed.kernels import encoding as kernels  # noqa: PLC0415  loads numba
-        from lakebed.parquet_bytes.column_encoding import (  # noqa: PLC0415  loads numba
+        from lakebed.kernels import encoding as kernels  # noqa: PLC0415  loads llvmlite
+        from lakebed.parquet_bytes.column_encoding import (  # noqa: PLC0415  loads llvmlite
             Column,
             ColumnEncoder,
             can_encode,

@@ -15,9 +15,8 @@ from lakebed.model.schema import Field
 from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.ordering import sorted_rows
 
-COMPILED_ROWS_MIN = 20_000_000
-"""Of a whole job. Loading numba and its kernels, once a process, takes as long as they save on ten
-million rows, and 90 MiB."""
+COMPILED_ROWS_MIN = 1_000_000
+"""Of a whole job: by so many rows kernels save twice what loading them takes, once a process."""
 
 
 class Engine(Protocol):
@@ -64,6 +63,6 @@ def engine_for(rows: int) -> Engine:
     """Return who orders the rows of a job. rows: of the whole job, about."""
     if not kernels_pay(rows):
         return PLAIN
-    from lakebed.sorted_files.compiled_engine import COMPILED  # noqa: PLC0415  loads numba
+    from lakebed.sorted_files.compiled_engine import COMPILED  # noqa: PLC0415  loads llvmlite
 
     return COMPILED

@@ -47,7 +47,7 @@ class GroupSources:
         part, wanted = read.part, read.wanted
         reader = read_part
         if by_pages:
-            from lakebed.sorted_files.page_reading import (  # noqa: PLC0415  loads numba
+            from lakebed.sorted_files.page_reading import (  # noqa: PLC0415  loads llvmlite
                 read_part_by_pages as reader,
             )
 

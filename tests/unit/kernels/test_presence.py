@@ -1,6 +1,7 @@
 import importlib
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -33,9 +34,13 @@ def without_numba(monkeypatch: pytest.MonkeyPatch, error: ImportError) -> None:
     "error", [ModuleNotFoundError("No module named 'numba'"), ImportError("needs another numpy")]
 )
 def test_without_numba_the_plain_engine_works_and_the_log_says_so_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: ImportError
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    error: ImportError,
 ) -> None:
     without_numba(monkeypatch, error)
+    monkeypatch.setenv("LAKEBED_KERNEL_CACHE", str(tmp_path))
     with caplog.at_level(logging.INFO, "lakebed"):
         assert engine_for(COMPILED_ROWS_MIN) is PLAIN
         assert engine_for(COMPILED_ROWS_MIN) is PLAIN

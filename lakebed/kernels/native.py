@@ -1,0 +1,139 @@
+"""Kernels as machine code: loaded from the cache, or compiled and put there, and called.
+
+Loading needs llvmlite, which links the code, and numba's small runtime, which allocates its arrays:
+not numba. What cannot be read is compiled, what cannot be written is not kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import os
+import threading
+import typing
+from collections.abc import Callable
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from llvmlite import binding
+
+ENTRY = "lakebed_kernel"
+_DIGEST_BYTES = 32
+_RUNTIME = "numba.core.runtime._nrt_python"
+NUMBERS = (int, bool, np.uint64)
+"""Arguments that are no arrays."""
+
+_LOCK = threading.Lock()
+_ENGINES: list[Any] = []
+"""What holds the code: for ever, as functions may be called at any time."""
+
+
+def load(function: FunctionType, directory: Path) -> Callable[..., int | None]:
+    """Return a kernel that can be called, from the cache in a directory if it is there."""
+    path = directory / f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    with _LOCK:
+        code = _kept(path)
+        if code is None:
+            from lakebed.kernels import building  # noqa: PLC0415  loads numba
+
+            code = building.build(function)
+            _keep(path, code)
+        address = _linked(code)
+    return _Kernel(function, address)
+
+
+class _Kernel:
+    def __init__(self, function: FunctionType, address: int) -> None:
+        hints = typing.get_type_hints(function)
+        self._name = function.__name__
+        self._has_result = hints.pop("return") is not type(None)
+        self._types = [None if hint in NUMBERS else array_of(hint) for hint in hints.values()]
+        words = sum(1 if type_ is None else 1 + type_[1] for type_ in self._types)
+        self._words = ctypes.c_int64 * words
+        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(address)
+
+    def __call__(self, *args: Any) -> int | None:
+        words: list[int] = []
+        for value, type_ in zip(args, self._types, strict=True):
+            if type_ is None:
+                words.append(value)
+            else:
+                found = (value.dtype, value.ndim)
+                assert found == type_, f"{self._name} takes arrays of {type_}, not {found}"
+                assert value.flags.c_contiguous, f"{self._name} takes arrays without gaps"
+                # Three times as fast as `value.ctypes.data`.
+                words += (value.__array_interface__["data"][0], *value.shape)
+        result = ctypes.c_int64(0)
+        failed = self._entry(ctypes.byref(self._words(*words)), ctypes.byref(result))
+        assert not failed, f"a check failed in {self._name}"
+        return result.value if self._has_result else None
+
+
+def array_of(hint: object) -> tuple[np.dtype[Any], int]:
+    """Return the type and number of dimensions of an array, as it is annotated."""
+    shape, element = typing.get_args(hint)
+    (kind,) = typing.get_args(element)
+    sizes = typing.get_args(shape)
+    return np.dtype(kind), 1 if Ellipsis in sizes else len(sizes)
+
+
+def _linked(code: bytes) -> int:
+    """Return the address of the code's entry."""
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address: int = engine.get_function_address(ENTRY)
+    assert address, "code has an entry"
+    _ENGINES.append(engine)
+    return address
+
+
+@functools.cache
+def _machine() -> Any:
+    """Return the machine that code is linked for; make known what it may call."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    for name, address in _runtime().c_helpers.items():
+        binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+    return binding.Target.from_default_triple().create_target_machine(jit=True)
+
+
+def _runtime() -> Any:
+    """Return numba's runtime, without what numba loads around it."""
+    spec = importlib.util.find_spec("numba")
+    assert spec is not None, "numba is installed"
+    assert spec.origin is not None, "numba lies in a directory"
+    folder = Path(spec.origin).parent / "core" / "runtime"
+    (path,) = [
+        path for suffix in EXTENSION_SUFFIXES if (path := folder / f"_nrt_python{suffix}").exists()
+    ]
+    loader = ExtensionFileLoader(_RUNTIME, str(path))
+    found = importlib.util.spec_from_file_location(_RUNTIME, path, loader=loader)
+    assert found is not None, "an extension module"
+    module = importlib.util.module_from_spec(found)
+    loader.exec_module(module)
+    return module
+
+
+def _kept(path: Path) -> bytes | None:
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        return None
+    digest, code = raw[:_DIGEST_BYTES], raw[_DIGEST_BYTES:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _keep(path: Path, code: bytes) -> None:
+    """Put code into the cache, whole or not at all."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(hashlib.sha256(code).digest() + code)
+        fresh.replace(path)
