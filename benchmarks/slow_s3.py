@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import urllib.parse
@@ -17,6 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
@@ -78,11 +80,21 @@ def serving(
             process.stdin.close()
 
 
+class _File(NamedTuple):
+    """A file as it is served. changed, tag: as HTTP wants them."""
+
+    body: FileIO
+    size: int
+    changed: str
+    tag: str
+
+
 class _Server:
     def __init__(self, root: Path, latency_seconds: float, seconds_per_byte: float) -> None:
         self._root = root
         self._latency_seconds = latency_seconds
         self._seconds_per_byte = seconds_per_byte
+        self._files: dict[str, _File] = {}
         self._requests = self._bytes = 0
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,44 +119,56 @@ class _Server:
             _send(writer, 200, body)
             return
         self._requests += 1
-        await asyncio.sleep(self._latency_seconds)
-        file = self._root / urllib.parse.unquote(url.path).lstrip("/")
-        if file.is_file():
+        file = self._opened(urllib.parse.unquote(url.path).lstrip("/"))
+        if file is not None:
             await self._give(file, headers.get("range"), writer, has_body=method == "GET")
-        elif file.is_dir() and method == "GET":
-            _send(writer, 200, self._listing(file, dict(urllib.parse.parse_qsl(url.query))))
-        else:
-            code = "NoSuchKey" if file.parent != self._root else "NoSuchBucket"
-            _send(writer, 200 if file.is_dir() else 404, b"" if file.is_dir() else _error(code))
+            return
+        await asyncio.sleep(self._latency_seconds)
+        _send(writer, *self._without_body(url, method))
+
+    def _opened(self, path: str) -> _File | None:
+        """Return a file, which stays open and is never changed."""
+        if path not in self._files:
+            file = self._root / path
+            if not file.is_file():
+                return None
+            body = file.open("rb", buffering=0)
+            facts = file.stat()
+            changed = formatdate(facts.st_mtime, usegmt=True)
+            self._files[path] = _File(body, facts.st_size, changed, f"{facts.st_mtime_ns:x}")
+        return self._files[path]
+
+    def _without_body(self, url: urllib.parse.SplitResult, method: str) -> tuple[int, bytes]:
+        place = self._root / urllib.parse.unquote(url.path).lstrip("/")
+        if place.is_dir():
+            query = dict(urllib.parse.parse_qsl(url.query))
+            return 200, self._listing(place, query) if method == "GET" else b""
+        return 404, _error("NoSuchKey" if place.parent != self._root else "NoSuchBucket")
 
     async def _give(
-        self, file: Path, asked: str | None, writer: asyncio.StreamWriter, *, has_body: bool
+        self, file: _File, asked: str | None, writer: asyncio.StreamWriter, *, has_body: bool
     ) -> None:
-        facts = await asyncio.to_thread(file.stat)
-        start, end, status = 0, facts.st_size, 200
+        start, end, status = 0, file.size, 200
         if asked is not None:
             first, _, last = asked.removeprefix("bytes=").partition("-")
-            start = int(first) if first else max(0, facts.st_size - int(last))
+            start = int(first) if first else max(0, file.size - int(last))
             end = min(int(last) + 1, end) if first and last else end
             status = 206
         size = end - start
-        head = [
-            f"HTTP/1.1 {status} OK",
-            f"Content-Length: {size}",
-            f"Content-Range: bytes {start}-{end - 1}/{facts.st_size}",
-            f"Last-Modified: {formatdate(facts.st_mtime, usegmt=True)}",
-            f'ETag: "{facts.st_mtime_ns:x}"',
-            "Accept-Ranges: bytes",
-        ]
+        head = (
+            f"HTTP/1.1 {status} OK\r\n"
+            f"Content-Length: {size}\r\n"
+            f"Content-Range: bytes {start}-{end - 1}/{file.size}\r\n"
+            f"Last-Modified: {file.changed}\r\n"
+            f'ETag: "{file.tag}"\r\n'
+            "Accept-Ranges: bytes\r\n\r\n"
+        ).encode()
+        body = b""
         if has_body:
             self._bytes += size
-            await asyncio.sleep(size * self._seconds_per_byte)
-        writer.write("\r\n".join([*head, "", ""]).encode())
-        if has_body and size:
-            await writer.drain()
-            with file.open("rb") as body:
-                loop = asyncio.get_running_loop()
-                await loop.sendfile(writer.transport, body, start, size)
+            body = os.pread(file.body.fileno(), size, start)
+        await asyncio.sleep(self._latency_seconds + len(body) * self._seconds_per_byte)
+        writer.writelines((head, body))
 
     def _listing(self, bucket: Path, query: dict[str, str]) -> bytes:
         """Return all keys of a bucket that begin with a prefix: peers ask for few."""
