@@ -108,6 +108,19 @@ def _node(
 
 
 @part
+def _ties_from(keys: Keys, difference: Difference, leaves: int) -> np.uint64:
+    """Return up to which difference of two nodes their keys must be looked at.
+
+    None where nodes hold the whole rest of the keys: one number, in bits above those of the run
+    and one more, so that no row is as a run that has ended.
+    """
+    kinds, _, _ = keys
+    field, _, shift = difference
+    whole = kinds[field] != BYTES and field == len(kinds) - 1 and (1 << shift) > leaves
+    return np.uint64(0) if whole else np.uint64(leaves - 1)
+
+
+@part
 def _before(a: np.uint64, b: np.uint64, mask: np.uint64, keys: Keys, cursors: Cursors) -> bool:
     """Whether of two nodes with equal first bits the first comes before the second."""
     kinds, values, bytes_ = keys
@@ -179,6 +192,7 @@ def merge_rows(
     coming = np.empty(leaves, np.uint64)
     losers = np.empty(leaves, np.uint64)
     best = _plant(keys, difference, cursors, coming, losers)
+    ties = _ties_from(keys, difference, leaves)
     for out in range(filled, most):
         run = int(np.int64(best & mask))
         segment, row = segments[run], rows[run]
@@ -196,7 +210,7 @@ def merge_rows(
         node = (leaves + run) >> 1
         while node > 0:
             held = losers[node]
-            if (held ^ best) > mask:
+            if (held ^ best) > ties:
                 losers[node] = max(held, best)
                 best = min(held, best)
             elif _before(held, best, mask, keys, cursors):
