@@ -173,7 +173,13 @@ def change_settings(world: World, machine: Machine) -> None:
 def create_table(world: World, machine: Machine) -> None:
     with world.expected_errors(TableExistsError):
         points, settings = world.some_points(), world.some_settings()
-        machine.catalog.create("other", world.schema, split_points=points, settings=settings)
+        machine.catalog.create(
+            "other",
+            world.schema,
+            split_points=points,
+            settings=settings,
+            processing=world.processing,
+        )
 
 
 def drop_table(world: World, machine: Machine) -> None:

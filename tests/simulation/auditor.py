@@ -27,10 +27,10 @@ from lakebed.ports.object_store import ObjectFacts
 from lakebed.statestore.codec import Entry, decode_entry
 from lakebed.statestore.file_changes import AddFiles, ClaimFiles, ReplaceFiles
 from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import Clear, CreateTable, DropTable, Split
+from lakebed.statestore.table_changes import Clear, CreateTable, DropTable, SetProcessing, Split
 from lakebed.statestore.transactions import Change, Transaction, finish_entry
 from tests.simulation.new_state import new_state
-from tests.simulation.rows import Request, Row
+from tests.simulation.rows import ProcessedRows, Request, Row, processed_rows
 from tests.simulation.violation import (
     CLAIMS,
     DELAY,
@@ -75,6 +75,7 @@ class Auditor:
         self._by_digest: dict[RequestDigest, list[Landing]] = {}
         self._claimed: dict[JobId, set[FileName]] = {}
         self._added: list[tuple[TransactionNumber, Request]] = []
+        self._processed: ProcessedRows | None = None
 
     @property
     def number(self) -> TransactionNumber:
@@ -88,7 +89,7 @@ class Auditor:
         for landed, request in self._added:
             if since < landed <= number:
                 rows += request.rows
-        return rows
+        return rows if self._processed is None else self._processed(rows)
 
     def landings_of(self, digest: RequestDigest) -> list[Landing]:
         """Return where a user's request landed."""
@@ -165,6 +166,8 @@ class Auditor:
             raise Violation(CLAIMS, f"entry {moment.number} changed the claims of another job")
         if isinstance(change, CreateTable | Split | Clear):
             self._check_tiles(moment.number)
+        if isinstance(change, SetProcessing):
+            self._processed = processed_rows(self.state)
         if isinstance(change, AddFiles):
             self._check_exist(change.files)
         if isinstance(change, ReplaceFiles) and change.output is not None:

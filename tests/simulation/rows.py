@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from lakebed.model.names import CommitId, RequestDigest, digest_of
+from lakebed import Latest, Processing, field
+from lakebed.backends.memory.row_layout import RowLayout
+from lakebed.backends.memory.row_processing import TupleWork
+from lakebed.model.names import CommitId, Micros, RequestDigest, digest_of
+from lakebed.model.processing import ProcessingPass
 from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.statestore.state import TableState
 
 Row = tuple[Any, ...]
+PROCESSING_EVERY = 4
 
 SCHEMAS = (
     schema_of(row_keys={"key": "int64"}, sort_keys={"at": "int32"}, values={"id": "int64"}),
@@ -98,6 +104,37 @@ class ArrowRequest(TupleRequest):
         for batch in self._request.batches:
             rows = [dict(zip(columns.names, row, strict=True)) for row in batch]
             yield pa.RecordBatch.from_pylist(rows, schema=columns)
+
+
+ProcessedRows = Callable[[Counter[Row]], Counter[Row]]
+
+
+def processing_of(seed: int, schema: Schema) -> Processing | None:
+    """Return what the tables of a world do with their rows; of three worlds in four, nothing.
+
+    Sums of ids that no two rows share tell of each row that was lost or came twice.
+    """
+    if seed % PROCESSING_EVERY != 2:
+        return None
+    if seed // PROCESSING_EVERY % 2:
+        few = field("id").is_in(range(0, 1_000, 7))
+        return Processing(filter=~few, latest=Latest("id"))
+    functions = {"id": "sum", "note": "max"}
+    return Processing(aggregate={f.name: functions[f.name] for f in schema.values})
+
+
+def processed_rows(state: TableState) -> ProcessedRows:
+    """Return what makes of all rows of a table those that its queries give."""
+    processing, schema = state.processing(), state.schema()
+    assert processing is not None, "just set"
+    work = TupleWork(schema, ProcessingPass(processing, Micros(0), "query"))
+    key = RowLayout(schema).key
+
+    def processed(rows: Counter[Row]) -> Counter[Row]:
+        pairs = sorted((key(row), row) for row in work.selected(rows.elements()))
+        return Counter(row for _, row in work.merged(pairs))
+
+    return processed
 
 
 def rows_of(batch: Any) -> Sequence[Row]:  # noqa: ANN401 - tuples or Arrow

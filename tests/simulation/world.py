@@ -29,7 +29,7 @@ from tests.simulation.ending import check_world, end_in_peace
 from tests.simulation.machine import Machine, Parts, Shared
 from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
-from tests.simulation.rows import SCHEMAS, Request, RowMaker
+from tests.simulation.rows import SCHEMAS, Request, RowMaker, processing_of
 from tests.simulation.scheduler import ScheduledClock, Scheduler
 from tests.simulation.truth import Asked, Truth
 from tests.simulation.violation import Violation
@@ -60,6 +60,7 @@ class World:
         self.scheduler = Scheduler(self.clock, self.chance)
         self.weather = Weather(self.chance, pause=self.scheduler.pause, advance=self.clock.advance)
         self.schema = self.chance.choice(SCHEMAS)
+        self.processing = None if theme else processing_of(seed, self.schema)
         self.row_maker = RowMaker(self.schema, self.chance)
         self.auditors: dict[TableId, Auditor] = {}
         self.truth = Truth(self.auditors)
@@ -94,6 +95,7 @@ class World:
                 self.schema,
                 split_points=self.some_points(),
                 settings=self.some_settings() | dict(settings or {}),
+                processing=self.processing,
             )
         self.machines += [self.new_machine() for _ in range(self.chance.choice(MACHINES))]
 
