@@ -12,7 +12,6 @@ from lakebed.model.ranges import EVERYTHING, box_of
 from lakebed.ports.sorted_files import Condition
 from tests.contracts.test_sorted_files import SCHEMA, Lake, above, below, row
 
-
 SUMS = Processing(
     filter=field("name") != "x",
     aggregate={"count": "sum", "note": "max"},
