@@ -100,7 +100,7 @@ def _list_head(at: int, end: int, step: int, kind: int) -> tuple[int, int]:
 
 
 @kernel
-def read_places(at: int, end: int, places: Numbers) -> int:
+def read_places(at: int, end: int, places: Table) -> int:
     """Read an OffsetIndex; return how many pages it tells, NOT_UNDERSTOOD if it is not as expected.
 
     at, end: its addresses. places: a row for each page: its offset, its size, its first row.

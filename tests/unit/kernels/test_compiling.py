@@ -1,13 +1,22 @@
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
 
+import numpy as np
 import pytest
 
+import lakebed.kernels
 from tests.tidy.source import ROOT
 
 pytest.importorskip("numba")
+
+from lakebed.kernels.compiling import cache_directory
+from lakebed.kernels.gathering import gather_64
+from lakebed.kernels.native import load
 
 GATHER = """
 import numpy as np
@@ -20,6 +29,10 @@ assert out.tolist() == [7, 5, 7]
 """Calls one kernel, as the first in a fresh process."""
 
 
+AROUND = {"building", "compiling", "instructions", "native", "presence"}
+"""Modules of the room without kernels."""
+
+
 def run(code: str, **environment: str) -> None:
     subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **environment}, cwd=ROOT, check=True
@@ -28,6 +41,41 @@ def run(code: str, **environment: str) -> None:
 
 def kept(cache: Path) -> dict[Path, int]:
     return {p: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()}
+
+
+def kernels() -> list[FunctionType]:
+    found = []
+    for name in sorted({m.name for m in pkgutil.iter_modules(lakebed.kernels.__path__)} - AROUND):
+        module = importlib.import_module(f"lakebed.kernels.{name}")
+        wrapped = [getattr(value, "__wrapped__", None) for value in vars(module).values()]
+        found += [
+            function
+            for function in wrapped
+            if isinstance(function, FunctionType) and function.__module__ == module.__name__
+        ]
+    return found
+
+
+@pytest.mark.timeout(600)
+def test_every_kernel_compiles_as_it_is_annotated_and_needs_nothing_from_elsewhere() -> None:
+    names = {function.__name__ for function in kernels()}
+    assert {"merge_rows", "sort_order", "encode_strings", "read_places"} <= names
+    for function in kernels():
+        load(function, cache_directory())
+
+
+def test_arrays_that_are_not_as_annotated_are_refused() -> None:
+    out, rows = np.zeros(1, np.uint64), np.zeros(1, np.int32)
+    numbers = np.zeros(1, np.int64)
+    for wrong in (numbers.astype(np.int32), numbers.reshape(1, 1), np.zeros(2, np.int64)[::2]):
+        with pytest.raises(AssertionError, match="gather_64 takes"):
+            gather_64(wrong, np.zeros(1, np.uint16), rows, out)
+
+
+def test_calling_kept_kernels_does_without_numba(tmp_path: Path) -> None:
+    run(GATHER, LAKEBED_KERNEL_CACHE=str(tmp_path))
+    code = GATHER + "import sys\nassert 'numba' not in sys.modules\n"
+    run(code, LAKEBED_KERNEL_CACHE=str(tmp_path))
 
 
 def test_importing_kernels_compiles_nothing(tmp_path: Path) -> None:
