@@ -30,8 +30,9 @@ from lakebed.ingest.sources import (
 )
 from lakebed.inspection.fsck import FsckReport
 from lakebed.inspection.status import TableStatus
+from lakebed.model.keys import KeyValue
 from lakebed.model.names import job_id, table_name
-from lakebed.model.partitions import split_points_of
+from lakebed.model.partitions import split_points_in, split_points_of
 from lakebed.model.predicates import Predicate
 from lakebed.model.processing import Processing, iterator_use
 from lakebed.model.schema import Schema
@@ -85,6 +86,12 @@ class Table:
             return state.processing()
 
     @property
+    def split_points(self) -> list[KeyValue | tuple[KeyValue, ...]]:
+        """Where leaves begin; `create_table` makes the same leaves of it."""
+        with self._opened.head.reading() as state:
+            return split_points_in(state.tree(), state.schema())
+
+    @property
     def settings(self) -> TableSettings:
         """The table's settings."""
         return self._opened.settings()
@@ -108,23 +115,19 @@ class Table:
     ) -> Schema:
         """Change fields, all at once, without rewriting a file. Returns the newest schema.
 
-        add: types of new value fields, nullable: `"float64?"`. rename: new names by old ones. drop:
-        value fields. widen: types of value fields that hold more, with all that they hold now. All
-        names but new ones are those of before. Keys may only be renamed.
+        add: types of new value fields, nullable: `"float64?"`. rename: new names. widen: wider
+        types of value fields. Names are those of before. Keys may only be renamed.
 
         Raises:
-            InvalidError: an unknown field, a change that is not allowed; nothing was changed.
-            ConflictError: somebody else changed fields meanwhile; nothing was changed.
+            InvalidError: an unknown field, a change that is not allowed.
+            ConflictError: somebody else changed fields meanwhile. Nothing was changed.
         """
-        if isinstance(drop, str):
-            raise InvalidError("fields to drop are several", drop=drop, hint="give a list")
         return change_fields(
             self._opened, add=add or {}, rename=rename or {}, drop=drop, widen=widen or {}
         )
 
     def add_field(self, name: str, type_: object) -> Schema:
-        """Add a nullable value field, null in all rows there are: `add_field("tip", "float64?")`.
-        Raises as `change_fields`."""
+        """Add a nullable value field, null in all rows there are. Raises as `change_fields`."""
         return self.change_fields(add={name: type_})
 
     def rename_field(self, name: str, to: str) -> Schema:
@@ -132,18 +135,15 @@ class Table:
         return self.change_fields(rename={name: to})
 
     def drop_field(self, name: str) -> Schema:
-        """Drop a value field: its values are read no more, and gone when their files are merged.
-        Raises as `change_fields`."""
+        """Drop a value field: its values are read no more. Raises as `change_fields`."""
         return self.change_fields(drop=[name])
 
     def widen_field(self, name: str, type_: object) -> Schema:
-        """Give a value field a type that holds more, such as int64 for int32. Raises as
-        `change_fields`."""
+        """Give a value field a type that holds more. Raises as `change_fields`."""
         return self.change_fields(widen={name: type_})
 
     def history(self) -> TableHistory:
-        """Return when the table was created and cleared and its settings and fields changed, as far
-        back as its log is kept."""
+        """Return creation, clears, changes of settings and fields, as far as the log is kept."""
         return history(self._app.logs.open(self._opened.id))
 
     def clear(self, *, split_points: Sequence[object] | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
+import io
 import itertools
 import json
 import re
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lakebed.errors import InvalidError, UnreadableInputError
-from lakebed.model.keys import KeyValue, key_value_from_text
+from lakebed.model.keys import KeyValue, key_value_from_text, key_value_text
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Field, Schema, schema_of
 
@@ -61,13 +62,56 @@ def ranges_from_text(schema: Schema, texts: Sequence[str]) -> list[dict[str, Ran
     return [dict(zip(by_field, box, strict=True)) for box in itertools.product(*by_field.values())]
 
 
-def split_points_from_file(field: Field, path: Path, *, as_base64: bool) -> list[KeyValue]:
+SplitPoint = KeyValue | tuple[KeyValue, ...]
+
+
+def split_point_from_text(schema: Schema, text: str) -> SplitPoint:
+    """Return a split point: a value of the first row key, or `UA,1545` of the first ones.
+
+    A table with one row key takes the whole text as its value, commas too.
+
+    Raises:
+        InvalidError: more values than row keys, a wrong type.
+    """
+    fields = schema.row_keys
+    values = [text] if len(fields) == 1 else next(csv.reader([text]), [])
+    if not 0 < len(values) <= len(fields):
+        names = ", ".join(field.name for field in fields)
+        hint = "write values of the first row keys, in double quotes where they hold a comma"
+        raise InvalidError("not a split point", text=text, row_keys=names, hint=hint)
+    found = tuple(key_value_from_text(f, value) for f, value in zip(fields, values, strict=False))
+    return found[0] if len(found) == 1 else found
+
+
+def split_point_text(schema: Schema, point: SplitPoint) -> str:
+    """Return a split point as `split_point_from_text` reads it, in one line.
+
+    Raises:
+        InvalidError: it has a value that does not fit in a line.
+    """
+    values = point if isinstance(point, tuple) else (point,)
+    texts = [key_value_text(f, v) for f, v in zip(schema.row_keys, values, strict=False)]
+    line = texts[0]
+    if len(schema.row_keys) > 1:
+        written = io.StringIO()
+        csv.writer(written, lineterminator="").writerow(texts)
+        line = written.getvalue()
+    if line.splitlines() != [line] or not line.strip():
+        hint = "take Table.split_points in Python"
+        raise InvalidError("a split point that fits in no line", point=ascii(line), hint=hint)
+    return line
+
+
+def split_points_from_file(schema: Schema, path: Path, *, as_base64: bool) -> list[SplitPoint]:
     """Return the split points of a file that has one in each line. Empty lines are skipped.
+
+    as_base64: each line is one value of the first row key.
 
     Raises:
         UnreadableInputError: it cannot be read as text, or as base64.
-        InvalidError: a line is not a value of the field.
+        InvalidError: a line is not a split point.
     """
+    field = schema.row_keys[0]
     try:
         lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
@@ -76,7 +120,7 @@ def split_points_from_file(field: Field, path: Path, *, as_base64: bool) -> list
             "cannot read split points", path=path, reason=error, hint=hint
         ) from None
     if not as_base64:
-        return [key_value_from_text(field, line) for line in lines]
+        return [split_point_from_text(schema, line) for line in lines]
     try:
         raw = [base64.b64decode(line, validate=True) for line in lines]
         return [key_value_from_text(field, one.decode()) if _is_text(field) else one for one in raw]

@@ -12,7 +12,16 @@ from lakebed.cli.explanations import explain
 from lakebed.cli.looking import fsck, status
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
-from lakebed.cli.table_changes import alter, clear, history, offline, online, rename, set_
+from lakebed.cli.table_changes import (
+    alter,
+    clear,
+    history,
+    offline,
+    online,
+    rename,
+    set_,
+    split_points,
+)
 from lakebed.cli.tables import table
 from lakebed.cli.work import compact, run
 
@@ -34,7 +43,7 @@ def program() -> None:
 
 for _command in (table, ingest, query, run, compact, status, fsck, explain):
     program.add_command(_command)
-for _command in (set_, alter, history, clear, rename, offline, online):
+for _command in (set_, alter, history, split_points, clear, rename, offline, online):
     table.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""`lakebed table set`, `alter`, `history`, `clear`, `rename`, `offline`, `online`."""
+"""Commands of `lakebed table` that change a table, or tell of its leaves and its history."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from lakebed.cli.key_text import (
     named_types,
     renames_from_text,
     settings_from_text,
+    split_point_from_text,
+    split_point_text,
     split_points_from_file,
 )
 from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.errors import InvalidError
-from lakebed.model.keys import key_value_from_text
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.schema import schema_json
 
@@ -116,6 +117,28 @@ def history(session: Session, name: str) -> None:
 
 
 @click.command(
+    "split-points",
+    cls=Command,
+    examples="""
+    lakebed table split-points trips > points.txt
+    lakebed table create copy --schema trips.json --split-points points.txt
+    """,
+)
+@click.argument("name")
+@pass_session
+def split_points(session: Session, *, name: str) -> None:
+    """Write where the leaves of table NAME begin, a line each.
+
+    A new table, or one that is cleared, gets the same leaves from it.
+    """
+    with session.open() as lake:
+        opened = lake.table(name)
+        schema, points = opened.schema, opened.split_points
+    lines = [split_point_text(schema, point) for point in points]
+    session.give({"table": name, "split_points": lines}, "\n".join(lines))
+
+
+@click.command(
     cls=Command,
     examples="""
     lakebed table clear trips --dry-run
@@ -129,7 +152,8 @@ def history(session: Session, name: str) -> None:
     "split_points",
     multiple=True,
     metavar="V",
-    help="Value of the first row key where a leaf begins; ascending.  [default: leaves stay]",
+    help="Value of the first row key, or V,V of the first ones, where a leaf begins; ascending."
+    "  [default: leaves stay]",
 )
 @click.option(
     "--split-points",
@@ -160,12 +184,12 @@ def clear(
         raise InvalidError("split points twice", hint="use --split-point or --split-points")
     with session.open() as lake:
         opened = lake.table(name)
-        first = opened.schema.row_keys[0]
+        schema = opened.schema
         points: list[object] | None = None
         if split_points_file is not None:
-            points = [*split_points_from_file(first, split_points_file, as_base64=as_base64)]
+            points = [*split_points_from_file(schema, split_points_file, as_base64=as_base64)]
         elif split_points:
-            points = [key_value_from_text(first, text) for text in split_points]
+            points = [split_point_from_text(schema, text) for text in split_points]
         (before,) = lake.status(name)
         about = "" if before.rows_exact else "about "
         what = f"{about}{counted(before.rows, 'row')} of table {opened.name}"

@@ -12,11 +12,11 @@ import click
 from lakebed.cli.key_text import (
     schema_from_options,
     settings_from_text,
+    split_point_from_text,
     split_points_from_file,
 )
 from lakebed.cli.program import Group, Session, pass_session
 from lakebed.errors import InvalidError, UnreadableInputError
-from lakebed.model.keys import key_value_from_text
 from lakebed.model.processing import Processing, processing_from_json, processing_json
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 
@@ -60,7 +60,7 @@ def table() -> None:
     "split_points",
     multiple=True,
     metavar="V",
-    help="Value of the first row key where a leaf begins; ascending.",
+    help="Value of the first row key, or V,V of the first ones, where a leaf begins; ascending.",
 )
 @click.option(
     "--split-points",
@@ -116,12 +116,11 @@ def create(
         schema = _schema_like(like, row_keys, sort_keys, values)
     else:
         schema = schema_from_options(row_keys, sort_keys, values)
-    first = schema.row_keys[0]
-    points: list[object] = [key_value_from_text(first, text) for text in split_points]
+    points: list[object] = [split_point_from_text(schema, text) for text in split_points]
     if split_points_file is not None:
         if split_points:
             raise InvalidError("split points twice", hint="use --split-point or --split-points")
-        points += split_points_from_file(first, split_points_file, as_base64=as_base64)
+        points += split_points_from_file(schema, split_points_file, as_base64=as_base64)
     if (split_sample is None) != (leaves is None):
         hint = "give --split-sample FILE and --leaves N"
         raise InvalidError("a sample and a number of leaves go together", hint=hint)

@@ -13,7 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.keys import KEY_BYTES_MAX, encode_key, key_value
+from lakebed.model.keys import KEY_BYTES_MAX, KeyValue, encode_key, key_value, prefix_values
 from lakebed.model.names import PartitionId
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Field, Schema
@@ -141,6 +141,13 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
             hint = "give each split point once, in ascending order"
             raise InvalidError(f"split points are {what}", field=field.name, place=place, hint=hint)
     return points
+
+
+def split_points_in(tree: PartitionTree, schema: Schema) -> list[KeyValue | tuple[KeyValue, ...]]:
+    """Return where leaves begin, in order, as `split_points_of` takes it."""
+    points = [tree.region(leaf).min for leaf in tree.leaves()]
+    values = [prefix_values(schema.row_keys, point) for point in points if point]
+    return [several[0] if len(several) == 1 else several for several in values]
 
 
 def _point_of(fields: Sequence[Field], value: object) -> bytes:

@@ -33,6 +33,8 @@ def planned(
     Raises:
         InvalidError: an unknown field, one that is named twice, or a change that is not allowed.
     """
+    if isinstance(drop, str):
+        raise InvalidError("fields to drop are several", drop=drop, hint="give a list")
     changes = [FieldChange("drop", schema.field(name).number, name) for name in drop]
     for name, type_ in widen.items():
         wider = type_text(type_of(type_))

@@ -10,6 +10,11 @@ from tests.unit.cli.programs import Shell
 
 
 @pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
 def trips(tmp_path: Path) -> Shell:
     """A table of three rows in two leaves."""
     shell = Shell(tmp_path)
@@ -139,3 +144,38 @@ def test_fields_that_cannot_be_altered_so_are_refused(
     assert code == 2
     assert says in error["hint"]
     assert trips.json("table", "describe", "trips")["schema"]["format"] == 1
+
+
+def test_the_leaves_of_a_table_are_copied_by_its_split_points(shell: Shell) -> None:
+    keys = ("--row-key", "who:string", "--row-key", "day:date32")
+    given = ("b", '"c,d",2013-01-31', '"c,d",2013-02-01', '"e ""f"""')
+    points = [option for point in given for option in ("--split-point", point)]
+    shell.ok("table", "create", "one", *keys, *points)
+    written = shell.ok("table", "split-points", "one")
+    assert written.splitlines() == list(given)
+    (shell.folder / "points.txt").write_text(written, encoding="utf-8")
+    file = str(shell.folder / "points.txt")
+    shell.ok("table", "create", "two", *keys, "--split-points", file)
+    shell.ok("table", "create", "three", *keys)
+    shell.ok("table", "clear", "three", "--split-points", file, "--yes")
+    trees = [shell.json("status", name)[0]["nodes"] for name in ("one", "two", "three")]
+    assert [(n["min"], n["max"]) for n in trees[0]] == [(n["min"], n["max"]) for n in trees[1]]
+    for name in ("two", "three"):
+        assert shell.json("table", "split-points", name)["split_points"] == list(given)
+
+
+def test_split_points_that_no_line_can_hold_are_refused(shell: Shell) -> None:
+    import lakebed
+
+    with lakebed.connect(shell.lake) as lake:
+        schema = lakebed.schema_of(row_keys={"id": "string"})
+        table = lake.create_table("odd", schema, split_points=["a\nb", "c"])
+        assert table.split_points == ["a\nb", "c"]
+        assert lake.create_table("copy", schema, split_points=table.split_points).split_points == [
+            *("a\nb", "c")
+        ]
+    code, error = shell.refused("table", "split-points", "odd")
+    assert (code, error["hint"]) == (2, "take Table.split_points in Python")
+    args = ("--row-key", "a:string", "--row-key", "b:int32", "--split-point", "x,1,2")
+    code, error = shell.refused("table", "create", "t", *args)
+    assert (code, error["facts"]["row_keys"]) == (2, "a, b")
