@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -31,7 +32,7 @@ def main(target: str, folder: str, shape: str) -> None:
     )
 
 
-def _leaf(key: str, points: Sequence[object], first: int) -> pl.Expr:
+def _leaf(key: str, points: Sequence[Any], first: int) -> pl.Expr:
     """Return the number of a row's leaf. first: of the leaf before all these points."""
     if not points:
         return pl.lit(first, dtype=pl.UInt8)
