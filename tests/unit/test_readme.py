@@ -25,8 +25,9 @@ def test_an_example_of_the_readme_runs_as_printed(tmp_path: Path, block: str) ->
         check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")
-    times, rows = run.stdout.splitlines()
+    times, *explained, rows = run.stdout.splitlines()
     assert times.endswith("'fare': [3.0, 4.5]}")
+    assert explained[0].split() == ["rows", "2"]
     assert rows == "1"
 
 
