@@ -67,7 +67,7 @@ def test_every_kernel_compiles_as_it_is_annotated_and_needs_nothing_from_elsewhe
 def test_arrays_that_are_not_as_annotated_are_refused() -> None:
     out, rows = np.zeros(1, np.uint64), np.zeros(1, np.int32)
     numbers = np.zeros(1, np.int64)
-    for wrong in (numbers.astype(np.int32), numbers.reshape(1, 1), np.zeros(2, np.int64)[::2]):
+    for wrong in (numbers.astype(np.int32), numbers.reshape(1, 1), np.zeros(4, np.int64)[::2]):
         with pytest.raises(AssertionError, match="gather_64 takes"):
             gather_64(wrong, np.zeros(1, np.uint16), rows, out)
 
