@@ -12,6 +12,7 @@ None, and the caller reads the row group in the slow way.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -20,6 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import zstandard
 
 from lakebed.kernels import decoding as kernels
 from lakebed.kernels.decoding_strings import fill_strings, measure_strings
@@ -60,7 +62,7 @@ class Flat(msgspec.Struct, frozen=True):
     kind: int
     size: int
     optional: bool
-    codec: Any  # of Arrow, or None: not compressed
+    codec: Codec
     encodings: frozenset[int]
 
 
@@ -71,7 +73,8 @@ class Dictionary(msgspec.Struct, frozen=True):
     bytes: Any  # a buffer of Arrow
 
 
-_ZSTD = pa.Codec("zstd")
+_NOT_TOLD = -1
+"""How large a frame of zstd says that it is when it does not."""
 _DATA_ENCODINGS = frozenset(
     (
         kernels.PLAIN,
@@ -109,9 +112,8 @@ def flat_of(field: pa.Field, leaf: Leaf, chunk: Chunk) -> Flat | None:
         return None
     if chunk.codec not in (Codec.UNCOMPRESSED, Codec.ZSTD):
         return None
-    codec = _ZSTD if chunk.codec == Codec.ZSTD else None
     encodings = frozenset(chunk.encodings) & _DATA_ENCODINGS
-    return Flat(field.type, *kind, leaf.definition_max == 1, codec, encodings)
+    return Flat(field.type, *kind, leaf.definition_max == 1, Codec(chunk.codec), encodings)
 
 
 def _kind(type_: pa.DataType, leaf: Leaf) -> tuple[int, int] | None:
@@ -211,6 +213,27 @@ def decode_pages(
     return pa.Array.from_buffers(column.type, opened.rows, [validity, out], nulls)
 
 
+class _Zstd(threading.local):
+    """A decompressor for each thread, used again: to make one takes as long as a small page."""
+
+    def __init__(self) -> None:
+        self.decompress = zstandard.ZstdDecompressor().decompress
+
+
+_ZSTD = _Zstd()
+
+
+def _decompressed(body: memoryview, size: int) -> bytes | None:
+    """Return what a page holds; None if that is not of this size."""
+    try:
+        if zstandard.frame_content_size(body) not in (size, _NOT_TOLD):
+            return None
+        raw: bytes = _ZSTD.decompress(body, max_output_size=size)
+    except zstandard.ZstdError:
+        return None
+    return raw if len(raw) == size else None
+
+
 class _Opened(msgspec.Struct, frozen=True):
     """Pages as kernels take them. bodies: what they lie in, held as long as they are used."""
 
@@ -240,15 +263,15 @@ def _open(column: Flat, given: Pages, kind: int) -> _Opened | None:
         body = given.raw[found[BODY] - base : found[BODY_END] - base]
         if kind == DATA_PAGE and found[ENCODING] not in column.encodings:
             return None
-        if column.codec is None:
+        if column.codec != Codec.ZSTD:
             if found[UNPACKED] != len(body):
                 return None
             pages[page, kernels.AT], pages[page, kernels.END] = found[BODY], found[BODY_END]
             continue
-        try:
-            unpacked = column.codec.decompress(body, found[UNPACKED])
-        except (OSError, pa.ArrowException):
+        raw = _decompressed(body, found[UNPACKED])
+        if raw is None:
             return None
+        unpacked = pa.py_buffer(raw)
         bodies.append(unpacked)
         pages[page, kernels.AT] = unpacked.address
         pages[page, kernels.END] = unpacked.address + found[UNPACKED]
