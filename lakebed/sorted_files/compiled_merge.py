@@ -129,9 +129,13 @@ class CompiledMerge:
             if run.batch is not None and run.row < run.end:
                 self._hold(run, run.batch)
         self._held.current = self._held.size
-        if count:
-            spans = list(zip(held.wanted_from, held.wanted_to, strict=True))
-            yield from gathered(held.batches, spans, self._segments[:count], self._rows[:count])
+        if not count:
+            return
+        spans = list(zip(held.wanted_from, held.wanted_to, strict=True))
+        rows = list(gathered(held.batches, spans, self._segments[:count], self._rows[:count]))
+        del held  # while these rows are used, those that they were copied from are not needed
+        while rows:
+            yield rows.pop(0)
 
 
 class _Run:

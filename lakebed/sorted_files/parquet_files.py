@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lakebed.errors import InvalidError
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.processing import IteratorUse, ProcessingPass
@@ -18,6 +19,7 @@ from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, Rows
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, Engine, engine_for, kernels_pay
+from lakebed.sorted_files.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.lookup import Lookup, PageCache
 from lakebed.sorted_files.measuring import measured
@@ -25,14 +27,18 @@ from lakebed.sorted_files.page_index_parts import IndexCache
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
+from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX
 from lakebed.sorted_files.row_requests import RowRequest, row_request
 from lakebed.sorted_files.sorting import ExternalSorter
 from lakebed.sorted_files.stored_groups import Stretch, stored_groups, stretches_of
 from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.workers import Workers
+from lakebed.sorted_files.writer_options import PAGE_MEMORY_BYTES
 from lakebed.sorted_files.writing import Content, write_file
 
 MEMORY_BYTES = 512 * 1024 * 1024
+PAGED_BYTES_MAX = 2 * 1024 * 1024
+"""Of one part that is read by pages, as stored and decoded."""
 WINDOW_ROWS = 120_000
 """Rows of all inputs that a merge holds: its windows have about half, which suits the caches."""
 
@@ -41,8 +47,9 @@ class ParquetFiles:
     """Sorted files as Parquet objects. spill_directory: on local disk, made when needed.
 
     memory_bytes: of one sorter, and of one merge. cache_bytes: of tails, parsed parts of them and
-    pages, which are kept for lookups; None: as much as suits the memory. workers: threads that one
-    merge into a file uses.
+    pages, which are kept for lookups; None: as much as suits the memory. merge_bytes: of the
+    buffers of one merge into a file, kept or refused; None: as much as `memory_bytes` suggests.
+    workers: threads that one merge into a file uses.
     """
 
     def __init__(
@@ -52,11 +59,14 @@ class ParquetFiles:
         spill_directory: Path,
         memory_bytes: int = MEMORY_BYTES,
         cache_bytes: int | None = None,
+        merge_bytes: int | None = None,
         workers: int = 1,
     ) -> None:
         self._objects = objects
         self._spill_directory = spill_directory
         self._memory_bytes = memory_bytes
+        self._merge_bytes = memory_bytes if merge_bytes is None else merge_bytes
+        self._limited = merge_bytes is not None
         self._workers = workers
         share = (memory_bytes * 3 // 8 if cache_bytes is None else cache_bytes) // 6
         self._tails = Tails(objects, bytes_max=4 * share)
@@ -122,7 +132,8 @@ class ParquetFiles:
         self, request: RowRequest, parts: Sequence[FilePart], engine: Engine, workers: Workers
     ) -> Iterator[Content]:
         """Yield rows and row groups in the order of their keys."""
-        reads = self._reads(request, parts)
+        reads = self._reads(request, parts, by_pages=engine is not PLAIN)
+        self._refuse_more_than_memory_holds(reads)
         if request.work is not None:  # every row is looked at
             stretches = [Stretch(tuple(reads), is_passed_on=False)]
         else:
@@ -147,9 +158,9 @@ class ParquetFiles:
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of all parts in the order of their keys, each part only inside its region."""
         request = row_request(schema, condition, processing)
-        reads = self._reads(request, parts)
         rows = sum(part.rows for part in parts)
         engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
+        reads = self._reads(request, parts, by_pages=engine is not PLAIN)
         sources = [self._sources.source(read, by_pages=engine is not PLAIN) for read in reads]
         return request.processed(engine.merge(sources, schema.key_fields), parts)
 
@@ -214,22 +225,46 @@ class ParquetFiles:
         """Return the first rows of a batch."""
         return batch.slice(0, rows)
 
-    def _share(self, inputs: int) -> Share:
+    def _share(self, inputs: int, *, by_pages: bool = False) -> Share:
         """Return what each of so many inputs may hold.
 
         A fourth of the memory is batches that wait (one and a half per input), a fourth their
-        files' bytes; the window's copies take the rest.
+        files' bytes; the window's copies, or those of a row group, take the rest.
         """
-        each = self._memory_bytes // (4 * max(1, inputs))
+        each = self._merge_bytes // (4 * max(1, inputs))
         rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
-        return Share(batch_bytes=max(1, each * 2 // 3), batch_rows=rows, file_bytes=each)
+        if by_pages:  # more is no faster
+            each = min(each, PAGED_BYTES_MAX)
+        waiting = 1.5 if self._workers == 1 else 2.5  # one more is read ahead
+        return Share(batch_bytes=max(1, int(each / waiting)), batch_rows=rows, file_bytes=each)
 
-    def _reads(self, request: RowRequest, parts: Sequence[FilePart]) -> list[PartRead]:
+    def _refuse_more_than_memory_holds(self, reads: Sequence[PartRead]) -> None:
+        """Raise InvalidError where the limit of a merge cannot be kept: each part needs a block for
+        each column and some pages, or rows, which are a fourth of all; row groups need half."""
+        if not self._limited:
+            return
+        rows = [g.row_bytes for r in reads for g in self._tails.of(r.part).notes.groups]
+        leaves = max((len(read.columns) for read in reads), default=0)
+        each = max(leaves * BLOCK_BYTES, 3 * max(PAGE_MEMORY_BYTES, *rows, 0))
+        inputs = overlap([read.part.region for read in reads])
+        smallest = max(4 * inputs * each, 6 * max(GROUP_BYTES_MAX, *rows, 0))
+        if self._merge_bytes < smallest:
+            raise InvalidError(
+                "a merge needs more memory than it may take",
+                merge_bytes=self._merge_bytes,
+                smallest=smallest,
+                files=inputs,
+                hint="allow as much as `smallest`, or merge fewer files at a time",
+            )
+
+    def _reads(
+        self, request: RowRequest, parts: Sequence[FilePart], *, by_pages: bool = False
+    ) -> list[PartRead]:
         """Return what is to be read of each part."""
         if request.boxes == ():
             return []
         row_keys = request.schema.row_keys
-        share = self._share(overlap([part.region for part in parts]))
+        share = self._share(overlap([part.region for part in parts]), by_pages=by_pages)
         return [
             PartRead(
                 part,

@@ -31,6 +31,11 @@ def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
                 held.append(rest)
                 rows += len(rest)
                 size += rest.nbytes
+            if rows == GROUP_ROWS_MAX:
+                yield pa.Table.from_batches(held)
+                held, rows, size = [], 0, 0
+            del part, rest
+        del batch  # not held while the next ones are made
     if held:
         yield pa.Table.from_batches(held)
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
@@ -57,8 +57,11 @@ def write_file(
     writer = objects.create(path)
     try:
         file = _FileBeingWritten(schema, ObjectSink(writer), regions, workers, compiled=compiled)
-        for group in chain([first], groups):
+        file.add(first)
+        del first
+        for group in groups:
             file.add(group)
+            del group  # not held while the next one is made
         written = file.end(name)
         stored = written.file
         finish_object(objects, writer, path=path, size=stored.size, checksum=stored.checksum)

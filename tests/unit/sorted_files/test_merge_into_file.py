@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakebed.errors import CorruptError
+from lakebed.errors import CorruptError, InvalidError
 from lakebed.kernels.presence import available
 from lakebed.model.files import FilePart
 from lakebed.model.keys import encode_key
@@ -96,7 +96,7 @@ class Joined:
         keys = ["key", "timestamp"]
         assert found.select(keys).equals(wanted.select(keys))
         assert told(found) == told(wanted)
-        (body,) = self.lake.objects.read("joined", [(0, joined.file.size)])
+        (body,) = self.lake.objects.read(joined.path, [(0, joined.file.size)])
         for other in read_by_others(body):
             assert told(other) == told(wanted)
 
@@ -270,6 +270,29 @@ def test_duckdb_reads_a_joined_file(tmp_path: Path, engine: str) -> None:
     path = tmp_path / "joined.parquet"
     found = duckdb.sql(f"SELECT * FROM read_parquet('{path}')").to_arrow_table()
     assert told(found) == told(joined.lake.read(SLEEPER, parts))
+
+
+def test_a_limit_of_memory_that_cannot_be_kept_is_refused_with_one_that_can(
+    tmp_path: Path, engine: str
+) -> None:
+    joined = Joined(tmp_path)
+    parts = [joined.part(batch(range(at, 3000, 150), at)) for at in range(150)]
+
+    def join(merge_bytes: int) -> FileWritten | None:
+        files = ParquetFiles(joined.lake.objects, spill_directory=tmp_path, merge_bytes=merge_bytes)
+        return files.merge_into_file(
+            SLEEPER, parts, name=FileName(bytes(16)), path="limited", region=EVERYTHING
+        )
+
+    with pytest.raises(InvalidError, match="needs more memory") as refused:
+        join(200 << 20)
+    assert joined.lake.objects.look("limited") is None
+    smallest = refused.value.facts["smallest"]
+    assert isinstance(smallest, int)
+    assert smallest < 256 << 20
+    written = join(smallest)
+    assert written is not None
+    joined.holds(FilePart(written.file, "limited", EVERYTHING, 3000), parts)
 
 
 def test_nothing_gives_no_file(tmp_path: Path, engine: str) -> None:
