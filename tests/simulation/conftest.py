@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
+from lakebed.errors import LakebedError
+from lakebed.sorted_files import read_ahead
 from tests.simulation.tally import Tally
 
 KEY = pytest.StashKey[Tally]()
+
+
+class InTurn:
+    """An executor that works at once: in a world only one goes on at a time, and a thread that the
+    world did not start cannot be told to wait."""
+
+    def __init__(self, *_: object) -> None:
+        """Start no threads."""
+
+    def submit(self, work: Callable[..., Any], *given: object) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(work(*given))
+        except LakebedError as error:
+            done.set_exception(error)
+        return done
+
+    def shutdown(self, *, wait: bool) -> None:
+        """There is nothing to end."""
+
+
+@pytest.fixture(autouse=True)
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "ThreadPoolExecutor", InTurn)
 
 
 @pytest.fixture(scope="session")
