@@ -57,8 +57,8 @@ class RowSource(Protocol[BatchT_co]):
 
 
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an ingest job. repeated: it had been committed before; this call did
-    nothing."""
+    """What became of an ingest job. rows: in its files, which the table's processing may have made
+    fewer. repeated: it had been committed before; this call did nothing."""
 
     job: JobId
     number: TransactionNumber
