@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import msgspec
 
 from lakebed.parquet_bytes.footer import Chunk, Footer, Group
-from lakebed.parquet_bytes.page_index import Pages, pages_of
-from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Reader, Struct, Values
+from lakebed.parquet_bytes.page_index import Pages, pages_and_byte_counts
+from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Struct, Values
 
 OFFSET_FIELDS = (9, 10, 11)
 """Of a chunk's metadata: where data pages, an index page, a dictionary page begin."""
@@ -96,14 +96,11 @@ def _pages(
     footer: Footer, group: Group, chunk: Chunk
 ) -> tuple[Pages | None, tuple[int, ...] | None]:
     """Return where pages are in the chunk, and bytes of their strings."""
-    pages = pages_of(footer, group, chunk)
-    if pages is None or chunk.offset_index is None:
+    pages, byte_counts = pages_and_byte_counts(footer, group, chunk)
+    if pages is None:
         return None, None
-    fields = Reader(footer.tail, chunk.offset_index[0] - footer.tail_offset).struct()
-    counts = fields.listed(2, I64)
     offsets = tuple(offset - chunk.start for offset in pages.offsets)
-    located = Pages(offsets, pages.sizes, pages.first_rows)
-    return located, None if counts is None else tuple(counts)
+    return Pages(offsets, pages.sizes, pages.first_rows), byte_counts
 
 
 def _bounds(footer: Footer, chunk: Chunk) -> bytes | None:

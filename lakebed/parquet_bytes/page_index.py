@@ -48,9 +48,26 @@ def pages_of(footer: Footer, group: Group, chunk: Chunk) -> Pages | None:
     Raises:
         MalformedError: they are not in the chunk, or not in order.
     """
+    return pages_and_byte_counts(footer, group, chunk)[0]
+
+
+def pages_and_byte_counts(
+    footer: Footer, group: Group, chunk: Chunk
+) -> tuple[Pages | None, tuple[int, ...] | None]:
+    """Return where a column chunk's pages are, and how many bytes the strings of each have.
+
+    Raises:
+        MalformedError: they are not in the chunk, or not in order.
+    """
     fields = _fields(footer, chunk.offset_index)
     if fields is None:
-        return None
+        return None, None
+    counts = fields.listed(2, I64)
+    pages = _located(fields, group, chunk)
+    return pages, None if counts is None else tuple(counts)
+
+
+def _located(fields: Struct, group: Group, chunk: Chunk) -> Pages:
     found: list[Struct] = fields.listed(1, STRUCT) or []
     pages = Pages(
         offsets=tuple(page.need(1, I64) for page in found),

@@ -161,7 +161,7 @@ class _Guard:
 def _chunks(tail: Tail, groups: Iterable[int], match: Match) -> dict[int, list[tuple[int, int]]]:
     """Return the byte ranges of the columns to read, for each row group."""
     leaves = _leaf_columns(tail.columns, match.names)
-    return {group: _chunk_ranges(tail.metadata, group, leaves) for group in groups}
+    return {group: chunk_ranges(tail.metadata, group, leaves) for group in groups}
 
 
 def _fit(chunks: Mapping[int, Sequence[tuple[int, int]]], share: Share) -> bool:
@@ -202,9 +202,10 @@ def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
     return leaves
 
 
-def _chunk_ranges(
+def chunk_ranges(
     metadata: pq.FileMetaData, group: int, leaves: Sequence[int]
 ) -> list[tuple[int, int]]:
+    """Return where the chunks of some of Parquet's columns lie, in the order of the file."""
     row_group = metadata.row_group(group)
     ranges = []
     for leaf in leaves:

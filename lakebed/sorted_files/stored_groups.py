@@ -21,7 +21,7 @@ from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.range_file import aligned, read_verified
-from lakebed.sorted_files.reading import groups_met
+from lakebed.sorted_files.reading import chunk_ranges, groups_met
 from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
 from lakebed.sorted_files.tails import Tail, Tails
 
@@ -108,9 +108,8 @@ def stored_groups(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator
     try:
         footer = Footer(tail.raw, part.file.tail_offset)
         for group in read.groups:
-            chunks = footer.group(group).chunks
-            start, end = min(c.start for c in chunks), max(c.end for c in chunks)
-            span = aligned(start, end, part.file.tail_offset)
+            ranges = chunk_ranges(tail.metadata, group, range(len(footer.leaves)))
+            span = aligned(ranges[0][0], ranges[-1][1], part.file.tail_offset)
             (data,) = read_verified(objects, part, tail, [span])
             encoded = EncodedRowGroup(
                 starts[group + 1] - starts[group], chunks_of(footer, group, data, span[0])
