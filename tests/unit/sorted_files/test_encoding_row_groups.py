@@ -21,7 +21,7 @@ from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
 from lakebed.parquet_bytes.footer import Chunk, Codec, Encoding, Footer
 from lakebed.parquet_bytes.page_index import bounds_of, pages_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
+from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder, template_for
 from lakebed.sorted_files.engines import PLAIN
 from lakebed.sorted_files.row_groups import densest
 from tests.unit.sorted_files.lakes import EVERY_TYPE, KEY_VALUES, TEXT
@@ -93,7 +93,7 @@ def groups(draw: st.DrawFn) -> pa.Table:
 def file_of(schema: Schema, groups: Sequence[pa.Table], *, compiled: bool) -> bytes:
     encoder = RowGroupEncoder(schema, groups[0], compiled=compiled)
     out = io.BytesIO()
-    assembly = Assembly(encoder.template, out.writelines, sorted_by=len(schema.key_fields))
+    assembly = Assembly(template_for(schema), out.writelines, sorted_by=len(schema.key_fields))
     for group in groups:
         assembly.add(encoder.encode(group, densest(group)))
     assembly.end({"note": "text"})
