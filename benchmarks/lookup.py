@@ -55,7 +55,9 @@ def _figures(name: str, table: Served, lookups: int, peer_lookups: int) -> list[
     for key in (*warm[:EXPLAINED], *keys[: min(len(keys), 300)]):  # tails and their indexes
         _found(table, key)
     table.server.count()
+    cpu = time.process_time()
     taken = [_seconds(lambda key=key: _found(table, key)) for key in _cycled(keys, lookups)]
+    cpu = time.process_time() - cpu
     asked = table.server.count()
     absent = [table.table.query(keys=[key]).read_all().num_rows for key in ABSENT]
     assert not any(absent), "a key was found that is not there"
@@ -73,6 +75,7 @@ def _figures(name: str, table: Served, lookups: int, peer_lookups: int) -> list[
         Figure(f"{prefix}.p50_over_latency_ms", p50 - LATENCY_MS, "ms", over_max),
         Figure(f"{prefix}.p50_ms", p50, "ms"),
         Figure(f"{prefix}.p99_ms", p99, "ms"),
+        Figure(f"{prefix}.cpu_ms", 1000 * cpu / lookups, "ms"),
         Figure(f"{prefix}.absent_requests", absent_requests, "", 0),
     ]
     for peer, make in lookup_peers.PEERS.items():
