@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import (
+    ConflictError,
     CorruptError,
     InvalidError,
     JobIdReusedError,
@@ -25,9 +26,10 @@ from lakebed.ports.sorted_files import Condition
 from lakebed.query.run_query import condition_of
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_changes import ChangeSettings, Clear, PutPin
+from lakebed.tables.change_table import change_fields
 from tests.simulation.auditor import CLOCK_SLACK, Auditor
 from tests.simulation.machine import Machine
-from tests.simulation.rows import ArrowRequest, Row, TupleRequest, rows_of
+from tests.simulation.rows import ArrowRequest, Row, TupleRequest, rows_asked
 from tests.simulation.truth import Asked
 from tests.simulation.violation import READERS, Violation
 from tests.simulation.weather import Mishap
@@ -170,6 +172,23 @@ def change_settings(world: World, machine: Machine) -> None:
     table.head.commit(table.own(start, ChangeSettings(changes)))
 
 
+def alter(world: World, machine: Machine) -> None:
+    """Add, rename or drop a field; who sends rows goes on with the schema of the beginning."""
+    table = world.some_table(machine)
+    schema, name = table.schema, f"f{world.chance.randrange(1_000)}"
+    added = [f.name for f in schema.values if f.number > len(world.schema.fields)]
+    changes: dict[str, Any] = {"add": {}, "rename": {}, "drop": [], "widen": {}}
+    match world.chance.choice(("add", "rename", "drop")):
+        case "rename":
+            changes["rename"] = {world.chance.choice(schema.fields).name: name}
+        case "drop" if added:
+            changes["drop"] = [world.chance.choice(added)]
+        case _:
+            changes["add"] = {name: "int64?"}
+    with world.expected_errors(InvalidError, ConflictError):  # names taken, or processing's
+        change_fields(table, **changes)
+
+
 def create_table(world: World, machine: Machine) -> None:
     with world.expected_errors(TableExistsError):
         points, settings = world.some_points(), world.some_settings()
@@ -224,7 +243,7 @@ def read_all(world: World, machine: Machine, table: OpenTable, *, until: Micros 
     slowly = world.chance.choice((0.0, 60.0, 20_000.0))
     try:
         for batch in batches:
-            rows = rows_of(batch)
+            rows = rows_asked(batch, world.schema)
             seen.update(rows)
             width = len(schema.key_fields)
             keys += [encode_key(schema.key_fields, row[:width]) for row in rows]
@@ -306,6 +325,7 @@ ACTORS: dict[Actor, int] = {
     damage_snapshot: 1,
     clear: 1,
     change_settings: 1,
+    alter: 2,
     create_table: 2,
     drop_table: 1,
     sweep_nameless: 1,

@@ -15,7 +15,7 @@ from tests.simulation.actors import send
 from tests.simulation.auditor import Auditor
 from tests.simulation.machine import Machine
 from tests.simulation.new_state import state_in
-from tests.simulation.rows import rows_of
+from tests.simulation.rows import rows_asked
 from tests.simulation.violation import ENDS, LEAKS, NAMES, REPLAY, ROWS, TRUTH, Violation
 
 if TYPE_CHECKING:
@@ -100,16 +100,16 @@ def check_world(world: World) -> None:
             raise Violation(TRUTH, f"{asked.request.id} was acknowledged and is gone")
     for table in tables(machine):
         auditor = world.auditors[table.id]
-        check_rows(machine, table, auditor)
+        check_rows(world, machine, table, auditor)
         check_replay(world, table, auditor)
         check_rest(world, table, auditor)
     check_dropped(world, machine)
 
 
-def check_rows(machine: Machine, table: OpenTable, auditor: Auditor) -> None:
+def check_rows(world: World, machine: Machine, table: OpenTable, auditor: Auditor) -> None:
     """A fresh reader sees each row that was acknowledged, once."""
     wanted = auditor.rows_at(auditor.number)
-    seen = [row for batch in machine.query.run(table) for row in rows_of(batch)]
+    seen = [row for b in machine.query.run(table) for row in rows_asked(b, world.schema)]
     lost, more = dict(wanted), {}
     for row in seen:
         if lost.get(row, 0):

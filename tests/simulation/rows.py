@@ -137,6 +137,14 @@ def processed_rows(state: TableState) -> ProcessedRows:
     return processed
 
 
+def rows_asked(batch: Any, schema: Schema) -> Sequence[Row]:  # noqa: ANN401 - tuples or Arrow
+    """Return the rows of a batch as they were asked for: fields that came later are null."""
+    width = len(schema.fields)
+    rows = rows_of(batch)
+    assert all(value is None for row in rows for value in row[width:]), "nobody gave it a value"
+    return [row[:width] for row in rows]
+
+
 def rows_of(batch: Any) -> Sequence[Row]:  # noqa: ANN401 - tuples or Arrow
     """Return the rows of a batch of either kind."""
     if isinstance(batch, pa.RecordBatch):

@@ -43,10 +43,11 @@ BATCH_ROWS = 64
 
 
 class _Body(msgspec.Struct, frozen=True, array_like=True):
-    """keys: row keys then sort keys of each row, encoded."""
+    """keys: row keys then sort keys of each row, encoded. fields: their numbers, in order."""
 
     keys: list[bytes]
     rows: list[tuple[Any, ...]]
+    fields: list[int]
 
 
 class _Tail(msgspec.Struct, frozen=True, array_like=True):
@@ -143,7 +144,7 @@ class TupleFiles:
         counted = sum(w.rows for w in written if w is not None)
         assert counted == len(rows), f"regions hold {counted} of {len(rows)} rows"
 
-        body = _encode(_Body(keys, rows))
+        body = _encode(_Body(keys, rows, [field.number for field in schema.fields]))
         tail = _encode(_Tail(_FORMAT, _sample(row_keys)))
         checksum = _CRC64.calc(body + tail)
         file = StoredFile(name, len(body) + len(tail), len(body), checksum, zlib.crc32(tail))
@@ -271,9 +272,15 @@ class TupleFiles:
         if _CRC64.calc(data) != file.checksum:
             raise CorruptError("a file does not fit its checksum", path=part.path)
         body = _decoded(_decode_body, data[: file.tail_offset], part.path)
-        if body.rows and len(body.rows[0]) != len(schema.fields):
+        wanted = [field.number for field in schema.fields]
+        if body.fields == wanted:
+            return body
+        required = {field.number for field in schema.fields if not field.nullable}
+        if not required <= set(body.fields):
             raise CorruptError("a file does not fit the schema", path=part.path)
-        return body
+        places = [body.fields.index(n) if n in body.fields else None for n in wanted]
+        rows = [tuple(None if p is None else row[p] for p in places) for row in body.rows]
+        return _Body(body.keys, rows, wanted)
 
 
 def _places(keys: Sequence[bytes], region: KeyRange) -> tuple[int, int]:
