@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import LocalApp, Memory
 from lakebed.config.settings import TableSettings
 from lakebed.errors import InvalidError
 from lakebed.ingest.ingest_rows import Ingested
@@ -253,9 +253,8 @@ class Table:
     ) -> WorkDone:
         """Merge until each leaf has one file. should_stop, told: as in `Lake.run`."""
         names = [e.name for e in self._app.catalog.list() if e.id == self._opened.id]
-        return Housekeeping(self._app, told=told).run(
-            names, everything=True, should_stop=should_stop
-        )
+        work = Housekeeping(self._app, told=told)
+        return work.run(names, everything=True, should_stop=should_stop)
 
 
 class Lake:
@@ -382,19 +381,20 @@ def connect(
     create: bool = True,
     objects: str | ObjectStore | None = None,
     cache_bytes: int | None = None,
+    merge_bytes: int | None = None,
 ) -> Lake:
     """Open the lake in a directory; make it if there is none and `create` is true.
 
     objects: where a new lake keeps its objects: `s3://bucket/prefix` or a store; None: in the
     directory. A lake remembers an address, and stays there. Endpoint, region and credentials of S3
-    come from the variables AWS_... or the machine's role. cache_bytes: memory for what is kept of
-    files, so that a key is found with one request a column and file; None: 192 MiB.
+    come from the variables AWS_... or the machine's role. cache_bytes: of what is kept of files for
+    lookups; None: 192 MiB. merge_bytes: of a compaction's buffers, kept or refused with the least.
 
     Raises:
-        InvalidError: no lake there, a directory of something else, or on a network file system;
-            objects in another place than asked for, no such bucket, credentials refused; a cache
-            below 1 MiB.
+        InvalidError: no lake there, a directory of something else, on a network file system;
+            objects elsewhere, no such bucket, credentials refused; memory below 1 MiB.
         UnavailableError: a new lake's bucket cannot be reached.
         NewerFormatError: a newer Lakebed made it.
     """
-    return Lake(LocalApp(path, create=create, objects=objects, cache_bytes=cache_bytes))
+    memory = Memory(cache_bytes, merge_bytes)
+    return Lake(LocalApp(path, create=create, objects=objects, memory=memory))

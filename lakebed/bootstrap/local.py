@@ -9,6 +9,7 @@ import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -44,7 +45,7 @@ from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 from lakebed.tables.catalog import TableCatalog
 
-CACHE_BYTES_MIN, CACHE_BYTES_MAX = 1 << 20, 1 << 40
+MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 1 << 20, 1 << 40
 
 UNFINISHED_SECONDS_MAX = 48 * 3_600.0
 """How long an object may take to be finished: as long as a job may be pending."""
@@ -106,12 +107,28 @@ class LocalHeads:
         self._heads.clear()
 
 
+class Memory(NamedTuple):
+    """What one process may use. cache_bytes: of what is kept of files for lookups. merge_bytes: of
+    a compaction's buffers. None: the usual."""
+
+    cache_bytes: int | None = None
+    merge_bytes: int | None = None
+
+    def check(self) -> None:
+        """Raise InvalidError for nothing to keep rows in, or more than machines have."""
+        for name, size in self._asdict().items():
+            allowed = type(size) is int and MEMORY_BYTES_MIN <= size <= MEMORY_BYTES_MAX
+            if size is not None and not allowed:
+                hint = f"give {MEMORY_BYTES_MIN} to {MEMORY_BYTES_MAX} bytes, or leave it out"
+                raise InvalidError(f"{name} is not a size of memory", got=size, hint=hint)
+
+
 class LocalApp:
     """The services of a lake in a directory. Several processes may open one lake at once.
 
     clock: None: this machine's. All processes of a lake use the same. objects: a store, or
-    s3://bucket/prefix; None: as the lake says, a new one's in the directory. cache_bytes: of what
-    is kept of files for lookups.
+    s3://bucket/prefix; None: as the lake says, a new one's in the directory. memory: None:
+    the usual.
 
     Raises:
         InvalidError: nothing to keep it in, or more than machines have.
@@ -124,9 +141,10 @@ class LocalApp:
         create: bool = True,
         clock: Clock | None = None,
         objects: str | ObjectStore | None = None,
-        cache_bytes: int | None = None,
+        memory: Memory | None = None,
     ) -> None:
-        _check_cache(cache_bytes)
+        memory = memory or Memory()
+        memory.check()
         self.clock = clock or SystemClock()
         self.chance = system_random()
         self.directory, self.objects = self._open(path, create=create, objects=objects)
@@ -146,7 +164,8 @@ class LocalApp:
         self.files = ParquetFiles(
             self.objects,
             spill_directory=self.spill.path,
-            cache_bytes=cache_bytes,
+            cache_bytes=memory.cache_bytes,
+            merge_bytes=memory.merge_bytes,
             workers=_cpus(),
         )
         self.catalog = TableCatalog(
@@ -238,9 +257,3 @@ class LocalApp:
         self.heads.close()
         for part in (self.logs, self.queues, self.registry, self.tracker, self.spill):
             part.close()
-
-
-def _check_cache(size: int | None) -> None:
-    if size is not None and not (type(size) is int and CACHE_BYTES_MIN <= size <= CACHE_BYTES_MAX):
-        hint = f"give {CACHE_BYTES_MIN} to {CACHE_BYTES_MAX} bytes, or leave it out"
-        raise InvalidError("not a size of a cache", cache_bytes=size, hint=hint)

@@ -78,7 +78,7 @@ class RunCompactionJob(Generic[BatchT]):
             self._refuse_if_held(table, job, error)
             return False
         except LakebedError as error:
-            self._reports.tell(table.id, job, "failed", reason=f"{error.code()}: {error.message}")
+            self._reports.tell(table.id, job, "failed", reason=f"{error.code()}: {error}")
             raise
         seconds = self._clock.monotonic() - began
         self._reports.tell(table.id, job, "committed", rows=rows, seconds=seconds)

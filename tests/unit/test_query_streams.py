@@ -1,5 +1,6 @@
 """Streams of rows through the public API: what they leave behind, and what they may keep."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -67,10 +68,28 @@ def test_a_key_takes_one_round_when_the_tail_is_known_and_none_when_pages_are(ta
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, (1 << 40) + 1])
-def test_a_cache_has_a_size_that_makes_sense(tmp_path: Path, size: object) -> None:
-    with pytest.raises(InvalidError, match="not a size of a cache"):
-        lakebed.connect(tmp_path / "lake", cache_bytes=size)  # type: ignore[arg-type]  # bad input
+@pytest.mark.parametrize("name", ["cache_bytes", "merge_bytes"])
+def test_memory_has_a_size_that_makes_sense(tmp_path: Path, name: str, size: object) -> None:
+    with pytest.raises(InvalidError, match=f"{name} is not a size of memory"):
+        lakebed.connect(tmp_path / "lake", **{name: size})  # type: ignore[arg-type]  # bad input
     assert not (tmp_path / "lake").exists()
+
+
+def test_a_compaction_keeps_its_memory_or_is_refused(tmp_path: Path) -> None:
+    smallest = 1 << 20
+    for attempt in range(2):
+        with lakebed.connect(tmp_path / f"{attempt}", merge_bytes=smallest) as lake:
+            table = lake.create_table("t", lakebed.schema_of(row_keys={"id": "int64"}))
+            for _ in range(2):
+                table.ingest(pa.table({"id": range(5_000)}))
+            table.compact()
+            (told,) = lake.status("t")
+        if attempt == 0:
+            assert told.files == 2
+            found = re.search(r"needs more memory .*smallest=(\d+)", told.jobs[0].reason or "")
+            assert found, told.jobs
+            smallest = int(found[1])
+    assert (told.files, told.rows, told.jobs) == (1, 10_000, ())
 
 
 def test_the_smallest_cache_finds_the_same_rows(tmp_path: Path) -> None:
