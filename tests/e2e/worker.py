@@ -26,6 +26,8 @@ from tests.e2e.fast_clock import FastClock
 from tests.e2e.rows import jobs_of, rows_of, wrong_jobs
 
 PAUSE_SECONDS = 0.15
+CALM_JOBS = 50
+"""Of one that ingests: after so many its pauses have doubled. Every check replays and reads all."""
 RETRIABLE = (ConflictError, FencedError, UnavailableError, UnknownOutcomeError)
 
 
@@ -53,7 +55,7 @@ def ingest(lake: Lake, acks: str, prefix: str, first: str) -> None:
             file.write(job + "\n")
             file.flush()
             say("ack", job)
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS * (1 + number / CALM_JOBS))
 
 
 def keep(lake: Lake) -> None:
