@@ -56,10 +56,11 @@ golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the 
 # One command for all pins, for every platform and Python: newest versions inside the bounds.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --upgrade --custom-compile-command "make lock"
-lock: $(DEV)  ## write requirements/{run,aws,fast,dev,spark35,spark4}.txt from their .in
+lock: $(DEV)  ## write requirements/{run,aws,fast,deploy,dev,spark35,spark4}.txt from their .in
 	$(COMPILE) requirements/run.in --output-file requirements/run.txt
 	$(COMPILE) requirements/aws.in --output-file requirements/aws.txt
 	$(COMPILE) requirements/fast.in --output-file requirements/fast.txt
+	$(COMPILE) requirements/deploy.in --output-file requirements/deploy.txt
 	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt
 	$(COMPILE) requirements/spark35.in --output-file requirements/spark35.txt
 	$(COMPILE) requirements/spark4.in --output-file requirements/spark4.txt
@@ -87,10 +88,12 @@ $(RUN): $(MADE) requirements/run.txt pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV): $(RUN) requirements/aws.txt requirements/fast.txt requirements/dev.txt
+$(DEV): $(RUN) requirements/aws.txt requirements/fast.txt requirements/deploy.txt \
+		requirements/dev.txt
 	@echo "installing what tests and checks need" >&2
 	@$(PIP) install --require-hashes --only-binary :all: \
-		-r requirements/aws.txt -r requirements/fast.txt -r requirements/dev.txt
+		-r requirements/aws.txt -r requirements/fast.txt -r requirements/deploy.txt \
+		-r requirements/dev.txt
 	@touch $@
 
 # Spark comes as source only, and is built by the setuptools of run.txt. Two lines of it cannot be
