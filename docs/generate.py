@@ -13,6 +13,7 @@ import click
 
 from benchmarks.page import figure_pages, latest
 from lakebed.cli.main import program
+from lakebed.config.instance import InstanceSettings
 from lakebed.config.settings import TableSettings, describe
 from lakebed.errors import explanations
 from lakebed.inspection.findings import KINDS
@@ -28,6 +29,7 @@ def pages() -> dict[str, str]:
     """Return the text of each page by its file's name."""
     return {
         "settings.md": settings_page(),
+        "instance.md": instance_page(),
         "errors.md": errors_page(),
         "cli.md": cli_page(),
         "events.md": events_page(),
@@ -50,6 +52,23 @@ def settings_page() -> str:
         "|---|---|---|---|",
     ]
     for name, allowed, default, meaning in describe(TableSettings):
+        lines.append(f"| `{name}` | {allowed} | `{default}` | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def instance_page() -> str:
+    """Return the settings of an instance."""
+    lines = [
+        "# Settings of an instance",
+        "",
+        MADE.format(source="lakebed/config/instance.py"),
+        "Give them when you deploy: `cdk deploy -c instance=NAME -c SETTING=VALUE`, or write them",
+        "under `context` in `cdk.json`.",
+        "",
+        "| Setting | Allowed | Default | Meaning |",
+        "|---|---|---|---|",
+    ]
+    for name, allowed, default, meaning in describe(InstanceSettings):
         lines.append(f"| `{name}` | {allowed} | `{default}` | {meaning} |")
     return "\n".join(lines) + "\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -12,6 +12,8 @@ from lakebed.errors import InvalidError, did_you_mean
 
 NUMBER_MAX = 1 << 53
 """Readers of JSON take larger numbers as something else."""
+
+Settings = TypeVar("Settings", bound=msgspec.Struct)
 
 
 class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,7 +80,22 @@ def table_settings(
     Raises:
         InvalidError: an unknown name (with the nearest known one), or a value out of bounds.
     """
-    known = TableSettings.__struct_fields__
+    return changed(base or TableSettings(), changes)
+
+
+def changed(
+    settings: Settings,
+    changes: Mapping[str, object],
+    *,
+    texts: bool = False,
+    page: str = "docs/reference/settings.md",
+) -> Settings:
+    """Return settings with some changed. texts: `"7"` is taken for 7. page: tells the bounds.
+
+    Raises:
+        InvalidError: an unknown name (with the nearest known one), or a value out of bounds.
+    """
+    known = settings.__struct_fields__
     for name, value in changes.items():
         if name not in known:
             hint = did_you_mean(str(name), known, what="setting")
@@ -86,25 +103,28 @@ def table_settings(
         if type(value) is int and abs(value) > NUMBER_MAX:
             hint = f"give at most {NUMBER_MAX}"
             raise InvalidError("a setting is too large", setting=name, value=value, hint=hint)
-    values = msgspec.to_builtins(base or TableSettings()) | dict(changes)
+    values = msgspec.to_builtins(settings) | dict(changes)
     try:
-        return msgspec.convert(values, TableSettings)
+        return msgspec.convert(values, type(settings), strict=not texts)
     except msgspec.ValidationError as error:
-        hint = "see docs/reference/settings.md for its bounds"
+        hint = f"see {page} for its bounds"
         raise InvalidError(f"not a value for the setting: {error}", hint=hint) from None
 
 
-def describe(settings: type[TableSettings]) -> list[tuple[str, str, str, str]]:
+def describe(settings: type[msgspec.Struct]) -> list[tuple[str, str, str, str]]:
     """Return name, allowed values, default and description of each setting."""
     rows = []
     hints = get_type_hints(settings, include_extras=True)
     for field in msgspec.structs.fields(settings):
         inner, meta = get_args(hints[field.name])
-        rows.append((field.name, _allowed(inner, meta), str(field.default), str(meta.description)))
+        default = str(field.default).lower() if inner is bool else str(field.default)
+        rows.append((field.name, _allowed(inner, meta), default, str(meta.description)))
     return rows
 
 
 def _allowed(inner: Any, meta: Meta) -> str:  # noqa: ANN401 - a typing form has no type of its own
+    if inner is bool:
+        return "`true`, `false`"
     if get_origin(inner) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(inner))
     return f"{meta.ge} to {meta.le}" if meta.le is not None else f"at least {meta.ge}"

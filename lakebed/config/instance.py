@@ -1,0 +1,147 @@
+"""What an instance is called, how it is set, and what its deployment made.
+
+An instance is one deployment in an AWS account; several live side by side. The stacks write what
+they made as JSON into one parameter, `/lakebed/INSTANCE`; `lakebed.connect("aws:INSTANCE")` reads
+that parameter and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, NewType
+
+import msgspec
+from msgspec import Meta
+
+from lakebed.config.settings import changed
+from lakebed.errors import CorruptError, InvalidError, NewerFormatError
+
+InstanceId = NewType("InstanceId", str)
+
+INSTANCE_ID_CHARACTERS_MAX = 16
+"""A bucket's name has at most 63 characters: `lakebed-`, the instance, `-results-`, an account of
+12 digits, `-` and a region of at most 14 leave 19."""
+_INSTANCE_ID = re.compile(rf"(?=.{{1,{INSTANCE_ID_CHARACTERS_MAX}}}\Z)[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+RESOURCES_FORMAT = 1
+OBJECTS_PREFIX = "lake"
+"""Of all objects of the lake in the data bucket; what is beside it is not the lake's."""
+
+
+def instance_id(id_: object) -> InstanceId:
+    """Return the name of an instance.
+
+    Raises:
+        InvalidError: it is not of the form that is allowed.
+    """
+    if not isinstance(id_, str) or not _INSTANCE_ID.fullmatch(id_):
+        raise InvalidError(
+            "not a name of an instance",
+            instance=ascii(id_)[:80],
+            hint=f"use 1 to {INSTANCE_ID_CHARACTERS_MAX} of a-z, 0-9 and single '-', beginning"
+            " with a letter, not ending with '-'",
+        )
+    return InstanceId(id_)
+
+
+class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of one instance, given when it is deployed."""
+
+    data_kept: Annotated[
+        bool,
+        Meta(
+            description="Whether `cdk destroy` leaves bucket and tables as they are. `false`: they"
+            " go with the stack, the bucket only when it is empty."
+        ),
+    ] = True
+    deleted_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=365,
+            description="Days in which a deleted object can still be brought back. More: garbage"
+            " is paid for longer.",
+        ),
+    ] = 7
+
+
+def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
+    """Return settings with some changed. Texts are taken for what they say: `"false"`, `"7"`.
+
+    Raises:
+        InvalidError: an unknown name (with the nearest known one), or a value out of bounds.
+    """
+    page = "docs/reference/instance.md"
+    return changed(InstanceSettings(), changes, texts=True, page=page)
+
+
+class InstanceResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the deployment of an instance made, by physical name.
+
+    queues: the URL of each kind of job's queue; empty where no queues are deployed. Its dead
+    letters are what the queue's own redrive policy names.
+    """
+
+    format: int = RESOURCES_FORMAT
+    instance: InstanceId
+    bucket: str
+    prefix: str = OBJECTS_PREFIX
+    log_table: str
+    registry_table: str
+    tracker_table: str
+    queues: dict[str, str] = {}
+
+
+def parameter_name(instance: InstanceId) -> str:
+    """Return the name of the parameter that holds an instance's resources."""
+    return f"/lakebed/{instance}"
+
+
+def physical_name(instance: InstanceId, *parts: str) -> str:
+    """Return the name of a resource: `lakebed-INSTANCE-log`."""
+    return "-".join(("lakebed", instance, *parts))
+
+
+def encode_resources(resources: InstanceResources) -> str:
+    """Return what the parameter holds."""
+    return msgspec.json.encode(resources).decode()
+
+
+def decode_resources(text: str, instance: InstanceId) -> InstanceResources:
+    """Return what an instance's parameter says.
+
+    Raises:
+        NewerFormatError: a newer Lakebed deployed the instance.
+        CorruptError: it is not what a deployment writes, or another instance's.
+    """
+    parameter = parameter_name(instance)
+    try:
+        told = msgspec.json.decode(text)
+        format_ = told.get("format") if isinstance(told, dict) else None
+        if type(format_) is int and format_ > RESOURCES_FORMAT:
+            hint = "upgrade this installation of lakebed"
+            raise NewerFormatError(
+                "a newer Lakebed deployed the instance",
+                instance=instance,
+                format=format_,
+                hint=hint,
+            )
+        found = msgspec.convert(told, InstanceResources)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        hint = "deploy the instance again: its stack writes the parameter"
+        raise CorruptError(
+            "a parameter is not what a deployment writes",
+            parameter=parameter,
+            reason=error,
+            hint=hint,
+        ) from None
+    if format_ != RESOURCES_FORMAT or found.instance != instance:
+        raise CorruptError(
+            "a parameter tells of another instance or format",
+            parameter=parameter,
+            instance=found.instance,
+            format=format_,
+            hint="deploy the instance again: its stack writes the parameter",
+        )
+    return found
