@@ -1,0 +1,49 @@
+"""The tables of an instance in DynamoDB: keys, index, expiry. The stacks make them so.
+
+Each has the keys `pk`, a text, and `sk`; what else items hold is for who writes them to say.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+PARTITION_KEY, SORT_KEY = "pk", "sk"
+
+
+class IndexShape(msgspec.Struct, frozen=True, kw_only=True):
+    """An index of all attributes. partition_key: a text. sort_key: a number."""
+
+    name: str
+    partition_key: str
+    sort_key: str
+
+
+class DynamoTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table. part: of its physical name. sort_key: N for a number, S for text.
+
+    expiry: the attribute that holds the second, since 1970, after which an item may be removed.
+    """
+
+    part: str
+    sort_key: Literal["N", "S"]
+    index: IndexShape | None = None
+    expiry: str | None = None
+
+
+LOG_TABLE = DynamoTable(part="log", sort_key="N")
+"""pk: a table's id. sk: the number of an entry."""
+
+REGISTRY_TABLE = DynamoTable(part="registry", sort_key="S")
+"""pk: names or ids. sk: the name, or the id."""
+
+TRACKER_TABLE = DynamoTable(
+    part="tracker",
+    sort_key="S",
+    index=IndexShape(name="by_state", partition_key="listed", sort_key="at"),
+    expiry="expires",
+)
+"""Jobs, runs and tasks. listed: table and state. at: microseconds since 1970."""
+
+DYNAMO_TABLES = (LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE)
