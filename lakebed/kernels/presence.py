@@ -10,12 +10,18 @@ import os
 from lakebed.observe import events
 
 SWITCH = "LAKEBED_KERNELS"
-"""`off`: the plain path everywhere. `checked`: compiled with a check of every row and place."""
+"""`off`: the plain path everywhere. `always`: kernels for jobs of any size. `checked`: they are
+compiled with a check of every row and place."""
 
 
 def available() -> bool:
     """Whether kernels can be called. Where numba is absent or unfit, the log says so once."""
     return os.environ.get(SWITCH) != "off" and _loads()
+
+
+def always() -> bool:
+    """Whether small jobs are to use kernels too, for tests and for workers that live long."""
+    return os.environ.get(SWITCH) == "always"
 
 
 def checked() -> bool:

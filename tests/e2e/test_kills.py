@@ -3,17 +3,20 @@
 import contextlib
 import random
 import shutil
+import sys
 import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import lakebed
 from lakebed.errors import VersionExpiredError
+from lakebed.kernels.presence import SWITCH, available
 from lakebed.lake import Lake
 from lakebed.model.paths import file_path
 from tests.e2e.party import Party
-from tests.e2e.rows import rows_of, wrong_jobs
+from tests.e2e.rows import SCHEMA, rows_of, wrong_jobs
 
 WORKERS = ("ingest-a", "ingest-b", "keep-a", "keep-b", "read-a")
 DELAY_SECONDS_MAX = 0.6
@@ -96,14 +99,30 @@ def kill_and_check(folder: Path, seed: int, *, kills: int) -> None:
         party.kill_all()
 
 
+def switch_kernels(folder: Path, monkeypatch: pytest.MonkeyPatch, *, on: bool) -> None:
+    """Let all processes use kernels, or none. They are compiled here: whoever is killed meanwhile
+    would begin again."""
+    monkeypatch.setenv(SWITCH, "always" if on else "off")
+    with lakebed.connect(folder / "first") as lake:
+        table = lake.create_table("t", SCHEMA)
+        for job in ("a-0", "b-0"):
+            table.ingest(rows_of(job))
+        table.compact()
+    assert ("lakebed.kernels.encoding" in sys.modules) or not on or not available()
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(4))
-def test_kill_9_loses_nothing_doubles_nothing_and_leaves_nothing(folder: Path, seed: int) -> None:
+def test_kill_9_loses_nothing_doubles_nothing_and_leaves_nothing(
+    folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch_kernels(folder, monkeypatch, on=seed < 2)
     kill_and_check(folder, seed, kills=4)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # two minutes each where nothing else runs
 @pytest.mark.parametrize("seed", range(100, 110))
-def test_kill_9_two_hundred_times(folder: Path, seed: int) -> None:
+def test_kill_9_two_hundred_times(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch_kernels(folder, monkeypatch, on=seed < 107)
     kill_and_check(folder, seed, kills=20)

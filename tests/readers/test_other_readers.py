@@ -1,5 +1,5 @@
 """What others read from our files is what we read: files of one row group and of many, files from
-before and after a change of fields, and merged ones."""
+before and after a change of fields, merged ones, and joined ones."""
 
 import json
 import os
@@ -17,13 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakebed
-from lakebed.sorted_files import row_groups
+from lakebed.kernels.presence import SWITCH
+from lakebed.sorted_files import parquet_files, row_groups, stored_groups
 from tests.readers.rows import plain
 from tests.tidy.source import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 ROWS = 700
+KEPT = {"garbage_seconds_min": 1 << 20}
 SCHEMA = lakebed.schema_of(
     row_keys={"s": "string", "i": "int64"},
     sort_keys={"t": "timestamp[us, UTC]"},
@@ -99,13 +101,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The files of a table by how they came to be; row groups have 300 rows."""
     folder = tmp_path_factory.mktemp("readers")
     with pytest.MonkeyPatch.context() as patch, lakebed.connect(folder / "lake") as lake:
-        patch.setattr(row_groups, "GROUP_ROWS_MAX", 300)
-        table = lake.create_table("t", SCHEMA, settings={"garbage_seconds_min": 1 << 20})
+        for module in (row_groups, stored_groups):
+            patch.setattr(module, "GROUP_ROWS_MAX", 300)
+        table = lake.create_table("t", SCHEMA, settings=KEPT)
         found: dict[str, str] = {}
 
-        def took(name: str) -> None:
+        def took(name: str, rows: int = 0) -> None:
             new = {str(p) for p in (folder / "lake").rglob("*.parquet")} - set(found.values())
-            (found[name],) = new
+            (found[name],) = (p for p in new if rows in {0, pq.read_metadata(p).num_rows})
 
         table.ingest(rows(table.schema, 0))
         took("ingested")
@@ -122,7 +125,32 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         lake_rows = table.query().read_all()
         assert plain(lake_rows) == plain(pq.read_table(found["merged of both"], partitioning=None))
         assert lake_rows.num_rows == 2 * ROWS
+        for name, switch in {"joined by pyarrow": "off", "joined by kernels": "always"}.items():
+            patch.setenv(SWITCH, switch)
+            joined(lake.create_table(switch, table.schema, settings=KEPT), lake_rows, patch)
+            took(name, rows=2 * ROWS)
         yield found
+
+
+def joined(table: lakebed.Table, rows: pa.Table, patch: pytest.MonkeyPatch) -> None:
+    """Merge files that overlap in the middle only: other row groups pass as they are stored."""
+    places = range(rows.num_rows)
+    first = [p for p in places if p < 600 or (p < 800 and p % 2)]
+    table.ingest(rows.take(first))
+    table.ingest(rows.take(sorted(set(places) - set(first))))
+    passed = []
+    usual = parquet_files.stored_groups
+
+    def noted(*arguments: Any) -> Iterator[Any]:  # noqa: ANN401 - as the function itself
+        for group in usual(*arguments):
+            passed.append(group)
+            yield group
+
+    with patch.context() as noting:
+        noting.setattr(parquet_files, "stored_groups", noted)
+        table.compact()
+    assert len(passed) >= 3
+    assert plain(table.query().read_all()) == plain(rows)
 
 
 def by_duckdb(path: str) -> pa.Table:

@@ -62,3 +62,9 @@ def test_kernels_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_rows_are_for_the_compiled_engine_where_numba_is_installed() -> None:
     pytest.importorskip("numba")
     assert engine_for(COMPILED_ROWS_MIN) is not PLAIN
+
+
+def test_kernels_can_be_switched_on_for_small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.setenv(presence.SWITCH, "always")
+    assert engine_for(1) is not PLAIN
