@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,13 +30,19 @@ Fault = str | Answer | None
 Rule = Callable[[str, str], Fault]
 
 
+def service_error(code: str) -> bytes:
+    """As DynamoDB, SQS and SSM tell it."""
+    return json.dumps({"__type": f"com.amazonaws#{code}", "message": "told by the proxy"}).encode()
+
+
 def s3_error(code: str) -> bytes:
     return f"<Error><Code>{code}</Code><Message>told by the proxy</Message></Error>".encode()
 
 
 @dataclass
 class FaultyProxy:
-    """rule: from method and target of a request to what happens to it. seen: what came by."""
+    """rule: from method and target of a request to what happens to it. seen: what came by. target:
+    its path, or the operation, such as `DynamoDB_20120810.PutItem`, where a header names it."""
 
     url: str
     rule: Rule = lambda _method, _target: None
@@ -76,15 +83,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         proxy = self.server.proxy  # type: ignore[attr-defined]  # set where it is made
-        proxy.seen.append((self.command, self.path))
-        fault = proxy.rule(self.command, self.path)
+        operation = self.headers.get("X-Amz-Target")
+        target = operation or self.path
+        error = service_error if operation else s3_error
+        proxy.seen.append((self.command, target))
+        fault = proxy.rule(self.command, target)
         if fault == LOST:
             self.close_connection = True
             return
         if fault == FLIPPED:
             body = bytes([body[0] ^ 1]) + body[1:]
         if isinstance(fault, Answer) and not fault.after:
-            self._answer(fault.status, [], s3_error(fault.code))
+            self._answer(fault.status, [], error(fault.code))
             return
         upstream = self.server.upstream  # type: ignore[attr-defined]  # set where it is made
         connection = http.client.HTTPConnection(upstream)
@@ -95,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == UNANSWERED:
             self.close_connection = True
         elif isinstance(fault, Answer):
-            self._answer(fault.status, [], s3_error(fault.code))
+            self._answer(fault.status, [], error(fault.code))
         else:
             self._answer(answer.status, answer.getheaders(), body)
 

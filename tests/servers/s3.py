@@ -5,7 +5,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from itertools import count
@@ -14,8 +14,11 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.aws import Patience, S3ObjectStore
+from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.system import SystemClock, system_random
+from lakebed.config.dynamo_tables import DynamoTable
 from lakebed.ports.clock import Clock
+from tests.servers.dynamo import create_arguments
 from tests.servers.running import free_ports, program, running
 
 BUCKET = "lake-tests"
@@ -44,6 +47,27 @@ class S3Server:
             "AWS_SECRET_ACCESS_KEY": self.secret,
             "AWS_REGION": "us-east-1",
         }
+
+    def clients(
+        self, *, url: str | None = None, clock: Clock | None = None, patience: Patience = QUICK
+    ) -> AmazonClients:
+        """Return clients of its other services, where it has them. url: of a proxy."""
+        return AmazonClients(
+            clock=clock or SystemClock(),
+            chance=system_random() if clock is None else random.Random(1),
+            patience=patience,
+            endpoint_url=url or self.url,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key=self.secret,
+        )
+
+    def new_table(self, table: DynamoTable) -> str:
+        """Make a table of DynamoDB that no test has used. Returns its name."""
+        name = f"{self.new_prefix()}-{table.part}"
+        with closing(self.clients()) as clients:
+            clients.dynamodb.create_table(**create_arguments(name, table))
+        return name
 
     def store(
         self,

@@ -21,8 +21,8 @@ import obstore
 from obstore.store import S3Store
 
 from lakebed.backends.aws.object_writer import CHECKSUM_KEY, S3ObjectWriter
-from lakebed.backends.aws.s3_answers import OBSTORE_ERRORS, answer_of
-from lakebed.backends.aws.s3_requests import Patience, Request, S3Requests
+from lakebed.backends.aws.requests import Patience, Request, Requests
+from lakebed.backends.aws.s3_answers import OBSTORE_ERRORS, S3, answer_of
 from lakebed.errors import CorruptError, InvalidError, ObjectMissingError
 from lakebed.model.names import MICROS_PER_SECOND
 from lakebed.model.paths import check_path
@@ -84,9 +84,9 @@ class S3ObjectStore:
         self._unfinished = _open(bucket, self._root + UNFINISHED, options)
         # Parts of what nobody sees may be repeated by obstore itself.
         self.uploads = _open(bucket, self._root + UNFINISHED, options, patience=patience)
-        self.requests = S3Requests(bucket, clock=clock, chance=chance, patience=patience)
+        self.requests = Requests(S3, bucket, clock=clock, chance=chance, patience=patience)
         once = Patience(tries_max=1)
-        self.once = S3Requests(bucket, clock=clock, chance=chance, patience=once)
+        self.once = Requests(S3, bucket, clock=clock, chance=chance, patience=once)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lakebed-read")
         self._lock = threading.Lock()
         self._sums: OrderedDict[tuple[str, str], int] = OrderedDict()

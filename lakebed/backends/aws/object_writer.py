@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import anycrc
 import obstore
 
+from lakebed.backends.aws.requests import Request
 from lakebed.backends.aws.s3_answers import OBSTORE_ERRORS
-from lakebed.backends.aws.s3_requests import Request
 from lakebed.errors import InvalidError, LakebedError, ObjectMissingError, UnavailableError
 from lakebed.ports.object_store import ObjectFacts
 

@@ -7,10 +7,8 @@ always truthful. Texts hold key ids and addresses, so nothing but status and cod
 
 from __future__ import annotations
 
-import enum
 import re
 
-import msgspec
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
@@ -22,35 +20,10 @@ from obstore.exceptions import (
     UnknownConfigurationKeyError,
 )
 
+from lakebed.backends.aws.answers import Answer, Language, Meaning
+
 OBSTORE_ERRORS = (BaseError, OSError, ValueError)
 """All that obstore raises; FileNotFoundError is an OSError."""
-
-
-class Meaning(enum.Enum):
-    """What a failed request means for its caller."""
-
-    EXISTS = "the key is taken"
-    MISSING = "there is no such key"
-    NO_BUCKET = "there is no such bucket"
-    DENIED = "the credentials do not suffice"
-    NO_CREDENTIALS = "none were found, so nothing was sent"
-    SHORT = "the object ends before the range"
-    INVALID = "it can never work"
-    UNREACHABLE = "nothing was sent"
-    REFUSED = "it was not done, and may work later"
-    UNANSWERED = "it may be done, now or later"
-
-    @property
-    def may_pass(self) -> bool:
-        """Whether the same request may work later."""
-        return self in (Meaning.UNREACHABLE, Meaning.REFUSED, Meaning.UNANSWERED)
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """A failed request. why: status and error code, or the kind of failure."""
-
-    meaning: Meaning
-    why: str
 
 
 _REFUSED_CODES = {
@@ -74,7 +47,7 @@ _DENIED_CODES = {
 _BY_CODE = {
     **dict.fromkeys(_REFUSED_CODES, Meaning.REFUSED),
     **dict.fromkeys(_DENIED_CODES, Meaning.DENIED),
-    "NoSuchBucket": Meaning.NO_BUCKET,
+    "NoSuchBucket": Meaning.NO_PLACE,
     "InternalError": Meaning.UNANSWERED,
 }
 _BY_STATUS = {
@@ -113,6 +86,9 @@ def answer_of(error: Exception) -> Answer:
     kind = _first(_KIND, text)
     why = " ".join(str(part) for part in (status or None, code, kind) if part)
     return Answer(_meaning(error, text, status, code, kind), why or type(error).__name__)
+
+
+S3 = Language("bucket", OBSTORE_ERRORS, answer_of)
 
 
 def _meaning(error: Exception, text: str, status: int, code: str, kind: str) -> Meaning:

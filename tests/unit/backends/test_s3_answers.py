@@ -3,7 +3,8 @@
 import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError, PermissionDeniedError
 
-from lakebed.backends.aws.s3_answers import Answer, Meaning, answer_of
+from lakebed.backends.aws.answers import Answer, Meaning
+from lakebed.backends.aws.s3_answers import answer_of
 
 KEY_ID = "AKIA" + "EXAMPLE"
 STATUS = (
@@ -28,7 +29,7 @@ CASES = [
     (status(502), Meaning.UNANSWERED),
     (status(504), Meaning.UNANSWERED),
     (status(416, "InvalidRange"), Meaning.SHORT),
-    (status(404, "NoSuchBucket"), Meaning.NO_BUCKET),
+    (status(404, "NoSuchBucket"), Meaning.NO_PLACE),
     (status(404), Meaning.MISSING),
     (status(403), Meaning.DENIED),
     (status(400, "ExpiredToken"), Meaning.DENIED),

@@ -8,8 +8,9 @@ from typing import NoReturn, TypeVar
 
 import msgspec
 
-from lakebed.backends.aws.s3_answers import OBSTORE_ERRORS, Answer, Meaning, answer_of
+from lakebed.backends.aws.answers import Answer, Language, Meaning
 from lakebed.errors import (
+    ConflictError,
     CorruptError,
     InvalidError,
     ObjectExistsError,
@@ -22,6 +23,13 @@ from lakebed.ports.clock import Clock
 T = TypeVar("T")
 
 
+class ConditionError(ConflictError):
+    """A write came with a condition that does not hold, perhaps since an earlier try of its own.
+
+    What is done: nothing was written by the last try. What you can do: read, then decide.
+    """
+
+
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How long a request is repeated. Waits double up to a bound, each times a random share."""
 
@@ -32,21 +40,33 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of the store. needs: the permissions. writes: others may see its effect."""
+    """What is asked of the store. needs: the permissions. writes: others may see its effect.
+    once: a try without an answer is the last; what it did is for the caller to find out."""
 
     what: str
     needs: str
     path: str = ""
     writes: bool = False
+    once: bool = False
 
 
-class S3Requests:
-    """Runs requests that may be repeated: reads, deletions, and puts that never overwrite."""
+class Requests:
+    """Runs requests that may be repeated: reads, deletions, and writes that never overwrite.
+
+    place: the name of the bucket, table or queue that they go to.
+    """
 
     def __init__(
-        self, bucket: str, *, clock: Clock, chance: random.Random, patience: Patience
+        self,
+        language: Language,
+        place: str,
+        *,
+        clock: Clock,
+        chance: random.Random,
+        patience: Patience,
     ) -> None:
-        self._bucket = bucket
+        self._language = language
+        self._place = place
         self._clock = clock
         self._chance = chance
         self._patience = patience
@@ -56,10 +76,11 @@ class S3Requests:
 
         Raises:
             ObjectExistsError: the path is taken, perhaps by an earlier try.
+            ConditionError: as the write's condition does not hold, perhaps by an earlier try.
             ObjectMissingError, CorruptError: not there; shorter than what was asked for.
             UnavailableError: no try was done by the store.
             UnknownOutcomeError: of a write: a try had no answer, so it may be done.
-            InvalidError: no such bucket, not permitted, or nothing that could ever work.
+            InvalidError: no such place, not permitted, or nothing that could ever work.
         """
         patience = self._patience
         end = self._clock.monotonic() + patience.seconds_max
@@ -67,24 +88,28 @@ class S3Requests:
         for attempt in range(patience.tries_max):
             try:
                 return call()
-            except OBSTORE_ERRORS as error:
-                answer = answer_of(error)
-            in_doubt = in_doubt or (request.writes and answer.meaning is Meaning.UNANSWERED)
+            except self._language.errors as error:
+                answer = self._language.answer_of(error)
+            unanswered = answer.meaning is Meaning.UNANSWERED
+            in_doubt = in_doubt or (request.writes and unanswered)
             wait = min(patience.first_wait_seconds * 2**attempt, patience.wait_seconds_max)
             wait *= self._chance.random()
             last = attempt + 1 == patience.tries_max or self._clock.monotonic() + wait > end
-            if last or not answer.meaning.may_pass:
+            if last or not answer.meaning.may_pass or (unanswered and request.once):
                 self._refuse(request, answer, in_doubt=in_doubt)
             self._clock.sleep(wait)
         raise AssertionError("the last try returns or raises")
 
     def _refuse(self, request: Request, answer: Answer, *, in_doubt: bool) -> NoReturn:
-        """Raise what an answer means. The chain ends here: obstore's texts hold key ids."""
-        facts = {"why": answer.why, "bucket": self._bucket, "doing": request.what}
+        """Raise what an answer means. The chain ends here: clients' texts hold key ids."""
+        noun = self._language.noun
+        facts = {"why": answer.why, noun: self._place, "doing": request.what}
         if request.path:
             facts["path"] = request.path
         if answer.meaning is Meaning.EXISTS:
             raise ObjectExistsError(request.path) from None
+        if answer.meaning is Meaning.UNMET:
+            raise ConditionError("a write's condition does not hold", hint=None, **facts) from None
         if in_doubt:
             raise UnknownOutcomeError("a write has no answer", hint=None, **facts) from None
         match answer.meaning:
@@ -92,16 +117,19 @@ class S3Requests:
                 raise ObjectMissingError(request.path) from None
             case Meaning.SHORT:
                 raise CorruptError("object is shorter", hint=None, **facts) from None
-            case Meaning.NO_BUCKET:
-                hint = "name a bucket that exists, or make it first"
-                raise InvalidError("there is no such bucket", hint=hint, **facts) from None
+            case Meaning.NO_PLACE:
+                hint = f"name a {noun} that exists, or make it first"
+                raise InvalidError(f"there is no such {noun}", hint=hint, **facts) from None
             case Meaning.DENIED:
-                hint = f"the credentials must be valid and permit {request.needs} there"
+                needs = answer.permission or request.needs
+                hint = (
+                    f"the credentials must be valid, permit {needs} there, and the clock be right"
+                )
                 raise InvalidError("the store refuses the credentials", hint=hint, **facts) from (
                     None
                 )
             case Meaning.INVALID:
-                hint = "are bucket, region and endpoint right?"
+                hint = f"are {noun}, region and endpoint right?"
                 raise InvalidError("the store refuses the request", hint=hint, **facts) from None
             case Meaning.NO_CREDENTIALS:
                 hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give it a role"
@@ -110,4 +138,4 @@ class S3Requests:
                 hint = "is AWS_ENDPOINT_URL right, and the network up?"
                 raise UnavailableError("cannot reach the store", hint=hint, **facts) from None
             case _:
-                raise UnavailableError("the object store is busy", hint=None, **facts) from None
+                raise UnavailableError("the store is busy", hint=None, **facts) from None

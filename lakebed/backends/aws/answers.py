@@ -1,0 +1,47 @@
+"""What a failed request to a store means for its caller, whichever client sent it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+import msgspec
+
+
+class Meaning(enum.Enum):
+    """What a failed request means for its caller."""
+
+    EXISTS = "the key is taken"
+    UNMET = "the condition that it came with does not hold"
+    MISSING = "there is no such key"
+    NO_PLACE = "there is no such bucket, table or queue"
+    DENIED = "the credentials do not suffice"
+    NO_CREDENTIALS = "none were found, so nothing was sent"
+    SHORT = "the object ends before the range"
+    INVALID = "it can never work"
+    UNREACHABLE = "nothing was sent"
+    REFUSED = "it was not done, and may work later"
+    UNANSWERED = "it may be done, now or later"
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may work later."""
+        return self in (Meaning.UNREACHABLE, Meaning.REFUSED, Meaning.UNANSWERED)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A failed request. why: status and error code, or the kind of failure. permission: the one
+    that lacks, where the store names it."""
+
+    meaning: Meaning
+    why: str
+    permission: str = ""
+
+
+class Language(msgspec.Struct, frozen=True):
+    """How a client tells of failures. errors: what it raises. answer_of: what one of them means.
+    noun: what its requests go to."""
+
+    noun: str
+    errors: tuple[type[Exception], ...]
+    answer_of: Callable[[Exception], Answer]

@@ -1,0 +1,166 @@
+"""Clients of Amazon's services, made when first used, and what they learn of the stores' time."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import botocore.session
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError
+
+from lakebed.backends.aws.answers import Language
+from lakebed.backends.aws.requests import Patience, Requests
+from lakebed.errors import InvalidError
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.ports.clock import Clock
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_sqs import SQSClient
+    from types_boto3_ssm import SSMClient
+    from types_boto3_sts import STSClient
+
+CONNECT_SECONDS, ANSWER_SECONDS, LONG_POLL_SECONDS = 5, 10, 30
+"""How long to wait for a connection, for an answer, and for one to a long poll of 20 s."""
+
+CONNECTIONS_MAX = 64
+
+Client = Any
+"""One of boto3's: their classes are made at run time."""
+
+
+class StoreTime:
+    """The stores' own clock, from the HTTP `Date` of their answers; between them time goes on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last: tuple[Micros, float] | None = None
+
+    def note(self, date: str | None) -> None:
+        """Remember the `Date` of an answer that came just now."""
+        try:
+            seconds = parsedate_to_datetime(date or "").timestamp()
+        except ValueError:  # a server that tells no time
+            return
+        self._last = Micros(int(seconds) * MICROS_PER_SECOND), self._clock.monotonic()
+
+    def now(self, *, age_seconds_max: float) -> Micros | None:
+        """Return the store's time; None when no answer was that new."""
+        if self._last is None:
+            return None
+        at, noted = self._last
+        passed = self._clock.monotonic() - noted
+        if passed > age_seconds_max:
+            return None
+        return Micros(at + int(passed * MICROS_PER_SECOND))
+
+
+class AmazonClients:
+    """Clients of one account and region. They send each request once: `Requests` repeats it.
+
+    Region, endpoint and credentials come from the variables AWS_..., `~/.aws` or the machine's
+    role, as boto3 finds them; AWS_REGION, which it does not know, goes first. config: what to take
+    instead; names of `boto3.Session.client`. Safe to share among threads.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        chance: random.Random,
+        patience: Patience | None = None,
+        **config: str,
+    ) -> None:
+        self.clock = clock
+        self.store_time = StoreTime(clock)
+        self._chance = chance
+        self._patience = patience or Patience()
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        self._config = {"region_name": region, **config} if region else config
+        self._lock = threading.Lock()
+        self._clients: dict[str, Client] = {}
+        self._session: boto3.Session | None = None
+
+    def requests(
+        self, language: Language, place: str, *, patience: Patience | None = None
+    ) -> Requests:
+        """Return what repeats requests to a table, queue or parameter, and tells how they ended."""
+        return Requests(
+            language,
+            place,
+            clock=self.clock,
+            chance=self._chance,
+            patience=patience or self._patience,
+        )
+
+    @property
+    def dynamodb(self) -> DynamoDBClient:
+        """The client of DynamoDB."""
+        client: DynamoDBClient = self._client("dynamodb")
+        return client
+
+    @property
+    def sqs(self) -> SQSClient:
+        """The client of SQS. It waits long enough for long polls."""
+        client: SQSClient = self._client("sqs", answer_seconds=LONG_POLL_SECONDS)
+        return client
+
+    @property
+    def ssm(self) -> SSMClient:
+        """The client of SSM's parameters."""
+        client: SSMClient = self._client("ssm")
+        return client
+
+    @property
+    def sts(self) -> STSClient:
+        """The client that tells who we are."""
+        client: STSClient = self._client("sts")
+        return client
+
+    def close(self) -> None:
+        """Close connections; the next use opens them again."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+    def _client(self, service: str, *, answer_seconds: int = ANSWER_SECONDS) -> Client:
+        client = self._clients.get(service)
+        if client is not None:
+            return client
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._made(service, answer_seconds)
+            return self._clients[service]
+
+    def _made(self, service: str, answer_seconds: int) -> Client:
+        """Return a new client. Raises: InvalidError for no region, a profile that is not there."""
+        config = Config(
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=answer_seconds,
+            max_pool_connections=CONNECTIONS_MAX,
+            tcp_keepalive=True,
+        )
+        try:
+            if self._session is None:
+                # not boto3's default one: that is shared by all of the process
+                self._session = boto3.Session(botocore_session=botocore.session.Session())
+            make: Any = self._session.client
+            client = make(service, config=config, **self._config)
+        except (BotoCoreError, ValueError) as error:
+            hint = "set AWS_REGION; see the variables AWS_... and `~/.aws/config`"
+            why = type(error).__name__
+            raise InvalidError("cannot reach AWS", service=service, why=why, hint=hint) from None
+        client.meta.events.register("after-call", self._note_time)
+        return client
+
+    def _note_time(self, http_response: AWSResponse | None = None, **_: object) -> None:
+        if http_response is not None:
+            self.store_time.note(http_response.headers.get("date"))

@@ -1,0 +1,134 @@
+"""What an exception of boto3 says about a request: was it done, refused, or is that unknown?
+
+boto3's own retries are off (`clients.py`), so an exception tells of one try. Throttling is refused
+before anything is done. Other answers of a broken server count as none: DynamoDB says of its 500
+and 503 that the write may have been done. Messages hold account and key ids, so nothing but codes
+and the name of a permission leaves here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProxyConnectionError,
+)
+from botocore.exceptions import (
+    ConnectionError as AmazonConnectionError,
+)
+from botocore.parsers import ResponseParserError
+
+from lakebed.backends.aws.answers import Answer, Language, Meaning
+
+BOTO_ERRORS = (BotoCoreError, ClientError, ResponseParserError)
+"""All that boto3 raises when a request fails."""
+
+_REFUSED_CODES = {
+    "LimitExceededException",
+    "OverLimit",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "ThrottledException",
+    "Throttling",
+    "ThrottlingError",
+    "ThrottlingException",
+    "TooManyRequestsException",
+    "TransactionConflict",  # another transaction holds the item
+    "TransactionConflictException",
+    "TransactionInProgressException",  # an earlier try of the same request runs
+}
+_DENIED_CODES = {
+    "AccessDenied",
+    "AccessDeniedException",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationTokenException",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+_BY_CODE = {
+    **dict.fromkeys(_REFUSED_CODES, Meaning.REFUSED),
+    **dict.fromkeys(_DENIED_CODES, Meaning.DENIED),
+    "ConditionalCheckFailed": Meaning.UNMET,
+    "ConditionalCheckFailedException": Meaning.UNMET,
+    "ParameterNotFound": Meaning.MISSING,
+    "ParameterVersionNotFound": Meaning.MISSING,
+    "ResourceNotFoundException": Meaning.NO_PLACE,
+    "QueueDoesNotExist": Meaning.NO_PLACE,
+    "NonExistentQueue": Meaning.NO_PLACE,
+}
+_UNSENT = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
+_UNANSWERED = (AmazonConnectionError, HTTPClientError, ResponseParserError)
+_NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError)
+_PERMISSION = re.compile(r"not authorized to perform: ([\w-]+:\w+)")
+_CANCELLED = "TransactionCanceledException"
+
+
+def answer_of(error: Exception) -> Answer:
+    """Return what an exception out of `BOTO_ERRORS` means."""
+    if isinstance(error, ClientError):
+        return _answer_of_service(error)
+    return Answer(_meaning_of_failure(error), type(error).__name__)
+
+
+AMAZON_TABLE = Language("table", BOTO_ERRORS, answer_of)
+AMAZON_QUEUE = Language("queue", BOTO_ERRORS, answer_of)
+AMAZON_PARAMETER = Language("parameter", BOTO_ERRORS, answer_of)
+
+
+def _answer_of_service(error: ClientError) -> Answer:
+    told = error.response.get("Error", {})
+    code = str(told.get("Code", "")).rpartition(".")[2]  # SQS puts its name before some
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    permission = _PERMISSION.search(str(told.get("Message", "")))
+    why = " ".join(str(part) for part in (status or None, code) if part)
+    if code == _CANCELLED:
+        codes = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
+        why = " ".join([why, *sorted(set(codes) - {"None"})])
+        return Answer(_meaning_of_cancelled(codes), why)
+    name = permission.group(1) if permission else ""
+    return Answer(_meaning_of_code(code, status), why, name)
+
+
+def _meaning_of_cancelled(codes: list[str]) -> Meaning:
+    """A cancelled transaction did nothing. An unmet condition outweighs a conflict: it was read."""
+    meanings = {_meaning_of_code(code, 400) for code in codes}
+    for meaning in (Meaning.UNMET, Meaning.REFUSED):
+        if meaning in meanings:
+            return meaning
+    return Meaning.INVALID
+
+
+def _meaning_of_code(code: str, status: int) -> Meaning:
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    if status == 429:
+        return Meaning.REFUSED
+    if status in {401, 403}:
+        return Meaning.DENIED
+    return Meaning.INVALID if 300 <= status < 500 else Meaning.UNANSWERED
+
+
+def _meaning_of_failure(error: Exception) -> Meaning:
+    if isinstance(error, _NO_CREDENTIALS):
+        return Meaning.NO_CREDENTIALS
+    if isinstance(error, _UNSENT):
+        return Meaning.UNREACHABLE
+    if isinstance(error, _UNANSWERED):
+        return Meaning.UNANSWERED
+    return Meaning.INVALID  # what boto3 refuses before it sends anything: no region, a wrong type
