@@ -17,7 +17,7 @@ from lakebed.model.names import (
 )
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import JobQueue
+from lakebed.ports.job_queue import JobQueue, Message
 from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.statestore.file_changes import ClaimFiles
 from lakebed.statestore.open_table import OpenTable, start_of
@@ -94,7 +94,8 @@ class CreateCompactionJobs:
     def _send(self, table: OpenTable, jobs: list[JobId], event: JobEvent) -> None:
         for at in range(0, len(jobs), SENT_AT_ONCE):
             some = jobs[at : at + SENT_AT_ONCE]
-            self._queue.send([encode_message(CompactionMessage(table.id, j)) for j in some])
+            bodies = (encode_message(CompactionMessage(table.id, job)) for job in some)
+            self._queue.send([Message(body) for body in bodies])
             for job in some:
                 self._reports.tell(table.id, job, event)
 

@@ -8,29 +8,66 @@ from typing import Protocol
 
 import msgspec
 
+from lakebed.errors import InvalidError
+from lakebed.model.names import Micros
+
+BODY_BYTES_MAX = 180_000
+"""Of one message. SQS takes 256 KiB of text: four characters for three bytes, and attributes."""
+MESSAGES_AT_ONCE_MAX = 10
+"""That one `receive` gives: as SQS."""
+ONCE_SECONDS = 300
+"""How long a queue remembers what must be in it once: as SQS."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A message to send.
+
+    group: its messages are handed out in the order they were sent, and none of them while an
+    earlier one is in hand; "": a group of its own. once: of messages with the same text, sent
+    within ONCE_SECONDS, only the first is taken; "": each is. sent_at: when it was first sent, if
+    it is sent again after it was given up; 0: now.
+    """
+
+    body: bytes
+    group: str = ""
+    once: str = ""
+    sent_at: Micros = Micros(0)
+
 
 class Received(msgspec.Struct, frozen=True):
-    """A message in hand. receipt: names this receipt of it. receives: how often it was received."""
+    """A message in hand. receipt: names this receipt of it. receives: how often it was received.
+    sent_at: by its sender's clock."""
 
     body: bytes
     receipt: str
     receives: int
+    group: str = ""
+    sent_at: Micros = Micros(0)
 
 
 class JobQueue(Protocol):
     """A queue. Every implementation passes `tests/contracts/test_job_queue.py`."""
 
-    def send(self, bodies: Sequence[bytes]) -> None:
+    def send(self, messages: Sequence[Message]) -> None:
         """Put messages in.
 
         Raises:
+            InvalidError: a body is larger than BODY_BYTES_MAX; none is in.
             UnavailableError, UnknownOutcomeError: some may be in: send all again.
         """
         ...
 
-    def receive(self, *, messages_max: int, hidden_seconds: float) -> list[Received]:
+    def receive(
+        self, *, messages_max: int, hidden_seconds: float, wait_seconds: float = 0.0
+    ) -> list[Received]:
         """Take messages out of sight for so long. One received more often than the queue's
-        `receives_max` goes to the dead letters instead."""
+        `receives_max` goes to the dead letters instead. Never more than MESSAGES_AT_ONCE_MAX.
+
+        wait_seconds: how long to wait for a first message; a queue may give up sooner.
+
+        Raises:
+            UnavailableError: the queue is busy; messages may be out of sight, and come back.
+        """
         ...
 
     def delete(self, receipt: str) -> None:
@@ -43,11 +80,12 @@ class JobQueue(Protocol):
         ...
 
     def dead_letters(self, *, messages_max: int) -> list[Received]:
-        """Return messages that were given up, without removing them: `delete` does."""
+        """Return messages that were given up, oldest first, without removing them: `delete` does.
+        For a few seconds others may not see them."""
         ...
 
     def depth(self) -> tuple[int, int]:
-        """Return how many messages wait or are in hand, and how many are dead letters."""
+        """Return how many messages wait or are in hand, and how many are dead letters. About."""
         ...
 
 
@@ -57,3 +95,11 @@ class JobQueues(Protocol):
     def open(self, name: str) -> JobQueue:
         """Return the queue called `name`."""
         ...
+
+
+def check_messages(messages: Sequence[Message]) -> None:
+    """Raise InvalidError if one of them is too large for a queue."""
+    for message in messages:
+        if len(message.body) > BODY_BYTES_MAX:
+            hint = f"send at most {BODY_BYTES_MAX} bytes, or the path of an object that holds more"
+            raise InvalidError("a message is too large", bytes=len(message.body), hint=hint)

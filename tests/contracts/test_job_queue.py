@@ -4,7 +4,15 @@ from itertools import chain
 import pytest
 
 from lakebed.backends.memory import VirtualClock
-from lakebed.ports.job_queue import JobQueue, Received
+from lakebed.errors import InvalidError
+from lakebed.model.names import Micros
+from lakebed.ports.job_queue import (
+    BODY_BYTES_MAX,
+    ONCE_SECONDS,
+    JobQueue,
+    Message,
+    Received,
+)
 from tests.contracts.conftest import RECEIVES_MAX, Queues
 
 
@@ -22,7 +30,7 @@ def bodies(received: list[Received]) -> list[bytes]:
 
 
 def test_what_is_sent_is_received_by_anyone_and_gone_when_deleted(queues: Queues) -> None:
-    queues().open("jobs").send([b"a", b"\x00", b""])
+    queues().open("jobs").send([Message(b"a"), Message(b"\x00"), Message(b"")])
     received = receive(queues().open("jobs"))
     assert sorted(bodies(received)) == [b"", b"\x00", b"a"]
     assert {message.receives for message in received} == {1}
@@ -40,7 +48,7 @@ def test_an_empty_queue_gives_nothing(queue: JobQueue) -> None:
 
 
 def test_queues_of_two_names_do_not_meet(queues: Queues) -> None:
-    queues().open("a").send([b"a"])
+    queues().open("a").send([Message(b"a")])
     assert receive(queues().open("b")) == []
     (message,) = receive(queues().open("a"))
     queues().open("b").delete(message.receipt)
@@ -50,7 +58,7 @@ def test_queues_of_two_names_do_not_meet(queues: Queues) -> None:
 
 
 def test_no_more_messages_come_than_were_asked_for(queue: JobQueue) -> None:
-    queue.send([b"%d" % n for n in range(5)])
+    queue.send([Message(b"%d" % n) for n in range(5)])
     got = [bodies(receive(queue, 2)) for _ in range(4)]
     assert [len(some) for some in got] == [2, 2, 1, 0]
     assert sorted(chain.from_iterable(got)) == [b"%d" % n for n in range(5)]
@@ -59,7 +67,7 @@ def test_no_more_messages_come_than_were_asked_for(queue: JobQueue) -> None:
 def test_a_message_in_hand_is_out_of_sight_until_its_time_is_up(
     queue: JobQueue, clock: VirtualClock
 ) -> None:
-    queue.send([b"a"])
+    queue.send([Message(b"a")])
     assert bodies(receive(queue)) == [b"a"]
     clock.advance(29)
     assert receive(queue) == []
@@ -70,7 +78,7 @@ def test_a_message_in_hand_is_out_of_sight_until_its_time_is_up(
 
 
 def test_a_message_can_be_kept_longer(queue: JobQueue, clock: VirtualClock) -> None:
-    queue.send([b"a"])
+    queue.send([Message(b"a")])
     (message,) = receive(queue)
     clock.advance(29)
     queue.extend(message.receipt, hidden_seconds=30)
@@ -82,14 +90,14 @@ def test_a_message_can_be_kept_longer(queue: JobQueue, clock: VirtualClock) -> N
 
 
 def test_a_message_can_be_given_back_at_once(queue: JobQueue) -> None:
-    queue.send([b"a"])
+    queue.send([Message(b"a")])
     (message,) = receive(queue)
     queue.extend(message.receipt, hidden_seconds=0)
     assert bodies(receive(queue)) == [b"a"]
 
 
 def test_a_receipt_that_has_run_out_does_nothing(queue: JobQueue, clock: VirtualClock) -> None:
-    queue.send([b"a"])
+    queue.send([Message(b"a")])
     (old,) = receive(queue)
     clock.advance(31)
     (new,) = receive(queue)
@@ -105,7 +113,7 @@ def test_a_receipt_that_has_run_out_does_nothing(queue: JobQueue, clock: Virtual
 def test_a_message_received_too_often_becomes_a_dead_letter(
     queue: JobQueue, clock: VirtualClock
 ) -> None:
-    queue.send([b"poison"])
+    queue.send([Message(b"poison")])
     for receives in range(1, RECEIVES_MAX + 1):
         (message,) = receive(queue)
         assert message.receives == receives
@@ -115,7 +123,7 @@ def test_a_message_received_too_often_becomes_a_dead_letter(
 
 
 def test_dead_letters_are_kept_until_they_are_deleted(queue: JobQueue, clock: VirtualClock) -> None:
-    queue.send([b"a", b"b"])
+    queue.send([Message(b"a"), Message(b"b")])
     for _ in range(RECEIVES_MAX + 1):
         receive(queue)
         clock.advance(31)
@@ -130,7 +138,7 @@ def test_dead_letters_are_kept_until_they_are_deleted(queue: JobQueue, clock: Vi
 
 
 def test_two_receivers_never_hold_one_message_at_once(queues: Queues) -> None:
-    queues().open("jobs").send([b"%d" % n for n in range(60)])
+    queues().open("jobs").send([Message(b"%d" % n) for n in range(60)])
     got: list[bytes] = []
     view = queues()
 
@@ -150,3 +158,83 @@ def test_two_receivers_never_hold_one_message_at_once(queues: Queues) -> None:
         thread.join()
     assert sorted(got) == sorted(b"%d" % n for n in range(60))
     assert queues().open("jobs").depth() == (0, 0)
+
+
+def test_messages_of_a_group_come_in_order_and_one_in_hand_holds_up_the_others(
+    queue: JobQueue, clock: VirtualClock
+) -> None:
+    queue.send([Message(b"a1", "a"), Message(b"b1", "b"), Message(b"a2", "a"), Message(b"x")])
+    (first,) = receive(queue, 1)
+    assert (first.body, first.group) == (b"a1", "a")
+    assert sorted(bodies(receive(queue))) == [b"b1", b"x"]
+    assert receive(queue) == []
+    queue.delete(first.receipt)
+    (second,) = receive(queue)
+    assert second.body == b"a2"
+    clock.advance(31)
+    assert b"a2" in bodies(receive(queue))
+
+
+def test_messages_of_one_group_may_come_together(queue: JobQueue) -> None:
+    queue.send([Message(b"%d" % n, "a") for n in range(4)])
+    assert bodies(receive(queue, 3)) == [b"0", b"1", b"2"]
+    assert receive(queue) == []
+
+
+def test_a_poisoned_message_does_not_stop_its_group(queue: JobQueue, clock: VirtualClock) -> None:
+    queue.send([Message(b"poison", "a")])
+    for _ in range(RECEIVES_MAX):
+        receive(queue)
+        clock.advance(31)
+    queue.send([Message(b"good", "a")])
+    assert bodies(received_soon(queue)) == [b"good"]
+    assert bodies(queue.dead_letters(messages_max=10)) == [b"poison"]
+
+
+def received_soon(queue: JobQueue) -> list[Received]:
+    """What a queue gives at once, or when it has moved a message to the dead letters."""
+    return receive(queue) or receive(queue)
+
+
+def test_what_must_be_in_once_is_taken_once_for_five_minutes(
+    queue: JobQueue, clock: VirtualClock
+) -> None:
+    queue.send([Message(b"tick", once="t1:12:00"), Message(b"tick", once="t1:12:00")])
+    (message,) = receive(queue)
+    queue.delete(message.receipt)
+    queue.send([Message(b"tick", once="t1:12:00")])
+    assert receive(queue) == []
+    queue.send([Message(b"tick", once="t1:12:01"), Message(b"tick"), Message(b"tick")])
+    assert len(receive(queue)) == 3
+
+
+def test_after_five_minutes_it_may_be_in_again(queue: JobQueue, clock: VirtualClock) -> None:
+    for _ in range(2):
+        queue.send([Message(b"tick", once="t1:12:00")])
+        (message,) = receive(queue)
+        queue.delete(message.receipt)
+        clock.advance(ONCE_SECONDS + 1)
+
+
+def test_a_message_tells_when_it_was_first_sent(queue: JobQueue, clock: VirtualClock) -> None:
+    before = clock.now()
+    queue.send([Message(b"new"), Message(b"old", sent_at=Micros(5_000_000))])
+    found = {m.body: m.sent_at for m in receive(queue)}
+    assert before <= found[b"new"] <= clock.now()
+    assert found[b"old"] == 5_000_000
+
+
+def test_a_message_that_is_too_large_is_refused_with_all_that_came_with_it(
+    queue: JobQueue,
+) -> None:
+    with pytest.raises(InvalidError, match="too large"):
+        queue.send([Message(b"a"), Message(bytes(BODY_BYTES_MAX + 1))])
+    assert queue.depth() == (0, 0)
+    largest = bytes(range(256)) * (BODY_BYTES_MAX // 256)
+    queue.send([Message(largest), Message(largest)])
+    assert bodies(receive(queue)) == [largest, largest]
+
+
+def test_never_more_than_ten_come_at_once(queue: JobQueue) -> None:
+    queue.send([Message(b"%d" % n) for n in range(25)])
+    assert [len(receive(queue, 100)) for _ in range(4)] == [10, 10, 5, 0]

@@ -21,6 +21,7 @@ from lakebed.backends.local import (
 from lakebed.backends.system import SystemClock
 from lakebed.errors import LogConflictError, ObjectExistsError
 from lakebed.model.names import TableId, TransactionNumber
+from lakebed.ports.job_queue import Message
 
 TABLE = TableId("t1")
 PROCESSES, ENTRIES = 4, 50
@@ -81,7 +82,8 @@ def test_processes_that_race_for_numbers_leave_no_gap_and_no_double(tmp_path: Pa
 
 
 def test_processes_that_race_for_paths_messages_and_the_directory(tmp_path: Path) -> None:
-    SqliteJobQueues(tmp_path, SystemClock()).open("jobs").send([b"%d" % n for n in range(100)])
+    messages = [Message(b"%d" % n) for n in range(100)]
+    SqliteJobQueues(tmp_path, SystemClock()).open("jobs").send(messages)
     jobs = [(tmp_path, n) for n in range(PROCESSES)]
     with spawn.Pool(PROCESSES) as pool:
         won = pool.starmap(put_objects, jobs, chunksize=1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from lakebed.backends.faulty.crash_plan import CrashPlan
 from lakebed.backends.faulty.faults import Fault, Faults
 from lakebed.errors import UnavailableError, UnknownOutcomeError
-from lakebed.ports.job_queue import JobQueue, JobQueues, Received
+from lakebed.ports.job_queue import JobQueue, JobQueues, Message, Received
 
 
 class FaultyJobQueue:
@@ -18,7 +20,7 @@ class FaultyJobQueue:
         self._faults = faults
         self._crashes = crashes or CrashPlan()
 
-    def send(self, bodies: Sequence[bytes]) -> None:
+    def send(self, messages: Sequence[Message]) -> None:
         """Put messages in, perhaps."""
         self._crashes.check_alive()
         self._faults.pass_door()
@@ -26,18 +28,22 @@ class FaultyJobQueue:
             fault = self._faults.choose(Fault.SEND_THROTTLED, Fault.SEND_UNANSWERED)
             if fault is Fault.SEND_THROTTLED:
                 raise UnavailableError("send throttled")
-            for body in bodies:
-                self._send(body)
+            for message in messages:
+                self._send(message)
             if fault is Fault.SEND_UNANSWERED:
                 raise UnknownOutcomeError("no answer")
 
-    def receive(self, *, messages_max: int, hidden_seconds: float) -> list[Received]:
+    def receive(
+        self, *, messages_max: int, hidden_seconds: float, wait_seconds: float = 0.0
+    ) -> list[Received]:
         """Take messages; sometimes none are found."""
         self._crashes.check_alive()
         self._faults.pass_door()
         if self._faults.choose(Fault.RECEIVE_EMPTY):
             return []
-        return self._queue.receive(messages_max=messages_max, hidden_seconds=hidden_seconds)
+        return self._queue.receive(
+            messages_max=messages_max, hidden_seconds=hidden_seconds, wait_seconds=wait_seconds
+        )
 
     def delete(self, receipt: str) -> None:
         """Remove a message, perhaps."""
@@ -63,16 +69,16 @@ class FaultyJobQueue:
         self._crashes.check_alive()
         return self._queue.depth()
 
-    def _send(self, body: bytes) -> None:
+    def _send(self, message: Message) -> None:
         match self._faults.choose(Fault.MESSAGE_LOST, Fault.MESSAGE_DOUBLED, Fault.MESSAGE_LATE):
             case Fault.MESSAGE_LOST:
                 return
             case Fault.MESSAGE_LATE:
-                self._faults.later(lambda: self._queue.send([body]))
+                self._faults.later(lambda: self._queue.send([message]))
             case Fault.MESSAGE_DOUBLED:
-                self._queue.send([body, body])
+                self._queue.send([message, msgspec.structs.replace(message, once="")])
             case _:
-                self._queue.send([body])
+                self._queue.send([message])
 
 
 class FaultyJobQueues:

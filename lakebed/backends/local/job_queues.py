@@ -1,4 +1,5 @@
-"""Queues in one SQLite file, with what SQS does: visibility, receive counts, dead letters."""
+"""Queues in one SQLite file, with what SQS does: visibility, receive counts, dead letters,
+groups."""
 
 from __future__ import annotations
 
@@ -7,11 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lakebed.backends.local.sqlite_database import SqliteDatabase
-from lakebed.model.names import MICROS_PER_SECOND
+from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import Received
+from lakebed.ports.job_queue import (
+    MESSAGES_AT_ONCE_MAX,
+    ONCE_SECONDS,
+    Message,
+    Received,
+    check_messages,
+)
 
 RECEIVES_MAX = 5
+_FORMAT = 2
 _SCHEMA = """
 CREATE TABLE message (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -19,18 +27,49 @@ CREATE TABLE message (
     dead INTEGER NOT NULL DEFAULT 0,
     visible_at INTEGER NOT NULL,
     receives INTEGER NOT NULL DEFAULT 0,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    sent_at INTEGER NOT NULL DEFAULT 0,
+    message_group TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX message_by_queue ON message (queue, dead, number)"""
-_BURY = """
+_GROUPS = """
+CREATE INDEX message_by_group ON message (queue, message_group)
+WHERE message_group <> '' AND dead = 0"""
+_ONCE = """
+CREATE TABLE once (
+    queue TEXT NOT NULL,
+    text TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (queue, text)
+) STRICT, WITHOUT ROWID"""
+_UPGRADES = {
+    1: (
+        "ALTER TABLE message ADD COLUMN sent_at INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE message ADD COLUMN message_group TEXT NOT NULL DEFAULT ''",
+        _GROUPS,
+        _ONCE,
+    )
+}
+_PUT = """
+INSERT INTO message (queue, visible_at, body, sent_at, message_group) VALUES (?, ?, ?, ?, ?)"""
+_FORGET_ONCE = "DELETE FROM once WHERE at <= ?"
+_TAKE_ONCE = "INSERT OR IGNORE INTO once VALUES (?, ?, ?)"
+_IS_HELD = """
+    message_group <> '' AND EXISTS (
+        SELECT 1 FROM message AS other
+        WHERE other.queue = message.queue AND other.message_group = message.message_group
+            AND other.message_group <> '' AND other.dead = 0 AND other.visible_at > ?3)"""
+_BURY = f"""
 UPDATE message SET dead = 1
-WHERE queue = ? AND dead = 0 AND visible_at <= ? AND receives >= ?"""
-_TAKE = """
-UPDATE message SET receives = receives + 1, visible_at = ?
+WHERE queue = ?1 AND dead = 0 AND visible_at <= ?3 AND receives >= ?2
+    AND NOT ({_IS_HELD})"""  # noqa: S608 - constant texts
+_TAKE = f"""
+UPDATE message SET receives = receives + 1, visible_at = ?1
 WHERE number IN (
-    SELECT number FROM message WHERE queue = ? AND dead = 0 AND visible_at <= ?
-    ORDER BY number LIMIT ?)
-RETURNING number, receives, body"""
+    SELECT number FROM message
+    WHERE queue = ?2 AND dead = 0 AND visible_at <= ?3 AND NOT ({_IS_HELD})
+    ORDER BY number LIMIT ?4)
+RETURNING number, receives, body, message_group, sent_at"""  # noqa: S608 - constant texts
 _ANY_VISIBLE = "SELECT 1 FROM message WHERE queue = ? AND dead = 0 AND visible_at <= ? LIMIT 1"
 _DELETE = """
 DELETE FROM message
@@ -40,7 +79,8 @@ UPDATE message SET visible_at = ?
 WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
 _DELETE_DEAD = "DELETE FROM message WHERE number = ? AND queue = ? AND dead = 1"
 _DEAD = """
-SELECT number, receives, body FROM message WHERE queue = ? AND dead = 1 ORDER BY number LIMIT ?"""
+SELECT number, receives, body, message_group, sent_at FROM message
+WHERE queue = ? AND dead = 1 ORDER BY number LIMIT ?"""
 
 
 class SqliteJobQueue:
@@ -54,29 +94,37 @@ class SqliteJobQueue:
         self._clock = clock
         self._receives_max = receives_max
 
-    def send(self, bodies: Sequence[bytes]) -> None:
+    def send(self, messages: Sequence[Message]) -> None:
         """Put messages in: all or none, durably."""
+        check_messages(messages)
         now = self._clock.now()
-        rows = [(self._name, now, bytes(body)) for body in bodies]
-        if rows:
-            with self._database.transaction() as connection:
-                connection.executemany(
-                    "INSERT INTO message (queue, visible_at, body) VALUES (?, ?, ?)", rows
-                )
+        if not messages:
+            return
+        with self._database.transaction() as connection:
+            connection.execute(_FORGET_ONCE, (now - ONCE_SECONDS * MICROS_PER_SECOND,))
+            for message in messages:
+                once = (self._name, message.once, now)
+                if message.once and not connection.execute(_TAKE_ONCE, once).rowcount:
+                    continue
+                sent_at = message.sent_at or now
+                row = (self._name, now, bytes(message.body), sent_at, message.group)
+                connection.execute(_PUT, row)
 
-    def receive(self, *, messages_max: int, hidden_seconds: float) -> list[Received]:
-        """Take messages out of sight for so long, in the order they were sent."""
+    def receive(
+        self, *, messages_max: int, hidden_seconds: float, wait_seconds: float = 0.0
+    ) -> list[Received]:
+        """Take messages out of sight for so long, in the order they were sent. Never waits."""
         now = self._clock.now()
         with self._database.reading() as connection:
             # An idle queue is asked often; asking costs no write.
             if connection.execute(_ANY_VISIBLE, (self._name, now)).fetchone() is None:
                 return []
         with self._database.transaction() as connection:
-            connection.execute(_BURY, (self._name, now, self._receives_max))
+            connection.execute(_BURY, (self._name, self._receives_max, now))
             hidden_until = now + round(hidden_seconds * MICROS_PER_SECOND)
-            taken = (hidden_until, self._name, now, messages_max)
+            taken = (hidden_until, self._name, now, min(messages_max, MESSAGES_AT_ONCE_MAX))
             rows = sorted(connection.execute(_TAKE, taken).fetchall())
-        return [Received(body, f"{number}/{receives}", receives) for number, receives, body in rows]
+        return [_received(row, str(row[1])) for row in rows]
 
     def delete(self, receipt: str) -> None:
         """Remove a message or a dead letter for good."""
@@ -99,7 +147,7 @@ class SqliteJobQueue:
         """Return messages that were given up."""
         with self._database.reading() as connection:
             rows = connection.execute(_DEAD, (self._name, messages_max)).fetchall()
-        return [Received(body, f"{number}/dead", receives) for number, receives, body in rows]
+        return [_received(row, "dead") for row in rows]
 
     def depth(self) -> tuple[int, int]:
         """Return how many messages are waiting or in hand, and how many dead."""
@@ -119,7 +167,10 @@ class SqliteJobQueues:
     def __init__(
         self, root: str | os.PathLike[str], clock: Clock, *, receives_max: int = RECEIVES_MAX
     ) -> None:
-        self._database = SqliteDatabase(Path(root) / "queues.sqlite", _SCHEMA)
+        path = Path(root) / "queues.sqlite"
+        self._database = SqliteDatabase(
+            path, f"{_SCHEMA};{_GROUPS};{_ONCE}", format=_FORMAT, upgrades=_UPGRADES
+        )
         self._clock = clock
         self._receives_max = receives_max
 
@@ -130,3 +181,8 @@ class SqliteJobQueues:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
+
+
+def _received(row: tuple[int, int, bytes, str, Micros], receipt: str) -> Received:
+    number, receives, body, group, sent_at = row
+    return Received(body, f"{number}/{receipt}", receives, group, sent_at)

@@ -1,4 +1,4 @@
-"""Queues in memory, with what SQS does: visibility, receive counts, dead letters."""
+"""Queues in memory, with what SQS does: visibility, receive counts, dead letters, groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import Received
+from lakebed.ports.job_queue import (
+    MESSAGES_AT_ONCE_MAX,
+    ONCE_SECONDS,
+    Message,
+    Received,
+    check_messages,
+)
 
 RECEIVES_MAX = 5
 
@@ -15,8 +21,13 @@ RECEIVES_MAX = 5
 @dataclass
 class _Message:
     body: bytes
+    group: str
+    sent_at: Micros
     visible_at: Micros
     receives: int = 0
+
+    def received(self, receipt: str) -> Received:
+        return Received(self.body, receipt, self.receives, self.group, self.sent_at)
 
 
 class MemoryJobQueue:
@@ -27,30 +38,42 @@ class MemoryJobQueue:
         self._receives_max = receives_max
         self._messages: dict[int, _Message] = {}
         self._dead: dict[int, _Message] = {}
+        self._once: dict[str, Micros] = {}
         self._last = 0
 
-    def send(self, bodies: Sequence[bytes]) -> None:
+    def send(self, messages: Sequence[Message]) -> None:
         """Put messages in."""
-        for body in bodies:
+        check_messages(messages)
+        now = self._clock.now()
+        self._once = {text: at for text, at in self._once.items() if now < _after(at, ONCE_SECONDS)}
+        for message in messages:
+            if message.once in self._once:
+                continue
+            if message.once:
+                self._once[message.once] = now
             self._last += 1
-            self._messages[self._last] = _Message(bytes(body), self._clock.now())
+            sent_at = message.sent_at or now
+            stored = _Message(bytes(message.body), message.group, sent_at, now)
+            self._messages[self._last] = stored
 
-    def receive(self, *, messages_max: int, hidden_seconds: float) -> list[Received]:
-        """Take messages out of sight for so long, in the order they were sent."""
+    def receive(
+        self, *, messages_max: int, hidden_seconds: float, wait_seconds: float = 0.0
+    ) -> list[Received]:
+        """Take messages out of sight for so long, in the order they were sent. Never waits."""
         now = self._clock.now()
         received: list[Received] = []
+        held = {m.group for m in self._messages.values() if m.group and m.visible_at > now}
         for number, message in list(self._messages.items()):
-            if len(received) >= messages_max:
+            if len(received) >= min(messages_max, MESSAGES_AT_ONCE_MAX):
                 break
-            if message.visible_at > now:
+            if message.visible_at > now or message.group in held:
                 continue
             if message.receives >= self._receives_max:
                 self._dead[number] = self._messages.pop(number)
                 continue
             message.receives += 1
             message.visible_at = _after(now, hidden_seconds)
-            receipt = f"{number}/{message.receives}"
-            received.append(Received(message.body, receipt, message.receives))
+            received.append(message.received(f"{number}/{message.receives}"))
         return received
 
     def delete(self, receipt: str) -> None:
@@ -68,7 +91,7 @@ class MemoryJobQueue:
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return messages that were given up."""
         dead = list(self._dead.items())[:messages_max]
-        return [Received(m.body, f"{number}/dead", m.receives) for number, m in dead]
+        return [m.received(f"{number}/dead") for number, m in dead]
 
     def depth(self) -> tuple[int, int]:
         """Return how many messages are waiting or in hand, and how many dead."""

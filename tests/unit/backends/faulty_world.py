@@ -20,6 +20,7 @@ from lakebed.backends.memory import (
 )
 from lakebed.errors import LakebedError, LogConflictError
 from lakebed.model.names import TableId, TransactionNumber
+from lakebed.ports.job_queue import Message
 
 TABLE = TableId("t1")
 
@@ -76,7 +77,7 @@ def busy(world: World) -> Iterator[str]:
         for step in (
             lambda n=n: world.put(f"{n}"),
             lambda n=n: world.log.append(number(n), b"%d" % n),
-            lambda n=n: world.queue.send([b"%d" % n]),
+            lambda n=n: world.queue.send([Message(b"%d" % n)]),
             lambda n=n: world.store.delete([f"{n}"]),
             lambda n=n: world.log.truncate(number(n)),
             lambda n=n: [

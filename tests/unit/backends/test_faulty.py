@@ -23,6 +23,7 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from lakebed.ports.job_queue import Message
 from tests.unit.backends.faulty_world import TABLE, World, busy, number
 
 
@@ -30,7 +31,7 @@ def test_without_faults_all_is_as_it_was() -> None:
     world = World()
     world.log.append(number(1), b"x")
     world.put()
-    world.queue.send([b"m"])
+    world.queue.send([Message(b"m")])
     (message,) = world.queue.receive(messages_max=1, hidden_seconds=9)
     world.queue.extend(message.receipt, hidden_seconds=9)
     world.queue.delete(message.receipt)
@@ -224,7 +225,7 @@ def test_a_name_that_is_used_twice_is_noticed() -> None:
 )
 def test_faults_of_a_message(fault: Fault, at_first: list[bytes], at_last: list[bytes]) -> None:
     world = World(fault)
-    world.queue.send([b"m"])
+    world.queue.send([Message(b"m")])
     assert world.messages() == at_first
     world.faults.settle()
     assert world.messages() == at_last
@@ -238,13 +239,13 @@ def test_a_send_is_throttled_or_unanswered() -> None:
     ):
         world = World(fault)
         with pytest.raises(error):
-            world.queue.send([b"m"])
+            world.queue.send([Message(b"m")])
         assert world.messages() == there
 
 
 def test_a_receive_finds_nothing_and_deletes_and_extensions_are_lost() -> None:
     world = World(Fault.RECEIVE_EMPTY, Fault.MESSAGE_DELETE_LOST, Fault.EXTEND_LOST)
-    world.queues.open("jobs").send([b"m"])
+    world.queues.open("jobs").send([Message(b"m")])
     assert world.queue.receive(messages_max=1, hidden_seconds=9) == []
     (message,) = world.queues.open("jobs").receive(messages_max=1, hidden_seconds=9)
     world.queue.delete(message.receipt)

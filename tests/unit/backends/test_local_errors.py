@@ -28,6 +28,7 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.names import JobId, TableId, TableName, TransactionNumber
+from lakebed.ports.job_queue import Message
 from lakebed.ports.transaction_log import TransactionLog
 
 TABLE = TableId("t1")
@@ -259,3 +260,23 @@ def test_a_file_of_an_older_format_is_brought_to_this_one(tmp_path: Path) -> Non
     first, second = SqliteTableRegistry(tmp_path), SqliteTableRegistry(tmp_path)
     first.set_online(TableName("a"), TABLE, online=False)
     assert [(e.name, e.id, e.online) for e in second.list()] == [("a", TABLE, False)]
+
+
+def test_queues_of_an_older_format_keep_their_messages(tmp_path: Path) -> None:
+    older = sqlite3.connect(tmp_path / "queues.sqlite")
+    older.executescript(
+        """
+        CREATE TABLE message (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL,
+            dead INTEGER NOT NULL DEFAULT 0, visible_at INTEGER NOT NULL,
+            receives INTEGER NOT NULL DEFAULT 0, body BLOB NOT NULL) STRICT;
+        CREATE INDEX message_by_queue ON message (queue, dead, number);
+        INSERT INTO message (queue, visible_at, body) VALUES ('q', 0, x'61');
+        PRAGMA user_version = 1
+        """
+    )
+    older.close()
+    queue = SqliteJobQueues(tmp_path, CLOCK).open("q")
+    queue.send([Message(b"b", "a group", "once")])
+    received = queue.receive(messages_max=9, hidden_seconds=9)
+    assert [(m.body, m.group) for m in received] == [(b"a", ""), (b"b", "a group")]
