@@ -6,9 +6,7 @@ Its objects may lie elsewhere: in a bucket, or in a store that the caller gives.
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -33,16 +31,12 @@ from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.fsck import Fsck
 from lakebed.inspection.status import TableStatus, table_status
 from lakebed.model.jobs import COMPACTION_QUEUE
-from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
-from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import open_cache
-from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
 
 MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 1 << 20, 1 << 40
@@ -55,56 +49,6 @@ def _cpus() -> int:
     """Return how many CPUs this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not everywhere
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-class LocalHeads:
-    """Heads of tables, each opened once; their states are cache files that processes share."""
-
-    def __init__(
-        self,
-        *,
-        directory: LakeDirectory,
-        scratch: Path,
-        logs: SqliteTransactionLogs,
-        objects: ObjectStore,
-        clock: Clock,
-        chance: random.Random,
-    ) -> None:
-        self._directory = directory
-        self._scratch = scratch
-        self._logs = logs
-        self._objects = objects
-        self._clock = clock
-        self._chance = chance
-        self._heads: dict[TableId, TableHead] = {}
-
-    def __call__(self, table: TableId) -> TableHead:
-        """Return the head of a table."""
-        if table not in self._heads:
-            snapshots = self.snapshots(table)
-            cache = open_cache(self.cache_path(table), begin=snapshots.begin_cache)
-            self._heads[table] = TableHead(
-                self._logs.open(table),
-                TableState(cache),
-                clock=self._clock,
-                chance=self._chance,
-                snapshots=snapshots,
-            )
-        return self._heads[table]
-
-    def snapshots(self, table: TableId) -> Snapshots:
-        """Return the snapshots of a table."""
-        return Snapshots(table, self._objects, scratch=self._scratch)
-
-    def cache_path(self, table: TableId) -> Path:
-        """Return where the state of a table is kept. Deleting it is safe while no process runs."""
-        return self._directory.cache / f"{table}.sqlite"
-
-    def close(self) -> None:
-        """Close all states."""
-        for head in self._heads.values():
-            head.state.connection.close()
-        self._heads.clear()
 
 
 class Memory(NamedTuple):
@@ -153,8 +97,8 @@ class LocalApp:
         self.queues = SqliteJobQueues(self.directory.queues, clock=self.clock)
         self.registry = SqliteTableRegistry(self.directory.path)
         self.tracker = SqliteJobTracker(self.directory.queues)
-        self.heads = LocalHeads(
-            directory=self.directory,
+        self.heads = WarmHeads(
+            folder=self.directory.cache,
             scratch=self.spill.path,
             logs=self.logs,
             objects=self.objects,

@@ -12,7 +12,7 @@ from itertools import islice
 
 from lakebed.errors import ConflictError
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TransactionNumber, base_of
-from lakebed.model.paths import base_prefix, file_of, files_prefix, table_prefix
+from lakebed.model.paths import base_prefix, commits_prefix, file_of, files_prefix, table_prefix
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.file_changes import RaiseFloor
@@ -45,12 +45,16 @@ class SweepObjects:
                 table.head.commit(table.own(start, RaiseFloor(wanted, users_below)))
             except ConflictError:
                 return 0  # the next tick tries again; without the entry nothing is deleted
-        return self._delete_unknown(table)
+        return self._delete_unknown(table) + self._delete_commits(table)
 
     def _is_any_unknown(self, table: OpenTable, upto: TransactionNumber) -> bool:
         with table.head.reading() as state:
             paths = self._candidates(table.id, TransactionNumber(upto + 1))
-            return any(_is_unknown(state, path) for path in paths)
+            if any(_is_unknown(state, path) for path in paths):
+                return True
+        prefix = commits_prefix(table.id)
+        below = prefix + base_prefix(TransactionNumber(upto))
+        return next(self._objects.list(prefix, below=below), None) is not None
 
     def _delete_unknown(self, table: OpenTable) -> int:
         with table.head.reading() as state:  # as new as the entry that raised the floor
@@ -65,6 +69,17 @@ class SweepObjects:
             swept += len(unknown)
         if swept:
             events.tell(events.OBJECTS_SWEPT, table=table.name, objects_count=swept)
+        return swept
+
+    def _delete_commits(self, table: OpenTable) -> int:
+        """Delete commits on their way that can land no more: all of theirs lie below the floor."""
+        with table.head.reading() as state:
+            floor = state.head().floor
+        prefix, swept = commits_prefix(table.id), 0
+        paths = self._objects.list(prefix, below=prefix + base_prefix(floor))
+        while page := list(islice(paths, PATHS_AT_ONCE)):
+            self._objects.delete(page)
+            swept += len(page)
         return swept
 
     def _candidates(self, table: TableId, below: TransactionNumber) -> Iterator[str]:

@@ -11,9 +11,17 @@ import msgspec
 from lakebed.errors import CorruptError, ObjectMissingError
 from lakebed.inspection.findings import Fact, Finding, finding
 from lakebed.model.files import FilePart, FileReference, KeyBounds, StoredFile
-from lakebed.model.names import FileName, TableId, TableName, base_of
+from lakebed.model.names import FileName, TableId, TableName, TransactionNumber, base_of
 from lakebed.model.partitions import PartitionTree
-from lakebed.model.paths import file_of, file_path, snapshot_of, snapshots_prefix, table_prefix
+from lakebed.model.paths import (
+    base_of_commits,
+    commits_prefix,
+    file_of,
+    file_path,
+    snapshot_of,
+    snapshots_prefix,
+    table_prefix,
+)
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
@@ -136,19 +144,26 @@ class CheckObjects:
             yield self._tell("bounds-differ", path=path, partition=reference.partition)
 
     def _beside(self, known: Known) -> Iterator[Finding]:
-        snapshots = snapshots_prefix(self._table)
+        snapshots, commits = snapshots_prefix(self._table), commits_prefix(self._table)
         for path in self._objects.list(table_prefix(self._table)):
             file = file_of(path)
             if path.startswith(snapshots) and snapshot_of(path) is not None:
                 continue  # the replay has looked at it
-            if file is None or path != file_path(self._table, file):
+            on_the_way = base_of_commits(path) if path.startswith(commits) else None
+            if on_the_way is not None:
+                yield self._tell(_unknown(on_the_way, known), path=path)
+            elif file is None or path != file_path(self._table, file):
                 yield self._tell("object-stray", path=path)
             elif file not in known.references and file not in known.garbage:
-                code = "object-unreferenced" if base_of(file) < known.floor else "object-pending"
-                yield self._tell(code, path=path)
+                yield self._tell(_unknown(base_of(file), known), path=path)
 
     def _tell(self, code: str, **facts: Fact) -> Finding:
         return finding(code, table=self._name, **facts)
+
+
+def _unknown(base: TransactionNumber, known: Known) -> str:
+    """Return the finding for an object that the state does not know."""
+    return "object-unreferenced" if base < known.floor else "object-pending"
 
 
 def tiling(regions: Sequence[KeyRange]) -> list[KeyRange]:

@@ -2,6 +2,7 @@
 
 tables/<table id>/files/<32 hex digits>.parquet               a sorted file, immutable
 tables/<table id>/snapshots/<16 hex digits>-<32 hex digits>   state at a number, with its digest
+tables/<table id>/commits/<10 hex digits>-<32 hex digits>     commits on their way; highest base
 """
 
 from __future__ import annotations
@@ -77,6 +78,28 @@ def file_of(path: str) -> FileName | None:
 def base_prefix(base: TransactionNumber) -> str:
     """Return what names of files with this base begin with: names sort by base."""
     return base.to_bytes(BASE_BYTES, "big").hex()
+
+
+def commits_prefix(table: TableId) -> str:
+    """Return the prefix of what holds commits that are too large for a message."""
+    return f"{table_prefix(table)}commits/"
+
+
+def commits_path(table: TableId, base: TransactionNumber, name: str) -> str:
+    """Return the object path of commits on their way. base: the highest of theirs: below the write
+    floor none can land. name: 32 hex digits, used once."""
+    return f"{commits_prefix(table)}{base_prefix(base)}-{name}"
+
+
+def base_of_commits(path: str) -> TransactionNumber | None:
+    """Return the base in the path of commits on their way, or None if it is not such a path."""
+    base, dash, name = path.rpartition("/")[2].partition("-")
+    if not dash or len(base) != 2 * BASE_BYTES or len(name) != 32:
+        return None
+    try:
+        return TransactionNumber(int(base, 16))
+    except ValueError:
+        return None
 
 
 def snapshots_prefix(table: TableId) -> str:

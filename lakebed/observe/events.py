@@ -22,6 +22,8 @@ TABLE_RENAMED = "table_renamed"
 TABLE_OFFLINE = "table_offline"
 TABLE_ONLINE = "table_online"
 TABLE_DROPPED = "table_dropped"
+COMMITS_ANSWERED = "commits_answered"
+COMMITS_GONE = "commits_gone"
 JOB_FAILED = "job_failed"
 KERNELS_ABSENT = "kernels_absent"
 
@@ -43,6 +45,8 @@ MEANINGS = {
     TABLE_RENAMED: "a table has another name, and all else that it had",
     TABLE_OFFLINE: "scheduled work passes over a table from now on",
     TABLE_ONLINE: "scheduled work is done on a table from now on",
+    COMMITS_ANSWERED: "commits that were queued are in the log, or refused for good",
+    COMMITS_GONE: "a message told of commits that were answered before, or are too old",
     JOB_FAILED: "a try of a job failed; it is tried again, or given up",
     KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",
 }

@@ -6,14 +6,28 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from lakebed.model.names import JobId, Micros, TableId
+from lakebed.model.names import JobId, Micros, TableId, TransactionNumber
 
 JobKind = Literal["ingest", "compaction"]
-JobEvent = Literal["created", "sent", "started", "committed", "rejected", "failed", "given up"]
+JobEvent = Literal[
+    "created",
+    "accepted",
+    "sent",
+    "started",
+    "finished",
+    "committed",
+    "rejected",
+    "failed",
+    "given up",
+]
 
 
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to a job. reason: an error's code and message. rows: written."""
+    """One thing that happened to a job. reason: an error's code and message. rows: written.
+
+    run: which of its runs; "": none, or not told. task: the worker that ran it. number: the log
+    entry in which it was committed. finished: its work is done, its commit is on its way.
+    """
 
     table: TableId
     job: JobId
@@ -23,6 +37,14 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     rows: int = 0
     seconds: float = 0.0
+    run: str = ""
+    task: str = ""
+    number: TransactionNumber = TransactionNumber(0)
+
+    @property
+    def rows_per_second(self) -> float:
+        """How fast the job was; 0: not told."""
+        return self.rows / self.seconds if self.seconds else 0.0
 
 
 class JobTracker(Protocol):

@@ -88,14 +88,25 @@ def open_cache(path: Path, *, begin: Callable[[Path], object] | None = None) -> 
     """
     with _opening(path):
         if not path.exists():
-            for suffix in ("-wal", "-shm"):  # those who have them open share them with nobody
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            _remove_companions(path)
             if begin is not None:
                 begin(path)
         try:
             return _prepared(path)
         except sqlite3.Error as error:
             raise translated(error) from error
+
+
+def remove_cache(path: Path) -> None:
+    """Delete a cache file; it is read again from snapshot and log when it is wanted."""
+    with _opening(path):
+        path.unlink(missing_ok=True)
+        _remove_companions(path)
+
+
+def _remove_companions(path: Path) -> None:
+    for suffix in ("-wal", "-shm"):  # those who have them open share them with nobody
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _prepared(path: Path) -> sqlite3.Connection:

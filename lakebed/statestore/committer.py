@@ -1,0 +1,235 @@
+"""The committer: takes commits from a queue, puts many into one log entry, answers each by its id.
+
+It makes commits cheaper and nothing else: who commits directly goes on beside it, and any number of
+committers may work on one table (H30). A message may come twice, or never; its commits are known by
+their ids. A commit that was refused stays refused, whoever delivers it again: where time could
+undo a refusal, the id enters the log with nothing to do, under another digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from lakebed.errors import (
+    ClaimLostError,
+    CorruptError,
+    FencedError,
+    GenerationError,
+    InvalidError,
+    JobIdReusedError,
+    LakebedError,
+    LogConflictError,
+    NewerFormatError,
+    ObjectMissingError,
+    TableMissingError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.model.names import TableId, TransactionNumber, digest_of
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
+from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
+from lakebed.ports.object_store import ObjectStore
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.queued_commits import QueuedCommit, decode_commits, read_commits
+from lakebed.statestore.transactions import Transaction
+
+HIDDEN_SECONDS = 900.0
+"""A commit tries for 60 s, and a batch may hold ten tables, each asked up to three times: mostly it
+is a few milliseconds. What comes back sooner does no harm."""
+
+Answer = TransactionNumber | LakebedError
+
+NO_ANSWER = (
+    UnavailableError,
+    UnknownOutcomeError,
+    LogConflictError,
+    NewerFormatError,
+    CorruptError,
+)
+"""The commit may still be done, by another try or another committer: its message comes back."""
+
+FINAL = (FencedError, GenerationError, ClaimLostError, TableMissingError)
+"""Refusals that no time undoes: floors and generations only rise, a claim that ended is no more."""
+
+
+class _Arrived(msgspec.Struct, frozen=True):
+    message: Received
+    table: TableId
+    commits: list[QueuedCommit]
+    path: str
+
+
+class Committer:
+    """Commits what is queued. Safe to kill anywhere, and to run several times at once.
+
+    heads: of tables, see `WarmHeads`.
+    """
+
+    def __init__(
+        self,
+        *,
+        queue: JobQueue,
+        objects: ObjectStore,
+        heads: Callable[[TableId], TableHead],
+        tracker: JobTracker,
+        clock: Clock,
+    ) -> None:
+        self._queue = queue
+        self._objects = objects
+        self._heads = heads
+        self._tracker = tracker
+        self._clock = clock
+
+    def run(
+        self,
+        *,
+        batches_max: int,
+        wait_seconds: float = 0.0,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Work until the queue gives nothing, `batches_max` batches were taken, or told to stop.
+
+        Returns how many commits were answered.
+        """
+        answered = 0
+        for _ in range(batches_max):
+            if should_stop():
+                break
+            done = self.step(wait_seconds=wait_seconds)
+            if done is None:
+                break
+            answered += done
+        return answered
+
+    def step(self, *, wait_seconds: float = 0.0) -> int | None:
+        """Take one batch of messages. Returns how many commits were answered; None: no message."""
+        received = self._queue.receive(
+            messages_max=MESSAGES_AT_ONCE_MAX,
+            hidden_seconds=HIDDEN_SECONDS,
+            wait_seconds=wait_seconds,
+        )
+        if not received:
+            return None
+        tables: dict[TableId, list[_Arrived]] = {}
+        for message in received:
+            arrived = self._open(message)
+            if arrived is not None:
+                tables.setdefault(arrived.table, []).append(arrived)
+        return sum(self._commit(table, arrived) for table, arrived in tables.items())
+
+    def _open(self, message: Received) -> _Arrived | None:
+        """Return what a message brings; None: nothing that can be committed now."""
+        try:
+            told = decode_commits(message.body)
+            commits = read_commits(self._objects, told).commits()
+        except ObjectMissingError as error:  # another committer was done with it, or it was swept
+            events.tell(events.COMMITS_GONE, reason=error)
+            self._queue.delete(message.receipt)
+            return None
+        except LakebedError as error:  # it comes back, or ends among the dead letters
+            self._tell_failed(error, message)
+            return None
+        return _Arrived(message, told.table, commits, told.path)
+
+    def _commit(self, table: TableId, arrived: Sequence[_Arrived]) -> int:
+        """Commit what arrived for a table. A message whose commits all have answers is deleted."""
+        commits = [commit for one in arrived for commit in one.commits]
+        try:
+            head = self._heads(table)
+        except LakebedError as error:  # one table's damage does not hold up the others
+            self._tell_failed(error, arrived[0].message)
+            return 0
+        answers = answers_of(head, [commit.transaction for commit in commits])
+        answered = 0
+        left = iter(zip(commits, answers, strict=True))
+        for one in arrived:
+            told = [self._tell(table, *next(left)) for _ in one.commits]
+            answered += sum(told)
+            if all(told):
+                self._end(one)
+        if answered:
+            events.tell(events.COMMITS_ANSWERED, table=table, commits_count=answered)
+        return answered
+
+    def _end(self, arrived: _Arrived) -> None:
+        """Delete a message, then its object: one that is left is swept, a message comes back."""
+        try:
+            self._queue.delete(arrived.message.receipt)
+            if arrived.path:
+                self._objects.delete([arrived.path])
+        except LakebedError as error:
+            self._tell_failed(error, arrived.message)
+
+    def _tell(self, table: TableId, commit: QueuedCommit, answer: Answer) -> bool:
+        """Tell who asked. False: there is no answer yet."""
+        if isinstance(answer, NO_ANSWER):
+            return False
+        whom = commit.whom
+        number, reason, event = TransactionNumber(0), "", _event_of(answer)
+        if isinstance(answer, LakebedError):
+            reason = f"{answer.code()}: {answer.message}"
+        else:
+            number = answer
+        report = JobReport(
+            table=table,
+            job=whom.job,
+            kind=whom.kind,
+            event=event,
+            at=self._clock.now(),
+            reason=reason,
+            rows=whom.rows,
+            seconds=whom.seconds,
+            run=whom.run,
+            number=number,
+        )
+        try:
+            self._tracker.report(report)
+        except LakebedError:  # nobody heard: the message comes back
+            return False
+        return True
+
+    def _tell_failed(self, error: LakebedError, message: Received) -> None:
+        events.tell(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)
+
+
+def _event_of(answer: Answer) -> JobEvent:
+    if not isinstance(answer, LakebedError):
+        return "committed"
+    return "rejected" if isinstance(answer, InvalidError) else "failed"
+
+
+def answers_of(head: TableHead, transactions: Sequence[Transaction]) -> list[Answer]:
+    """Commit as a group; answer each, and see to it that what is refused stays refused."""
+    answers = head.commit_group(transactions)
+    refused = [
+        n
+        for n, answer in enumerate(answers)
+        if isinstance(answer, LakebedError) and not isinstance(answer, NO_ANSWER + FINAL)
+    ]
+    if not refused:
+        return answers
+    refusals = head.commit_group([refusal_of(transactions[n]) for n in refused])
+    landed = []
+    for n, refusal in zip(refused, refusals, strict=True):
+        if isinstance(refusal, NO_ANSWER):
+            answers[n] = refusal
+        elif isinstance(refusal, JobIdReusedError):  # its id is in the log: its own, or another's
+            landed.append(n)
+    again = head.commit_group([transactions[n] for n in landed])
+    for n, answer in zip(landed, again, strict=True):
+        answers[n] = answer
+    return answers
+
+
+def refusal_of(transaction: Transaction) -> Transaction:
+    """Return what takes a commit's id and does nothing: after it the commit cannot land."""
+    return msgspec.structs.replace(
+        transaction,
+        digest=digest_of(b"refused", transaction.digest),
+        changes=(),
+        positions=(),
+    )

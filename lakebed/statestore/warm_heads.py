@@ -1,0 +1,109 @@
+"""Heads of tables, kept warm: each state is a cache file on the local disk, within a bound of
+bytes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from lakebed.model.names import TableId
+from lakebed.ports.clock import Clock
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.layout import open_cache, remove_cache
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.state import TableState
+
+_SUFFIX = ".sqlite"
+_PARTS = ("", "-wal", "-shm")
+
+
+class WarmHeads:
+    """Heads of tables, each opened once; processes may share the folder with their states.
+
+    bytes_max: of all states together; the longest unused ones are closed and deleted, and read
+    again from snapshot and log when they are wanted. The one that was asked for last stays, however
+    large. None: no bound. With a bound, the heads belong to one thread. scratch: a folder for
+    temporary files.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        scratch: Path,
+        logs: TransactionLogs,
+        objects: ObjectStore,
+        clock: Clock,
+        chance: random.Random,
+        bytes_max: int | None = None,
+    ) -> None:
+        self._folder = folder
+        self._scratch = scratch
+        self._logs = logs
+        self._objects = objects
+        self._clock = clock
+        self._chance = chance
+        self._bytes_max = bytes_max
+        self._heads: dict[TableId, TableHead] = {}
+        # The longest unused first; what a former process left is older than what this one opens.
+        self._sizes = {} if bytes_max is None else self._left_behind()
+
+    def __call__(self, table: TableId) -> TableHead:
+        """Return the head of a table."""
+        head = self._heads.get(table)
+        if head is None:
+            head = self._heads[table] = self._opened(table)
+        if self._bytes_max is not None:
+            self._make_room(table, self._bytes_max)
+        return head
+
+    def snapshots(self, table: TableId) -> Snapshots:
+        """Return the snapshots of a table."""
+        return Snapshots(table, self._objects, scratch=self._scratch)
+
+    def cache_path(self, table: TableId) -> Path:
+        """Return where the state of a table is kept. Deleting it is safe while no process runs."""
+        return self._folder / f"{table}{_SUFFIX}"
+
+    def close(self) -> None:
+        """Close all states; their files stay."""
+        for head in self._heads.values():
+            head.state.connection.close()
+        self._heads.clear()
+
+    def _opened(self, table: TableId) -> TableHead:
+        snapshots = self.snapshots(table)
+        cache = open_cache(self.cache_path(table), begin=snapshots.begin_cache)
+        return TableHead(
+            self._logs.open(table),
+            TableState(cache),
+            clock=self._clock,
+            chance=self._chance,
+            snapshots=snapshots,
+        )
+
+    def _make_room(self, table: TableId, bytes_max: int) -> None:
+        for last in list(self._sizes)[-1:]:  # it has grown since it was asked for
+            self._sizes[last] = self._size(last)
+        self._sizes.pop(table, None)
+        self._sizes[table] = self._size(table)
+        for unused in list(self._sizes)[:-1]:
+            if sum(self._sizes.values()) <= bytes_max:
+                return
+            head = self._heads.pop(unused, None)
+            if head is not None:
+                head.state.connection.close()
+            remove_cache(self.cache_path(unused))
+            del self._sizes[unused]
+
+    def _size(self, table: TableId) -> int:
+        path = self.cache_path(table)
+        parts = (path.with_name(path.name + part) for part in _PARTS)
+        return sum(part.stat().st_size for part in parts if part.exists())
+
+    def _left_behind(self) -> dict[TableId, int]:
+        paths = sorted(self._folder.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime)
+        tables = (TableId(path.name.removesuffix(_SUFFIX)) for path in paths)
+        return {table: self._size(table) for table in tables}

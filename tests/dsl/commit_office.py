@@ -1,0 +1,76 @@
+"""A table with a queue of commits before it, and committers that work on the queue."""
+
+import random
+
+from lakebed.backends.memory import (
+    MemoryJobQueues,
+    MemoryJobTracker,
+    MemoryObjectStore,
+)
+from lakebed.model.names import JobId, TableId
+from lakebed.ports.job_tracker import JobReport
+from lakebed.statestore.committer import HIDDEN_SECONDS, Committer
+from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.queued_commits import (
+    COMMIT_QUEUE,
+    QueuedCommit,
+    SendCommits,
+    WhomToTell,
+)
+from lakebed.statestore.transactions import Transaction
+from tests.dsl import TableStory
+
+TABLE = TableId("t1")
+
+
+class Office:
+    """A story's table with a queue of commits before it."""
+
+    def __init__(self, *, body_bytes_max: int = 180_000) -> None:
+        self.story = TableStory()
+        self.clock = self.story.clock
+        self.queue = MemoryJobQueues(self.clock, receives_max=3).open(COMMIT_QUEUE)
+        self.tracker = MemoryJobTracker()
+        self.objects = MemoryObjectStore(self.clock)
+        self.send = SendCommits(
+            queue=self.queue,
+            objects=self.objects,
+            chance=random.Random(1),
+            body_bytes_max=body_bytes_max,
+        )
+        self.committer = self.another_committer()
+
+    def another_committer(self, head: TableHead | None = None) -> Committer:
+        own = head or self.story.another_head()
+        return Committer(
+            queue=self.queue,
+            objects=self.objects,
+            heads=lambda _: own,
+            tracker=self.tracker,
+            clock=self.clock,
+        )
+
+    def adding(self, name: str, **more: object) -> Transaction:
+        change = AddFiles(self.story.new_files("all", **{name: 1}))
+        return self.story.transaction(change, id_=name, **more)
+
+    def given_sent(self, *transactions: Transaction) -> None:
+        """Send them; each one's job has the name of its id."""
+        self.send.run(TABLE, [queued(t) for t in transactions])
+
+    def told(self, job: str) -> JobReport:
+        report = self.tracker.last(TABLE, JobId(job))
+        assert report is not None, f"nobody was told of {job}"
+        return report
+
+    def events(self, *jobs: str) -> list[str]:
+        return [self.told(job).event for job in jobs]
+
+    def when_messages_come_again(self) -> None:
+        self.clock.advance(HIDDEN_SECONDS + 1)
+
+
+def queued(transaction: Transaction) -> QueuedCommit:
+    whom = WhomToTell("ingest", JobId(transaction.id), run="run-1", rows=5, seconds=0.5)
+    return QueuedCommit(transaction, whom)
