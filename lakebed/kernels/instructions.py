@@ -119,3 +119,17 @@ def _prefetch(_typing: object, address: object) -> tuple[object, Callable[..., o
 
 
 prefetch = intrinsic(_prefetch)
+
+
+def _call_5(
+    _typing: object, function: object, a: object, b: object, c: object, d: object, e: object
+) -> tuple[object, Callable[..., object]]:
+    def build(_context: object, builder: Any, _signature: object, values: Any) -> object:
+        word = ir.IntType(_WORD)
+        kind = ir.FunctionType(word, [word] * 5).as_pointer()
+        return builder.call(builder.inttoptr(values[0], kind), values[1:])
+
+    return types.int64(*[types.int64] * 6), build
+
+
+call_5 = intrinsic(_call_5)

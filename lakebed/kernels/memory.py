@@ -1,4 +1,4 @@
-"""Loads, copies and stores at addresses, inside kernels. An address is a signed 64-bit number.
+"""Loads, copies, stores and calls, inside kernels, at addresses: signed 64-bit numbers.
 
 Nothing here knows where a buffer ends: who calls has made sure.
 """
@@ -32,3 +32,6 @@ trailing_zeros: Callable[[np.uint64], int] = instruction("trailing_zeros")
 
 prefetch: Callable[[int], None] = instruction("prefetch")
 """Begin to load the bytes at an address into the caches; any address will do."""
+
+call_5: Callable[[int, int, int, int, int, int], int] = instruction("call_5")
+"""Call the C function at an address, of five numbers of 64 bits, that returns one."""

@@ -1,5 +1,5 @@
-"""Headers of Parquet's data pages, and where pages lie, read strictly: what is not expected is not
-understood.
+"""Parquet's pages: where they lie, their headers, and what they hold, decompressed. Read strictly:
+what is not expected is not understood.
 
 Page checksums are passed over: the bytes have been verified by who gives them.
 """
@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from lakebed.kernels.compiling import kernel, part
+from lakebed.kernels.decoding import AT, END, FIRST, ROWS
+from lakebed.kernels.decoding import ENCODING as PAGE_ENCODING
 from lakebed.kernels.keys import Numbers, Table
-from lakebed.kernels.memory import load_u8
+from lakebed.kernels.memory import call_5, load_u8
 from lakebed.kernels.unpacking import BROKEN, as_signed, read_varint, signed
 
 BODY, BODY_END, UNPACKED, VALUES, ENCODING = range(5)
@@ -19,8 +21,8 @@ values with nulls, the number of its encoding."""
 FACTS = 5
 
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
-UNDERSTOOD = -1
-NOT_UNDERSTOOD = -2
+OPENED = 0
+NOT_UNDERSTOOD = -1
 
 _NUMBER, _LONG, _LIST, _STRUCT = 5, 6, 9, 12
 """Types of Thrift's compact protocol: numbers of 32 and 64 bits, a list, a struct."""
@@ -131,13 +133,53 @@ def read_places(at: int, end: int, places: Table) -> int:
 
 
 @kernel
-def read_headers(kind: int, starts: Numbers, ends: Numbers, facts: Table) -> int:
-    """Read the headers of pages; return UNDERSTOOD, or the place of the first that is not.
+def open_pages(
+    kind: int,
+    base: int,
+    starts: Numbers,
+    ends: Numbers,
+    rows: Numbers,
+    encodings: int,
+    decompress: int,
+    context: int,
+    to: int,
+    room: int,
+    pages: Table,
+) -> int:
+    """Read the headers of pages and decompress them, one behind the other; return OPENED,
+    NOT_UNDERSTOOD, or how much room they need where that is more than there is.
 
-    kind: of all of them. starts, ends: addresses; each page must end exactly there. facts: a row
-    for each page.
+    kind: of all pages. starts, ends: relative to `base`; each page must end exactly there. rows:
+    that each must have, in a dictionary any. encodings: a bit for each that they may have.
+    decompress, context: as `zstd` tells them, 0 where pages are stored as they are. to: the address
+    of `room` bytes. pages: a row for each, as `decoding` takes them.
     """
-    for page in range(len(starts)):
-        if _header(starts[page], ends[page], kind, facts[page]) != ends[page]:
-            return page
-    return UNDERSTOOD
+    facts = np.empty((len(starts), FACTS), np.int64)
+    needed, first = 0, 0
+    for place in range(len(starts)):
+        fact, end = facts[place], base + ends[place]
+        if _header(base + starts[place], end, kind, fact) != end:
+            return NOT_UNDERSTOOD
+        encoding = fact[ENCODING]
+        if not 0 <= encoding < 64 or (encodings >> encoding) & 1 == 0:
+            return NOT_UNDERSTOOD
+        if kind == DATA_PAGE and fact[VALUES] != rows[place]:
+            return NOT_UNDERSTOOD
+        if decompress == 0 and fact[UNPACKED] != fact[BODY_END] - fact[BODY]:
+            return NOT_UNDERSTOOD
+        page = pages[place]
+        page[AT], page[END], page[FIRST] = fact[BODY], fact[BODY_END], first
+        page[ROWS], page[PAGE_ENCODING] = fact[VALUES], encoding
+        needed += fact[UNPACKED]
+        first += fact[VALUES]
+    if decompress == 0:
+        return OPENED
+    if needed > room:
+        return needed
+    for place in range(len(starts)):
+        page, size = pages[place], facts[place, UNPACKED]
+        if call_5(decompress, context, to, size, page[AT], page[END] - page[AT]) != size:
+            return NOT_UNDERSTOOD
+        page[AT], page[END] = to, to + size
+        to += size
+    return OPENED

@@ -12,8 +12,9 @@ None, and the caller reads the row group in the slow way.
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -21,27 +22,22 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import zstandard
 
 from lakebed.kernels import decoding as kernels
 from lakebed.kernels.decoding_strings import fill_strings, measure_strings
 from lakebed.kernels.gathering import SLACK
 from lakebed.kernels.page_headers import (
-    BODY,
-    BODY_END,
     DATA_PAGE,
     DICTIONARY_PAGE,
-    ENCODING,
-    FACTS,
-    UNDERSTOOD,
-    UNPACKED,
-    VALUES,
-    read_headers,
+    OPENED,
+    open_pages,
     read_places,
 )
+from lakebed.kernels.zstd import zstd
 from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, Group, Leaf, Physical
 
 Numbers = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 _NO_PRESENCE = np.empty(0, np.uint8)
 _NO_WORDS = np.zeros(1, np.int32)
 
@@ -55,7 +51,7 @@ _PLAIN_DICTIONARY = 2
 class Flat(msgspec.Struct, frozen=True):
     """How a column without members is stored. size: of a value in a page, where it is fixed.
 
-    encodings: those its data pages may have, by Parquet's numbers.
+    encodings: those its data pages may have, a bit for each of Parquet's numbers.
     """
 
     type: pa.DataType
@@ -63,7 +59,7 @@ class Flat(msgspec.Struct, frozen=True):
     size: int
     optional: bool
     codec: Codec
-    encodings: frozenset[int]
+    encodings: int
 
 
 class Dictionary(msgspec.Struct, frozen=True):
@@ -73,8 +69,10 @@ class Dictionary(msgspec.Struct, frozen=True):
     bytes: Any  # a buffer of Arrow
 
 
-_NOT_TOLD = -1
-"""How large a frame of zstd says that it is when it does not."""
+def _bits(encodings: Iterable[int]) -> int:
+    return functools.reduce(int.__or__, (1 << encoding for encoding in encodings), 0)
+
+
 _DATA_ENCODINGS = frozenset(
     (
         kernels.PLAIN,
@@ -84,6 +82,10 @@ _DATA_ENCODINGS = frozenset(
         kernels.DELTA_BYTES,
     )
 )
+_DICTIONARY_ENCODINGS = _bits((kernels.PLAIN, _PLAIN_DICTIONARY))
+_ROOM_MAX = 1 << 30
+"""For pages that are decompressed together; where more would be needed they are left to Arrow."""
+_ROOM_KEPT_MAX = 8 << 20
 NO_DICTIONARY = Dictionary(_NO_WORDS, pa.py_buffer(b""))
 
 
@@ -112,7 +114,7 @@ def flat_of(field: pa.Field, leaf: Leaf, chunk: Chunk) -> Flat | None:
         return None
     if chunk.codec not in (Codec.UNCOMPRESSED, Codec.ZSTD):
         return None
-    encodings = frozenset(chunk.encodings) & _DATA_ENCODINGS
+    encodings = _bits(_DATA_ENCODINGS.intersection(chunk.encodings))
     return Flat(field.type, *kind, leaf.definition_max == 1, Codec(chunk.codec), encodings)
 
 
@@ -169,8 +171,7 @@ def decode_dictionary(column: Flat, raw: memoryview) -> Dictionary | None:
         return None
     pages = Pages(raw, np.array([0]), np.array([len(raw)]), np.array([-1]))
     opened = _open(column, pages, DICTIONARY_PAGE)
-    encodings = (kernels.PLAIN, _PLAIN_DICTIONARY)
-    if opened is None or opened.pages[0, kernels.ENCODING] not in encodings:
+    if opened is None:
         return None
     opened.pages[0, kernels.ENCODING] = kernels.PLAIN
     required = msgspec.structs.replace(column, optional=False)
@@ -213,69 +214,59 @@ def decode_pages(
     return pa.Array.from_buffers(column.type, opened.rows, [validity, out], nulls)
 
 
-class _Zstd(threading.local):
-    """A decompressor for each thread, used again: to make one takes as long as a small page."""
+class _Room(threading.local):
+    """Where a thread's pages are decompressed, used again."""
 
     def __init__(self) -> None:
-        self.decompress = zstandard.ZstdDecompressor().decompress
+        self.bytes = np.empty(0, np.uint8)
 
 
-_ZSTD = _Zstd()
-
-
-def _decompressed(body: memoryview, size: int) -> bytes | None:
-    """Return what a page holds; None if that is not of this size."""
-    try:
-        if zstandard.frame_content_size(body) not in (size, _NOT_TOLD):
-            return None
-        raw: bytes = _ZSTD.decompress(body, max_output_size=size)
-    except zstandard.ZstdError:
-        return None
-    return raw if len(raw) == size else None
+_ROOM = _Room()
 
 
 class _Opened(msgspec.Struct, frozen=True):
-    """Pages as kernels take them. bodies: what they lie in, held as long as they are used."""
+    """Pages as kernels take them, until the thread opens others. room: what they lie in."""
 
     pages: Numbers
     rows: int
-    bodies: Sequence[object]
+    room: Bytes
 
 
 def _open(column: Flat, given: Pages, kind: int) -> _Opened | None:
-    """Return pages verified and decompressed; None where one is not what it should be."""
-    whole = np.frombuffer(given.raw, np.uint8)
-    base = whole.__array_interface__["data"][0]
-    count = len(given.starts)
-    facts = np.empty((count, FACTS), np.int64)
-    if read_headers(kind, given.starts + base, given.ends + base, facts) != UNDERSTOOD:
-        return None
-    pages = np.empty((count, kernels.PAGE_FACTS), np.int64)
-    rows = facts[:, VALUES]
-    if kind == DATA_PAGE and not np.array_equal(rows, given.rows):
-        return None
-    pages[:, kernels.ROWS] = rows
-    pages[0, kernels.FIRST] = 0
-    np.cumsum(rows[:-1], out=pages[1:, kernels.FIRST])
-    pages[:, kernels.ENCODING] = facts[:, ENCODING]
-    bodies: list[object] = [given.raw]
-    for page, found in enumerate(facts.tolist()):
-        body = given.raw[found[BODY] - base : found[BODY_END] - base]
-        if kind == DATA_PAGE and found[ENCODING] not in column.encodings:
+    """Return pages decompressed; None where one is not what it should be."""
+    raw = np.frombuffer(given.raw, np.uint8)
+    pages = np.empty((len(given.starts), kernels.PAGE_FACTS), np.int64)
+    function = context = 0
+    if column.codec == Codec.ZSTD:
+        function, context = zstd().decompress, zstd().decompressor()
+    encodings = _DICTIONARY_ENCODINGS if kind == DICTIONARY_PAGE else column.encodings
+    room = _ROOM.bytes
+    while True:
+        needed = open_pages(
+            kind,
+            _address(raw),
+            given.starts,
+            given.ends,
+            given.rows,
+            encodings,
+            function,
+            context,
+            _address(room),
+            len(room),
+            pages,
+        )
+        if needed == OPENED:
+            return _Opened(pages, int(pages[:, kernels.ROWS].sum()), room)
+        if not 0 < needed <= _ROOM_MAX:
             return None
-        if column.codec != Codec.ZSTD:
-            if found[UNPACKED] != len(body):
-                return None
-            pages[page, kernels.AT], pages[page, kernels.END] = found[BODY], found[BODY_END]
-            continue
-        raw = _decompressed(body, found[UNPACKED])
-        if raw is None:
-            return None
-        unpacked = pa.py_buffer(raw)
-        bodies.append(unpacked)
-        pages[page, kernels.AT] = unpacked.address
-        pages[page, kernels.END] = unpacked.address + found[UNPACKED]
-    return _Opened(pages, int(rows.sum()), bodies)
+        room = np.empty(needed + needed // 4, np.uint8)
+        if len(room) <= _ROOM_KEPT_MAX:
+            _ROOM.bytes = room
+
+
+def _address(array: Bytes) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _strings(column: Flat, opened: _Opened, dictionary: Dictionary) -> pa.Array | None:
