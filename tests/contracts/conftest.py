@@ -1,5 +1,6 @@
 """Every backend of every port. A backend is added here, and meets all contracts."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -27,11 +28,23 @@ from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
-from tests.servers.fixtures import ministack, proxy, seaweedfs  # noqa: F401 - they are fixtures
+from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
+    ministack,
+    proxy,
+    rclone,
+    seaweedfs,
+)
 from tests.servers.s3 import S3Server
 
 BACKENDS = ("memory", "local")
-OBJECT_BACKENDS = (*BACKENDS, "ministack", pytest.param("seaweedfs", marks=pytest.mark.slow))
+KNOWN_BAD = "LAKEBED_KNOWN_BAD_SERVERS"
+"""Set by `test_known_bad_servers.py`, which runs contracts on servers that must fail them."""
+OBJECT_BACKENDS = (
+    *BACKENDS,
+    "ministack",
+    pytest.param("seaweedfs", marks=pytest.mark.slow),
+    *(["rclone"] if os.environ.get(KNOWN_BAD) else []),
+)
 RECEIVES_MAX = 3
 DEVIATIONS = {
     r"paths_are_listed_by_code_points.*": "lists `a/` before `a!` and `a-b`",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
-from tests.servers.s3 import S3Server, ministack_server, seaweedfs_server
+from tests.servers.s3 import S3Server, ministack_server, rclone_server, seaweedfs_server
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +17,12 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with seaweedfs_server(tmp_path_factory.mktemp("seaweedfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with rclone_server(tmp_path_factory.mktemp("rclone")) as server:
         yield server
 
 

