@@ -34,6 +34,7 @@ FILES_PER_RUN_MAX = 1 << (8 * SEQUENCE_BYTES)
 
 JOB_ID_BYTES_MAX = 200
 TABLE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_TABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def table_name(name: object) -> TableName:
@@ -49,6 +50,18 @@ def table_name(name: object) -> TableName:
             hint="use 1 to 63 of a-z, 0-9, '_' and '-', beginning with a letter",
         )
     return TableName(name)
+
+
+def table_id(id_: str) -> TableId:
+    """Return `id_` as the id of a table, fit for names of files, keys and paths.
+
+    Raises:
+        InvalidError: it is not of the form that is allowed.
+    """
+    if not _TABLE_ID.fullmatch(id_):
+        hint = "use 1 to 128 of A-Z a-z 0-9 _ -"
+        raise InvalidError("not a table id", table=repr(id_), hint=hint)
+    return TableId(id_)
 
 
 def job_id(id_: object) -> JobId:

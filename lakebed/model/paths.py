@@ -3,6 +3,8 @@
 tables/<table id>/files/<32 hex digits>.parquet               a sorted file, immutable
 tables/<table id>/snapshots/<16 hex digits>-<32 hex digits>   state at a number, with its digest
 tables/<table id>/commits/<10 hex digits>-<32 hex digits>     commits on their way; highest base
+logs/<table id>/<16 hex digits>-<32 hex digits>               body of an entry, where the log's
+                                                              store takes no large ones
 """
 
 from __future__ import annotations
@@ -121,3 +123,18 @@ def snapshot_of(path: str) -> tuple[TransactionNumber, bytes] | None:
         return TransactionNumber(int(number, 16)), bytes.fromhex(digest)
     except ValueError:
         return None
+
+
+def entries_prefix(table: TableId) -> str:
+    """Return the prefix of bodies of a table's log."""
+    return f"logs/{table}/"
+
+
+def entry_path(table: TableId, number: TransactionNumber, token: str) -> str:
+    """Return the object path of the body of entry `number`, of one try. Paths sort by number."""
+    return f"{entries_prefix(table)}{number:016x}-{token}"
+
+
+def entries_end(table: TableId, below: TransactionNumber) -> str:
+    """Return what all paths of bodies of entries with numbers below `below` are less than."""
+    return f"{entries_prefix(table)}{below:016x}"

@@ -2,11 +2,13 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 from lakebed.backends.local import (
     LocalObjectStore,
     SqliteJobQueues,
@@ -22,13 +24,15 @@ from lakebed.backends.memory import (
     MemoryTransactionLogs,
     VirtualClock,
 )
-from lakebed.backends.system import SystemClock
+from lakebed.backends.system import SystemClock, system_random
+from lakebed.config.dynamo_tables import LOG_TABLE
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
+    dynoxide,
     ministack,
     proxy,
     rclone,
@@ -54,6 +58,11 @@ DEVIATIONS = {
 }
 """Where SeaweedFS is known to differ from S3. Paths of ours have no such neighbours."""
 
+SERVERS = ("ministack", pytest.param("dynoxide", marks=pytest.mark.slow))
+LOG_BACKENDS = REGISTRY_BACKENDS = (*BACKENDS, *SERVERS)
+PAGE_ENTRIES = 40
+"""What one request reads of a log of DynamoDB here, so that logs have many pages."""
+
 Logs = Callable[[], TransactionLogs]
 Objects = Callable[[], ObjectStore]
 Queues = Callable[[], JobQueues]
@@ -71,13 +80,31 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-@pytest.fixture
-def logs(backend: str, clock: VirtualClock, tmp_path: Path) -> Logs:
+@pytest.fixture(params=LOG_BACKENDS)
+def logs(request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path) -> Iterator[Logs]:
     """Another view of the same logs with each call, as another process would have."""
-    if backend == "memory":
+    if request.param == "memory":
         same = MemoryTransactionLogs(clock)
-        return lambda: same
-    return lambda: SqliteTransactionLogs(tmp_path, clock)
+        yield lambda: same
+    elif request.param == "local":
+        yield lambda: SqliteTransactionLogs(tmp_path, clock)
+    else:
+        server: S3Server = request.getfixturevalue(request.param)
+        table, objects = server.new_table(LOG_TABLE), LocalObjectStore(tmp_path, clock)
+        with ExitStack() as stack:
+            yield lambda: DynamoTransactionLogs(
+                stack.enter_context(closing(server.clients(clock=clock))),
+                table,
+                objects=objects,
+                chance=system_random(),
+                page_entries=PAGE_ENTRIES,
+            )
+
+
+@pytest.fixture
+def long_log(logs: Logs) -> int:
+    """How many entries make a log long: several pages, few enough to be written soon."""
+    return 3 * PAGE_ENTRIES + 10 if isinstance(logs(), DynamoTransactionLogs) else 2_500
 
 
 @pytest.fixture(params=OBJECT_BACKENDS)

@@ -65,8 +65,15 @@ class TableStory:
     leaves: names and split points in key order, such as "L | m | R".
     """
 
-    def __init__(self, leaves: str = "all") -> None:
-        self.clock = VirtualClock()
+    def __init__(
+        self,
+        leaves: str = "all",
+        *,
+        log: TransactionLog | None = None,
+        clock: VirtualClock | None = None,
+    ) -> None:
+        self.clock = clock or VirtualClock()
+        self._given = log
         self.log = ScriptedLog(MemoryTransactionLog(self.clock))
         self.objects = MemoryObjectStore(self.clock)
         self.chance = random.Random(0)
@@ -200,7 +207,7 @@ class TableStory:
     ) -> TableHead:
         """Return another process's head, new and empty unless told."""
         return TableHead(
-            log or self.log,
+            log or self._given or self.log,
             state or TableState(open_memory()),
             clock=clock or self.clock,
             chance=self.chance,

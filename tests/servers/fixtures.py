@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.servers.dynoxide import dynoxide_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.servers.s3 import S3Server, ministack_server, rclone_server, seaweedfs_server
 
@@ -23,6 +24,12 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with rclone_server(tmp_path_factory.mktemp("rclone")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def dynoxide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with dynoxide_server(tmp_path_factory.mktemp("dynoxide")) as server:
         yield server
 
 

@@ -114,7 +114,7 @@ def ministack_server(folder: Path) -> Iterator[S3Server]:
     with running(
         [command],
         folder,
-        is_ready=lambda: _status(port, "PUT", f"/{BUCKET}") in (200, 409),
+        is_ready=lambda: http_status(port, "PUT", f"/{BUCKET}") in (200, 409),
         environment=environment,
     ):
         yield S3Server("ministack", f"http://127.0.0.1:{port}")
@@ -156,9 +156,9 @@ def seaweedfs_server(folder: Path) -> Iterator[S3Server]:
             [command, "server", "-s3", *(f"-{name}={value}" for name, value in arguments.items())],
             folder,
             is_ready=lambda: (
-                _status(int(s3), "GET", "/") in (200, 403)
+                http_status(int(s3), "GET", "/") in (200, 403)
                 # A folder of its file system is a bucket.
-                and _status(int(filer), "POST", f"/buckets/{BUCKET}/") in (200, 201)
+                and http_status(int(filer), "POST", f"/buckets/{BUCKET}/") in (200, 201)
             ),
         ):
             yield S3Server("seaweedfs", f"http://127.0.0.1:{s3}", secret="testtest")
@@ -179,7 +179,7 @@ def rclone_server(folder: Path) -> Iterator[S3Server]:
     with running(
         [command, "serve", "s3", *options, str(folder / "objects")],
         folder,
-        is_ready=lambda: _status(port, "GET", "/") < 500,  # unsigned: refused
+        is_ready=lambda: http_status(port, "GET", "/") < 500,  # unsigned: refused
     ):
         yield S3Server("rclone", f"http://127.0.0.1:{port}")
 
@@ -192,7 +192,7 @@ SEAWEEDFS_USERS = """{"identities": [
 ]}"""
 
 
-def _status(port: int, method: str, path: str) -> int:
+def http_status(port: int, method: str, path: str) -> int:
     connection = HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request(method, path)

@@ -28,8 +28,14 @@ from botocore.parsers import ResponseParserError
 
 from lakebed.backends.aws.answers import Answer, Language, Meaning
 
-BOTO_ERRORS = (BotoCoreError, ClientError, ResponseParserError)
-"""All that boto3 raises when a request fails."""
+
+class UnprocessedError(Exception):
+    """Of a request for many items some were not done; the same, or only those, may be asked for
+    again. boto3 does not raise it: who reads the answer does."""
+
+
+BOTO_ERRORS = (BotoCoreError, ClientError, ResponseParserError, UnprocessedError)
+"""All that boto3 raises when a request fails, and the one above."""
 
 _REFUSED_CODES = {
     "LimitExceededException",
@@ -125,6 +131,8 @@ def _meaning_of_code(code: str, status: int) -> Meaning:
 
 
 def _meaning_of_failure(error: Exception) -> Meaning:
+    if isinstance(error, UnprocessedError):
+        return Meaning.REFUSED
     if isinstance(error, _NO_CREDENTIALS):
         return Meaning.NO_CREDENTIALS
     if isinstance(error, _UNSENT):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -13,8 +12,8 @@ from pathlib import Path
 
 from lakebed.backends.local.durable_folder import translated
 from lakebed.backends.local.sqlite_database import SqliteDatabase
-from lakebed.errors import InvalidError, LogConflictError, LogTruncatedError
-from lakebed.model.names import Micros, TableId, TransactionNumber
+from lakebed.errors import LogConflictError, LogTruncatedError
+from lakebed.model.names import Micros, TableId, TransactionNumber, table_id
 from lakebed.ports.clock import Clock
 
 PAGE_BYTES = 4 << 20
@@ -25,7 +24,6 @@ OPEN_LOGS_MAX = 128
 """Each open log holds up to three file descriptors; the longest unused one is closed."""
 
 SUFFIX = ".sqlite"
-_TABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SCHEMA = """
 CREATE TABLE entry (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE truncated (below INTEGER NOT NULL) STRICT;
@@ -111,10 +109,7 @@ class SqliteTransactionLogs:
 
     def open(self, table: TableId) -> SqliteTransactionLog:
         """Return a table's log. Raises: InvalidError for what no table is called."""
-        if not _TABLE_ID.fullmatch(table):
-            raise InvalidError(
-                "not a table id", table=repr(table), hint="use 1 to 128 of A-Z a-z 0-9 _ -"
-            )
+        table = table_id(table)
         with self._lock:
             log = self._logs.get(table)
             if log is None:

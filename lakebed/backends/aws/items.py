@@ -1,0 +1,165 @@
+"""Items of one table of DynamoDB: each request repeated while that is safe, its outcome truthful.
+
+Items are as DynamoDB writes them: `{"pk": {"S": "a"}, "sk": {"N": "1"}}`. Reading is consistent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.requests import Request
+from lakebed.backends.aws.service_answers import AMAZON_TABLE, UnprocessedError
+from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
+
+Item = dict[str, Any]
+"""Attributes with their types."""
+
+IS_NEW = f"attribute_not_exists({PARTITION_KEY})"
+"""The condition that no item has the key."""
+
+PUT_AT_ONCE = 25
+"""What one request of DynamoDB puts."""
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """What must hold for a write. names, values: of the words in it that begin with # and :."""
+
+    holds: str
+    values: Mapping[str, Any] = {}
+    names: Mapping[str, str] = {}
+
+    def arguments(self) -> Item:
+        """Return what boto3's functions take."""
+        told: Item = {"ConditionExpression": self.holds}
+        if self.values:
+            told["ExpressionAttributeValues"] = dict(self.values)
+        if self.names:
+            told["ExpressionAttributeNames"] = dict(self.names)
+        return told
+
+
+class Items:
+    """A table's items. Methods raise what `Requests.run` raises."""
+
+    def __init__(self, clients: AmazonClients, table: str) -> None:
+        self.table = table
+        self.store_time = clients.store_time
+        self._clients = clients
+        self._requests = clients.requests(AMAZON_TABLE, table)
+
+    def get(self, key: Item) -> Item:
+        """Return an item; {} where there is none."""
+        request = Request(what="reading an item", needs="dynamodb:GetItem")
+        answer = self._requests.run(
+            request,
+            lambda: self._clients.dynamodb.get_item(
+                TableName=self.table, Key=key, ConsistentRead=True
+            ),
+        )
+        return dict(answer.get("Item", {}))
+
+    def put(self, item: Item, condition: Condition, *, once: bool = False) -> None:
+        """Write an item. once: a try without an answer is the last."""
+        request = Request(what="putting an item", needs="dynamodb:PutItem", writes=True, once=once)
+        self._requests.run(
+            request,
+            lambda: self._clients.dynamodb.put_item(
+                TableName=self.table, Item=item, **condition.arguments()
+            ),
+        )
+
+    def update(self, key: Item, change: str, condition: Condition) -> None:
+        """Change attributes of an item, as `change` says: `SET a = :a`."""
+        request = Request(what="updating an item", needs="dynamodb:UpdateItem", writes=True)
+        self._requests.run(
+            request,
+            lambda: self._clients.dynamodb.update_item(
+                TableName=self.table, Key=key, UpdateExpression=change, **condition.arguments()
+            ),
+        )
+
+    def delete(self, key: Item, condition: Condition) -> None:
+        """Remove an item."""
+        request = Request(what="deleting an item", needs="dynamodb:DeleteItem", writes=True)
+        self._requests.run(
+            request,
+            lambda: self._clients.dynamodb.delete_item(
+                TableName=self.table, Key=key, **condition.arguments()
+            ),
+        )
+
+    def transact(self, writes: Sequence[Item], *, once: bool = False) -> None:
+        """Do several writes, all or none: `{"Put": {"Item": ...}}`. once: as `put`."""
+        request = Request(
+            what="writing several items",
+            needs="dynamodb:PutItem, dynamodb:UpdateItem and dynamodb:DeleteItem",
+            writes=True,
+            once=once,
+        )
+        told = [
+            {kind: {"TableName": self.table, **what} for kind, what in write.items()}
+            for write in writes
+        ]
+        self._requests.run(
+            request,
+            lambda: self._clients.dynamodb.transact_write_items(
+                TransactItems=told  # type: ignore[arg-type]  # the caller names the kinds
+            ),
+        )
+
+    def put_many(self, items: Sequence[Item]) -> None:
+        """Write items, unconditionally and in any order; again does no harm."""
+        for at in range(0, len(items), PUT_AT_ONCE):
+            self._put_some([{"PutRequest": {"Item": i}} for i in items[at : at + PUT_AT_ONCE]])
+
+    def page(
+        self, partition: str, *, after: Item | None = None, items_max: int, newest: bool = False
+    ) -> tuple[list[Item], bool]:
+        """Return items of a partition by sort key, at most so many, or 1 MiB of them, and whether
+        there may be more.
+
+        after: a sort key. newest: the greatest sort key first.
+        """
+        values: Item = {":pk": {"S": partition}}
+        holds = f"{PARTITION_KEY} = :pk"
+        if after is not None:
+            values[":sk"] = after
+            holds += f" AND {SORT_KEY} > :sk"
+        request = Request(what="reading items", needs="dynamodb:Query")
+        answer = self._requests.run(
+            request,
+            lambda: self._clients.dynamodb.query(
+                TableName=self.table,
+                KeyConditionExpression=holds,
+                ExpressionAttributeValues=values,
+                ConsistentRead=True,
+                Limit=items_max,
+                ScanIndexForward=not newest,
+            ),
+        )
+        return [dict(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
+
+    def all(self, partition: str, *, items_max: int = 1_000) -> Iterator[Item]:
+        """Yield all items of a partition by sort key, a page at a time."""
+        after, more = None, True
+        while more:
+            page, more = self.page(partition, after=after, items_max=items_max)
+            yield from page
+            after = page[-1][SORT_KEY] if page else after
+
+    def _put_some(self, writes: list[Item]) -> None:
+        request = Request(what="putting items", needs="dynamodb:BatchWriteItem", writes=True)
+        remaining: Any = {self.table: writes}
+
+        def put() -> None:
+            nonlocal remaining
+            answer = self._clients.dynamodb.batch_write_item(RequestItems=remaining)
+            remaining = answer.get("UnprocessedItems") or {}
+            if remaining:
+                raise UnprocessedError
+
+        self._requests.run(request, put)

@@ -1,0 +1,271 @@
+"""Logs in one table of DynamoDB, those of all tables of a lake together.
+
+pk: a table's id. sk: an entry's number. body: its bytes; or object and size: where they lie in
+the object store, when they are many. An item without either was truncated: its number stays taken.
+Number 0 holds how far the log is truncated, `below`, and how far that is done, `emptied`.
+
+pk: ":tables", which no id is. sk: a number made of a table's id. id: it. Written with entry 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.items import IS_NEW, Condition, Item, Items
+from lakebed.backends.aws.requests import ConditionError
+from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
+from lakebed.errors import (
+    CorruptError,
+    LogConflictError,
+    LogTruncatedError,
+    ObjectExistsError,
+    ObjectMissingError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.model.names import Micros, TableId, TransactionNumber, table_id
+from lakebed.model.paths import entries_end, entries_prefix, entry_path
+from lakebed.ports.clock import Clock
+from lakebed.ports.object_store import ObjectStore
+
+BODY_BYTES_MAX = 32 << 10
+"""A larger body goes to the object store: a partition takes 1,000 write units, each of 1 KiB, a
+second."""
+
+PAGE_ENTRIES = 1_000
+OBJECTS_AT_ONCE, OBJECT_BYTES_AT_ONCE = 64, 4 << 20
+"""So many bodies in the object store are read at the same time."""
+
+TIME_AGE_SECONDS_MAX = 300.0
+"""An older answer's time is not trusted: this machine may have slept."""
+
+_TABLES = ":tables"
+_FREE = Condition(IS_NEW)
+
+
+class DynamoTransactionLog:
+    """One table's log. chance: for names of objects. page_entries: how many a request reads."""
+
+    def __init__(
+        self,
+        items: Items,
+        table: TableId,
+        *,
+        objects: ObjectStore,
+        clock: Clock,
+        chance: random.Random,
+        page_entries: int,
+    ) -> None:
+        self._items = items
+        self._table = table
+        self._objects = objects
+        self._clock = clock
+        self._chance = chance
+        self._page_entries = page_entries
+
+    def append(self, number: TransactionNumber, body: bytes) -> None:
+        """Write entry `number` if it is free. Of a try without an answer none is the next: the
+        caller reads first."""
+        assert number >= 1, f"entries are numbered from 1, got {number}"
+        item = self._key(number)
+        if len(body) > BODY_BYTES_MAX:
+            item["object"] = {"S": self._spilled(number, body)}
+            item["size"] = {"N": str(len(body))}
+        else:
+            item["body"] = {"B": body}
+        try:
+            if number > 1:
+                self._items.put(item, _FREE, once=True)
+            else:
+                puts = [
+                    {"Put": {"Item": item, **_FREE.arguments()}},
+                    {"Put": {"Item": self._row()}},
+                ]
+                self._items.transact(puts, once=True)
+        except ConditionError:
+            raise LogConflictError(number) from None
+
+    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield entries from `number + 1` on, up to the first gap: a query is no snapshot, what it
+        gives behind a gap may be newer than what it did not see."""
+        more = True
+        while more:
+            page, more = self._page(number)
+            for group in _read_together(page):
+                for body in self._bodies(group, TransactionNumber(number + 1)):
+                    number = TransactionNumber(number + 1)
+                    yield number, body
+
+    def truncate(self, below: TransactionNumber) -> None:
+        """Empty entries below; the newest stays, and no number becomes free.
+
+        The mark comes first, so that who meets an empty item can be told where the log starts. The
+        objects come last, also those of tries that lost. It may end anywhere, and be repeated.
+        """
+        last, _ = self._items.page(self._table, items_max=1, newest=True)
+        if not last:
+            return
+        oldest = TransactionNumber(min(below, _number(last[0])))
+        self._raise_mark("below", oldest)
+        numbers = range(self._mark("emptied"), oldest)
+        self._items.put_many([self._key(TransactionNumber(number)) for number in numbers])
+        paths = self._objects.list(
+            entries_prefix(self._table), below=entries_end(self._table, oldest)
+        )
+        self._objects.delete(paths)
+        self._raise_mark("emptied", oldest)
+
+    def store_time(self) -> Micros:
+        """Return DynamoDB's clock: `Date` of its last answer, and the time since then.
+
+        A server that tells no time is taken to have this machine's.
+        """
+        at = self._items.store_time.now(age_seconds_max=TIME_AGE_SECONDS_MAX)
+        if at is None:
+            self._items.get(self._key(TransactionNumber(0)))
+            at = self._items.store_time.now(age_seconds_max=TIME_AGE_SECONDS_MAX)
+        return self._clock.now() if at is None else at
+
+    def _key(self, number: TransactionNumber) -> Item:
+        return {PARTITION_KEY: {"S": self._table}, SORT_KEY: {"N": str(number)}}
+
+    def _row(self) -> Item:
+        """Return the item that lists this table."""
+        digest = hashlib.blake2b(self._table.encode(), digest_size=15).digest()
+        sort_key = str(int.from_bytes(digest, "big"))  # up to 37 of 38 digits
+        return {PARTITION_KEY: {"S": _TABLES}, SORT_KEY: {"N": sort_key}, "id": {"S": self._table}}
+
+    def _spilled(self, number: TransactionNumber, body: bytes) -> str:
+        """Put a body under a name that is used once. Returns its path.
+
+        Raises:
+            UnavailableError: it may not be there, so no entry was written that needs it.
+        """
+        path = entry_path(self._table, number, f"{self._chance.getrandbits(128):032x}")
+        writer = self._objects.create(path)
+        try:
+            writer.write(body)
+            writer.finish()
+        except (ObjectExistsError, UnknownOutcomeError):  # a lost answer: nobody else has the name
+            found = self._objects.look(path)
+            if found is None or found.size != len(body):
+                message = "an entry's body may not be stored"
+                raise UnavailableError(message, path=path) from None
+        finally:
+            writer.abort()
+        return path
+
+    def _page(self, number: TransactionNumber) -> tuple[list[Item], bool]:
+        """Return the items of consecutive entries after `number`, and whether there may be more."""
+        page, more = self._items.page(
+            self._table, after={"N": str(number)}, items_max=self._page_entries
+        )
+        entries = [item for at, item in enumerate(page, number + 1) if _number(item) == at]
+        return entries, more and len(entries) == len(page)
+
+    def _bodies(self, items: Sequence[Item], first: TransactionNumber) -> Iterator[bytes]:
+        """Yield bodies of consecutive entries.
+
+        Raises:
+            LogTruncatedError: at one that was truncated. CorruptError: at one whose object is gone.
+        """
+        places = [
+            (item["object"]["S"], [(0, int(item["size"]["N"]))])
+            for item in items
+            if "object" in item
+        ]
+        try:
+            found = [body for (body,) in self._objects.read_many(places)] if places else []
+        except ObjectMissingError:
+            if len(items) == 1:
+                raise self._why_missing(first) from None
+            for number, item in enumerate(items, first):
+                yield from self._bodies([item], TransactionNumber(number))
+            return
+        rest = iter(found)
+        for number, item in enumerate(items, first):
+            if "body" in item:
+                yield bytes(item["body"]["B"])
+            elif "object" in item:
+                yield next(rest)
+            else:
+                raise self._truncated(TransactionNumber(number))
+
+    def _why_missing(self, number: TransactionNumber) -> LogTruncatedError | CorruptError:
+        """Return what it means that an entry's object is gone: the log was truncated since the
+        item was read, or damaged."""
+        if "object" in self._items.get(self._key(number)):
+            return CorruptError("an entry's body is gone", table=self._table, number=number)
+        return self._truncated(number)
+
+    def _truncated(self, number: TransactionNumber) -> LogTruncatedError:
+        return LogTruncatedError(max(self._mark("below"), number + 1))
+
+    def _mark(self, name: str) -> int:
+        """Return a number of item 0; 1 where there is none."""
+        mark = self._items.get(self._key(TransactionNumber(0))).get(name)
+        return int(mark["N"]) if mark else 1
+
+    def _raise_mark(self, name: str, number: TransactionNumber) -> None:
+        """Set a number of item 0, unless it is as high already."""
+        holds = "attribute_not_exists(#n) OR #n < :n"
+        condition = Condition(holds, {":n": {"N": str(number)}}, {"#n": name})
+        with suppress(ConditionError):
+            self._items.update(self._key(TransactionNumber(0)), "SET #n = :n", condition)
+
+
+class DynamoTransactionLogs:
+    """The logs of all tables. table: DynamoDB's. objects: for large bodies."""
+
+    def __init__(
+        self,
+        clients: AmazonClients,
+        table: str,
+        *,
+        objects: ObjectStore,
+        chance: random.Random,
+        page_entries: int = PAGE_ENTRIES,
+    ) -> None:
+        self._items = Items(clients, table)
+        self._objects = objects
+        self._clock = clients.clock
+        self._chance = chance
+        self._page_entries = page_entries
+
+    def open(self, table: TableId) -> DynamoTransactionLog:
+        """Return a table's log. Raises: InvalidError for what no table is called."""
+        return DynamoTransactionLog(
+            self._items,
+            table_id(table),
+            objects=self._objects,
+            clock=self._clock,
+            chance=self._chance,
+            page_entries=self._page_entries,
+        )
+
+    def tables(self) -> list[TableId]:
+        """Return every table that has a log, in order."""
+        return sorted(TableId(item["id"]["S"]) for item in self._items.all(_TABLES))
+
+
+def _number(item: Item) -> int:
+    return int(item[SORT_KEY]["N"])
+
+
+def _read_together(page: Sequence[Item]) -> Iterator[list[Item]]:
+    """Yield the items of a page in groups whose objects may be read at the same time."""
+    group: list[Item] = []
+    objects = size = 0
+    for item in page:
+        group.append(item)
+        if "object" in item:
+            objects, size = objects + 1, size + int(item["size"]["N"])
+            if objects == OBJECTS_AT_ONCE or size >= OBJECT_BYTES_AT_ONCE:
+                yield group
+                group, objects, size = [], 0, 0
+    if group:
+        yield group

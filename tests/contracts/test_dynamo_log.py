@@ -1,0 +1,303 @@
+"""What only the log on DynamoDB has to keep: lost answers, throttling, bodies beside it, races of
+processes."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.aws import Patience
+from lakebed.backends.aws.transaction_logs import (
+    BODY_BYTES_MAX,
+    DynamoTransactionLog,
+    DynamoTransactionLogs,
+)
+from lakebed.backends.local import LocalObjectStore
+from lakebed.backends.memory import MemoryObjectStore, VirtualClock
+from lakebed.backends.system import SystemClock, system_random
+from lakebed.config.dynamo_tables import LOG_TABLE
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LogConflictError,
+    LogTruncatedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.model.names import TableId, TransactionNumber
+from lakebed.model.paths import entries_prefix
+from lakebed.statestore.file_changes import AddFiles
+from tests.contracts.test_transaction_log import entries, filled, number
+from tests.dsl import TableStory
+from tests.servers.faulty_proxy import LOST, UNANSWERED, Answer, FaultyProxy
+from tests.servers.s3 import S3Server
+
+TABLE = TableId("t1")
+BUSY = Answer(400, "ProvisionedThroughputExceededException")
+PUT, BEGIN, QUERY, GET, EMPTY, MARK = (
+    f"DynamoDB_20120810.{operation}"
+    for operation in (
+        "PutItem",
+        "TransactWriteItems",
+        "Query",
+        "GetItem",
+        "BatchWriteItem",
+        "UpdateItem",
+    )
+)
+ALWAYS = 100_000
+LARGE = bytes(range(256)) * 256
+MANY = 32
+spawn = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture
+def objects(clock: VirtualClock) -> MemoryObjectStore:
+    return MemoryObjectStore(clock)
+
+
+@pytest.fixture
+def views(
+    ministack: S3Server, proxy: FaultyProxy, clock: VirtualClock, objects: MemoryObjectStore
+) -> Iterator[Callable[..., DynamoTransactionLog]]:
+    """The same log with each call; through the proxy, or not. What waits, waits in virtual time."""
+    table = ministack.new_table(LOG_TABLE)
+    with ExitStack() as stack:
+
+        def view(*, through: FaultyProxy | None = proxy) -> DynamoTransactionLog:
+            url = through.url if through else None
+            clients = ministack.clients(url=url, clock=clock, patience=Patience())
+            stack.enter_context(closing(clients))
+            logs = DynamoTransactionLogs(clients, table, objects=objects, chance=system_random())
+            return logs.open(TABLE)
+
+        yield view
+
+
+@pytest.fixture
+def log(views: Callable[..., DynamoTransactionLog]) -> DynamoTransactionLog:
+    return views()
+
+
+@pytest.mark.parametrize(("first", "operation"), [(1, BEGIN), (2, PUT)])
+@pytest.mark.parametrize("fault", [LOST, UNANSWERED, Answer(500, "InternalServerError")])
+def test_a_try_without_an_answer_is_not_repeated_but_told(
+    log: DynamoTransactionLog, proxy: FaultyProxy, first: int, operation: str, fault: Answer
+) -> None:
+    filled(log, first - 1)
+    proxy.seen.clear()
+    proxy.times(ALWAYS, "POST", fault, operation)
+    with pytest.raises(UnknownOutcomeError):
+        log.append(number(first), b"x")
+    assert proxy.seen == [("POST", operation)]
+    assert len(entries(log)) == (first if fault == UNANSWERED else first - 1)
+
+
+@pytest.mark.parametrize("fault", [LOST, UNANSWERED, BUSY, Answer(500, "InternalServerError")])
+def test_a_lost_answer_then_a_retry_is_one_commit(
+    log: DynamoTransactionLog, proxy: FaultyProxy, fault: Answer
+) -> None:
+    proxy.times(1, "POST", fault, BEGIN)
+    story = TableStory(log=log)
+    proxy.times(1, "POST", fault, PUT)
+    added = story.transaction(AddFiles(story.new_files("all", a=1)))
+    assert story.head.commit(added) == 2
+    assert story.head.commit(added) == 2
+    assert [n for n, _ in entries(log)] == [1, 2]
+
+
+def test_throttling_for_minutes_is_a_bounded_wait_and_nothing_is_written(
+    log: DynamoTransactionLog, proxy: FaultyProxy, clock: VirtualClock
+) -> None:
+    story = TableStory(log=log, clock=clock)
+    proxy.times(ALWAYS, "POST", BUSY, PUT)
+    begun = clock.monotonic()
+    with pytest.raises(UnavailableError, match="Throughput"):
+        story.given_files("all", a=1)
+    assert 59 < clock.monotonic() - begun < 100
+    proxy.rule = lambda _method, _target: None
+    assert [n for n, _ in entries(log)] == [1]
+    assert story.given_files("all", a=1) == 2
+
+
+def test_throttling_for_a_while_only_costs_time(
+    log: DynamoTransactionLog, proxy: FaultyProxy
+) -> None:
+    for operation in (PUT, BEGIN):
+        proxy.times(2, "POST", BUSY, operation)
+        log.append(number(1 if operation == BEGIN else 2), b"x")
+    proxy.times(2, "POST", BUSY, QUERY)
+    assert len(entries(log)) == 2
+
+
+def test_a_permission_that_lacks_is_named(log: DynamoTransactionLog, proxy: FaultyProxy) -> None:
+    filled(log, 2)
+    denied = Answer(400, "AccessDeniedException")
+    for operation, permission, call in (
+        (PUT, "dynamodb:PutItem", lambda: log.append(number(3), b"")),
+        (QUERY, "dynamodb:Query", lambda: entries(log)),
+        (EMPTY, "dynamodb:BatchWriteItem", lambda: log.truncate(number(2))),
+    ):
+        proxy.times(ALWAYS, "POST", denied, operation)
+        with pytest.raises(InvalidError, match=permission):
+            call()
+
+
+def test_a_large_body_lies_beside_the_log_under_a_name_of_its_own(
+    views: Callable[..., DynamoTransactionLog], objects: MemoryObjectStore
+) -> None:
+    log, other = views(), views()
+    log.append(number(1), LARGE)
+    with pytest.raises(LogConflictError):
+        other.append(number(1), LARGE[::-1])
+    other.append(number(2), LARGE[:BODY_BYTES_MAX])
+    assert entries(other) == [(1, LARGE), (2, LARGE[:BODY_BYTES_MAX])]
+    assert len(list(objects.list(entries_prefix(TABLE)))) == 2, "the loser's, too"
+
+
+def test_truncation_takes_bodies_beside_the_log_away_those_of_losers_too(
+    log: DynamoTransactionLog, objects: MemoryObjectStore
+) -> None:
+    for n in (1, 2, 3):
+        for body in (LARGE, LARGE):
+            try:
+                log.append(number(n), body)
+            except LogConflictError:
+                continue
+    log.truncate(number(3))
+    assert len(list(objects.list(entries_prefix(TABLE)))) == 2
+    assert entries(log, after=2) == [(3, LARGE)]
+
+
+def test_a_body_that_is_gone_is_damage_and_one_that_was_truncated_is_not(
+    log: DynamoTransactionLog, objects: MemoryObjectStore
+) -> None:
+    for n in (1, 2, 3):
+        log.append(number(n), LARGE if n < 3 else b"")
+    items, _ = log._items.page(TABLE, items_max=10)
+    objects.delete(list(objects.list(entries_prefix(TABLE)))[1:])
+    seen = []
+    with pytest.raises(CorruptError, match="number=2"):
+        seen += [n for n, _ in log.read_after(number(0))]
+    assert next(log.read_after(number(0))) == (1, LARGE)
+
+    log.truncate(number(3))
+    with pytest.raises(LogTruncatedError) as error:  # what a reader has that began before
+        list(log._bodies(items, TransactionNumber(1)))
+    assert error.value.oldest == 3
+
+
+class NeverAnswers(MemoryObjectStore):
+    """Puts objects and never says so; lands: whether they are there."""
+
+    lands = True
+
+    def create(self, path: str) -> "Unanswered":  # type: ignore[override]  # it has what is used
+        return Unanswered(super().create(path), lands=self.lands)
+
+
+class Unanswered:
+    def __init__(self, writer: object, *, lands: bool) -> None:
+        self.writer, self.lands = writer, lands
+
+    def write(self, data: bytes) -> int:
+        return self.writer.write(data)
+
+    def finish(self) -> None:
+        if self.lands:
+            self.writer.finish()
+        raise UnknownOutcomeError("no answer")
+
+    def abort(self) -> None:
+        self.writer.abort()
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_no_entry_names_a_body_that_may_not_be_there(
+    log: DynamoTransactionLog, clock: VirtualClock, lands: bool
+) -> None:
+    log._objects = NeverAnswers(clock)
+    log._objects.lands = lands
+    if lands:
+        log.append(number(1), LARGE)
+        assert entries(log) == [(1, LARGE)]
+    else:
+        with pytest.raises(UnavailableError):
+            log.append(number(1), LARGE)
+        assert entries(log) == []
+
+
+@pytest.mark.parametrize("operation", [MARK, EMPTY, GET])
+@pytest.mark.parametrize("after", range(3))
+def test_truncation_may_end_anywhere_and_is_finished_by_the_next(
+    log: DynamoTransactionLog, proxy: FaultyProxy, operation: str, after: int
+) -> None:
+    filled(log, 33)
+    met = iter(range(ALWAYS))
+    proxy.rule = lambda _, target: LOST if target == operation and next(met) >= after else None
+    with suppress(UnknownOutcomeError, UnavailableError):
+        log.truncate(number(31))
+    proxy.rule = lambda _method, _target: None
+    for start in (0, 24, 26, 29):  # each entry is as it was, or the reader is told where to go
+        with suppress(LogTruncatedError):
+            assert [n for n, _ in entries(log, start)] == list(range(start + 1, 34))
+    log.truncate(number(31))
+    with pytest.raises(LogTruncatedError) as error:
+        entries(log, 29)
+    assert error.value.oldest == 31
+    assert [n for n, _ in entries(log, 30)] == [31, 32, 33]
+    for n in (1, 25, 30, 31, 33):
+        with pytest.raises(LogConflictError):
+            log.append(number(n), b"a stalled writer wakes up")
+
+
+def append_entries(url: str, table: str, root: Path, worker: int, count: int) -> list[int]:
+    """Append entries as one of many processes. Returns the numbers that were acknowledged."""
+    server = S3Server("ministack", url)
+    won = []
+    with closing(server.clients()) as clients:
+        objects = LocalObjectStore(root, SystemClock())
+        logs = DynamoTransactionLogs(clients, table, objects=objects, chance=system_random())
+        log, last = logs.open(TABLE), 0
+        for entry in range(count):
+            while True:
+                for n, _ in log.read_after(TransactionNumber(last)):
+                    last = n
+                try:
+                    log.append(TransactionNumber(last + 1), b"%d/%d" % (worker, entry))
+                except LogConflictError:
+                    continue
+                won.append(last + 1)
+                break
+    return won
+
+
+def race(server: S3Server, root: Path, processes: int, count: int) -> None:
+    table = server.new_table(LOG_TABLE)
+    jobs = [(server.url, table, root, worker, count) for worker in range(processes)]
+    with spawn.Pool(processes) as pool:
+        won = pool.starmap(append_entries, jobs, chunksize=1)
+    with closing(server.clients()) as clients:
+        objects = LocalObjectStore(root, SystemClock())
+        logs = DynamoTransactionLogs(clients, table, objects=objects, chance=system_random())
+        found = entries(logs.open(TABLE))
+    assert [n for n, _ in found] == list(range(1, processes * count + 1))
+    wanted = {b"%d/%d" % (w, e): won[w][e] for w in range(processes) for e in range(count)}
+    assert {body: n for n, body in found} == wanted
+
+
+def test_processes_that_race_for_numbers_leave_no_gap_and_no_double(
+    ministack: S3Server, tmp_path: Path
+) -> None:
+    race(ministack, tmp_path, processes=3, count=15)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["ministack", "dynoxide"])
+def test_32_processes_commit_to_one_table_at_once(
+    request: pytest.FixtureRequest, name: str, tmp_path: Path
+) -> None:
+    race(request.getfixturevalue(name), tmp_path, processes=MANY, count=10)
