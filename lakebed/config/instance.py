@@ -65,6 +65,15 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         ),
     ] = 7
 
+    bucket: Annotated[
+        str,
+        Meta(
+            pattern=r"^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$",
+            description="Name of the data bucket, where an existing one is taken over. Empty:"
+            " `lakebed-INSTANCE-data-ACCOUNT-REGION`.",
+        ),
+    ] = ""
+
 
 def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     """Return settings with some changed. Texts are taken for what they say: `"false"`, `"7"`.
@@ -74,6 +83,30 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     """
     page = "docs/reference/instance.md"
     return changed(InstanceSettings(), changes, texts=True, page=page)
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance as somebody wants it to be."""
+
+    instance: InstanceId
+    settings: InstanceSettings
+
+    def name(self, *parts: str) -> str:
+        """Return the physical name of one of its resources."""
+        return physical_name(self.instance, *parts)
+
+
+def deployment_of(context: Mapping[str, object]) -> Deployment:
+    """Return what the context of a synthesis asks for. Names with one of `@:/` are not ours.
+
+    Raises:
+        InvalidError: no instance, or a wrong one; an unknown setting, or a wrong value.
+    """
+    given = {name: value for name, value in context.items() if not set("@:/") & set(name)}
+    if "instance" not in given:
+        raise InvalidError("no instance is named", hint="add `-c instance=NAME`")
+    instance = instance_id(given.pop("instance"))
+    return Deployment(instance=instance, settings=instance_settings(given))
 
 
 class InstanceResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

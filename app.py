@@ -1,0 +1,12 @@
+"""What `cdk` runs: synthesizes the stacks of one instance. `cdk deploy --all -c instance=NAME`."""
+
+import sys
+
+from lakebed.errors import InvalidError
+from stacks.instance import instance_app
+
+if __name__ == "__main__":
+    try:
+        instance_app().synth()
+    except InvalidError as error:
+        sys.exit(f"cannot deploy: {error}")

@@ -1,0 +1,50 @@
+"""The parameter by which a lake is found: all that `lakebed.connect("aws:INSTANCE")` reads."""
+
+from aws_cdk import Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from lakebed.config.instance import (
+    Deployment,
+    InstanceResources,
+    encode_resources,
+    parameter_name,
+)
+
+
+class AddressStack(Stack):
+    """Comes after all that it names, and goes before it: who finds a lake, finds all of it."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        bucket: s3.IBucket,
+        log: dynamodb.ITable,
+        registry: dynamodb.ITable,
+        tracker: dynamodb.ITable,
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            stack_name=deployment.name("address"),
+            description=f"Lakebed {deployment.instance}: where its parts are",
+        )
+        resources = InstanceResources(
+            instance=deployment.instance,
+            bucket=bucket.bucket_name,
+            log_table=log.table_name,
+            registry_table=registry.table_name,
+            tracker_table=tracker.table_name,
+        )
+        ssm.StringParameter(
+            self,
+            "Resources",
+            parameter_name=parameter_name(deployment.instance),
+            string_value=encode_resources(resources),
+            description="What this instance of Lakebed is made of",
+        )

@@ -1,0 +1,57 @@
+"""The bucket that holds a lake's objects: sorted files, snapshots, large log entries."""
+
+from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Stack, Validations
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from lakebed.config.instance import Deployment
+
+UNFINISHED_DAYS = 7
+"""Of an upload in parts. Longer than a job may take (`pending_seconds_max`): what is aborted here
+is nobody's any more."""
+
+
+class DataStack(Stack):
+    """One bucket, closed to the public, reached by TLS only.
+
+    It is versioned although objects are never overwritten: a delete is then a mark that can be
+    taken back for `deleted_days`, whoever deleted by mistake (docs/decisions/0010).
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        super().__init__(
+            scope,
+            id,
+            stack_name=deployment.name("data"),
+            description=f"Lakebed {deployment.instance}: objects",
+        )
+        kept, given = deployment.settings.data_kept, deployment.settings.bucket
+        self.bucket = s3.Bucket(
+            self,
+            "Bucket",
+            bucket_name=given or deployment.name("data", Aws.ACCOUNT_ID, Aws.REGION),
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            versioned=True,
+            removal_policy=(
+                RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if kept else RemovalPolicy.DESTROY
+            ),
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="what-nobody-finishes-or-reads",
+                    abort_incomplete_multipart_upload_after=Duration.days(UNFINISHED_DAYS),
+                    noncurrent_version_expiration=Duration.days(deployment.settings.deleted_days),
+                    expired_object_delete_marker=True,
+                )
+            ],
+        )
+        Validations.of(self.bucket).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions::AwsSolutions-S1",
+                reason="an access log would be an object or more for each of a lake's; CloudTrail"
+                " data events tell who read what, where an account wants that",
+            )
+        )

@@ -1,0 +1,45 @@
+"""The map of an instance: every stack, and every line from one stack to another."""
+
+from collections.abc import Mapping
+
+from aws_cdk import App, Tags, Validations
+from cdk_nag import AwsSolutionsChecks, ServerlessChecks
+from constructs import Construct
+
+from lakebed.config.instance import Deployment, deployment_of
+from stacks.address import AddressStack
+from stacks.data import DataStack
+from stacks.state import StateStack
+
+
+class Instance(Construct):
+    """All stacks of one instance."""
+
+    def __init__(self, scope: Construct, *, deployment: Deployment) -> None:
+        super().__init__(scope, deployment.instance)
+        data = DataStack(self, "Data", deployment=deployment)
+        state = StateStack(self, "State", deployment=deployment)
+        AddressStack(
+            self,
+            "Address",
+            deployment=deployment,
+            bucket=data.bucket,
+            log=state.log,
+            registry=state.registry,
+            tracker=state.tracker,
+        )
+        Tags.of(self).add("lakebed:instance", deployment.instance)
+
+
+def instance_app(context: Mapping[str, object] | None = None, *, outdir: str | None = None) -> App:
+    """Return an app with one instance, to be synthesized: refused then if cdk-nag finds fault.
+
+    context: beside what the command `cdk` hands over. outdir: None for where `cdk` wants it.
+
+    Raises:
+        InvalidError: the context names no instance, or a setting that is not allowed.
+    """
+    app = App(context=context, outdir=outdir, analytics_reporting=False)
+    Instance(app, deployment=deployment_of(app.node.get_all_context()))
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
+    return app
