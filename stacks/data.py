@@ -4,11 +4,14 @@ from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Stack, Validat
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from lakebed.config.instance import Deployment
+from lakebed.config.instance import OBJECTS_PREFIX, Deployment
 
 UNFINISHED_DAYS = 7
 """Of an upload in parts. Longer than a job may take (`pending_seconds_max`): what is aborted here
 is nobody's any more."""
+
+UNFINISHED = "unfinished"
+"""Where large objects lie until they are copied to their path: nobody wants them back."""
 
 
 class DataStack(Stack):
@@ -25,11 +28,11 @@ class DataStack(Stack):
             stack_name=deployment.name("data"),
             description=f"Lakebed {deployment.instance}: objects",
         )
-        kept, given = deployment.settings.data_kept, deployment.settings.bucket
+        kept = deployment.settings.data_kept
         self.bucket = s3.Bucket(
             self,
             "Bucket",
-            bucket_name=given or deployment.name("data", Aws.ACCOUNT_ID, Aws.REGION),
+            bucket_name=deployment.name("data", Aws.ACCOUNT_ID, Aws.REGION),
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             encryption=s3.BucketEncryption.S3_MANAGED,
@@ -45,7 +48,13 @@ class DataStack(Stack):
                     abort_incomplete_multipart_upload_after=Duration.days(UNFINISHED_DAYS),
                     noncurrent_version_expiration=Duration.days(deployment.settings.deleted_days),
                     expired_object_delete_marker=True,
-                )
+                ),
+                s3.LifecycleRule(
+                    id="large-objects-on-their-way",
+                    prefix=f"{OBJECTS_PREFIX}/{UNFINISHED}/",
+                    expiration=Duration.days(UNFINISHED_DAYS),
+                    noncurrent_version_expiration=Duration.days(1),
+                ),
             ],
         )
         Validations.of(self.bucket).acknowledge(

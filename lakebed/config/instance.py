@@ -65,15 +65,6 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         ),
     ] = 7
 
-    bucket: Annotated[
-        str,
-        Meta(
-            pattern=r"^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$",
-            description="Name of the data bucket, where an existing one is taken over. Empty:"
-            " `lakebed-INSTANCE-data-ACCOUNT-REGION`.",
-        ),
-    ] = ""
-
 
 def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     """Return settings with some changed. Texts are taken for what they say: `"false"`, `"7"`.

@@ -123,8 +123,6 @@ def describe(settings: type[msgspec.Struct]) -> list[tuple[str, str, str, str]]:
 
 
 def _allowed(inner: Any, meta: Meta) -> str:  # noqa: ANN401 - a typing form has no type of its own
-    if inner is str:
-        return "a name, or nothing"
     if inner is bool:
         return "`true`, `false`"
     if get_origin(inner) is Literal:

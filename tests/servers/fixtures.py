@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from lakebed.config.instance import InstanceId
+from tests.servers.cdk import Cdk, DeployedInstance
 from tests.servers.dynoxide import dynoxide_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.servers.s3 import S3Server, ministack_server, rclone_server, seaweedfs_server
@@ -38,3 +40,18 @@ def proxy(ministack: S3Server) -> Iterator[FaultyProxy]:
     """What passes to MiniStack through it, passes as the test says."""
     with faulty_proxy(ministack.url) as proxy:
         yield proxy
+
+
+@pytest.fixture(scope="session")
+def deployed_instance(
+    ministack: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> DeployedInstance:
+    """What the real `cdk deploy` makes of this checkout, on MiniStack: ten seconds, once a session.
+
+    The stacks' bucket, tables and parameter, empty. Tests share it: each takes names of its own
+    for lakebed's tables, and leaves those of others alone.
+    """
+    instance = InstanceId("tests")
+    cdk = Cdk(ministack, tmp_path_factory.mktemp("cdk") / "out")
+    cdk.bootstrap()
+    return DeployedInstance(instance, ministack, cdk, cdk.deploy("-c", f"instance={instance}"))

@@ -1,0 +1,51 @@
+"""One jsii kernel (Node with CDK in it, which starts in seconds) for all tests of a session."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.fixtures import deployed_instance, ministack
+
+__all__ = ["deployed_instance", "ministack"]
+
+ROOT = Path(__file__).parents[2]
+CONTEXT = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
+
+Templates = dict[str, dict[str, Any]]
+"""By the stack's part of the instance: `data`, `state`, ..."""
+
+Synthesize = Callable[..., Templates]
+
+
+@pytest.fixture(scope="session")
+def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
+    """Returns the templates of an instance with settings; outdir: where they go as files."""
+
+    def run(outdir: Path | None = None, /, **settings: object) -> Templates:
+        from stacks.instance import instance_app
+
+        into = outdir or tmp_path_factory.mktemp("assembly")
+        instance_app({**CONTEXT, "instance": "dev", **settings}, outdir=str(into)).synth()
+        return templates_in(into)
+
+    return run
+
+
+def templates_in(folder: Path) -> Templates:
+    manifest: Mapping[str, Any] = json.loads((folder / "manifest.json").read_text("utf-8"))
+    found = {}
+    for artifact in manifest["artifacts"].values():
+        if artifact["type"] == "aws:cloudformation:stack":
+            properties = artifact["properties"]
+            text = (folder / properties["templateFile"]).read_text("utf-8")
+            found[properties["stackName"].rpartition("-")[2]] = json.loads(text)
+    return found
+
+
+@pytest.fixture(scope="session")
+def templates(synthesize: Synthesize) -> Templates:
+    """Those of an instance called `dev`, as set by default."""
+    return synthesize()

@@ -1,0 +1,112 @@
+"""The real `cdk` against an emulator: deploy, change, destroy, deploy again."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.config.instance import InstanceId, InstanceResources, decode_resources, parameter_name
+from tests.servers.cdk import Cdk, DeployedInstance
+from tests.servers.s3 import S3Server
+from tests.stacks.conftest import Synthesize, Templates
+
+
+@pytest.fixture
+def clients(ministack: S3Server) -> Iterator[AmazonClients]:
+    with closing(ministack.clients()) as clients:
+        yield clients
+
+
+def resources_of(clients: AmazonClients, instance: str) -> InstanceResources:
+    answer = clients.ssm.get_parameter(Name=parameter_name(InstanceId(instance)))
+    return decode_resources(answer["Parameter"]["Value"], InstanceId(instance))
+
+
+def tables(clients: AmazonClients, instance: str) -> set[str]:
+    names = clients.dynamodb.list_tables()["TableNames"]
+    return {name for name in names if name.startswith(f"lakebed-{instance}-")}
+
+
+def test_deployed_resources_are_where_the_parameter_says(
+    deployed_instance: DeployedInstance, clients: AmazonClients
+) -> None:
+    found = resources_of(clients, deployed_instance.instance)
+    named = {found.log_table, found.registry_table, found.tracker_table}
+    assert tables(clients, deployed_instance.instance) == named
+    assert found.bucket == "lakebed-tests-data-000000000000-us-east-1"
+    assert found.queues == {}
+    write(deployed_instance.server, found.bucket)
+
+
+def test_a_second_deployment_has_nothing_to_do(deployed_instance: DeployedInstance) -> None:
+    cdk = deployed_instance.cdk
+    said = cdk.run("diff", "--all", "--fail", "--app", str(cdk.output))
+    assert "Number of stacks with differences: 0" in said
+
+
+@pytest.mark.slow
+def test_who_names_no_instance_reads_one_sentence(ministack: S3Server, tmp_path: Path) -> None:
+    done = Cdk(ministack, tmp_path / "out").try_("synth", "-c", "data_kept=true")
+    assert done.returncode != 0
+    assert "cannot deploy: no instance is named: add `-c instance=NAME`" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.slow
+def test_data_outlives_the_stacks_and_is_taken_over_again(
+    ministack: S3Server, clients: AmazonClients, synthesize: Synthesize, tmp_path: Path
+) -> None:
+    """The life of an instance: each assembly is synthesized here, and deployed by the real cdk."""
+    cdk = Cdk(ministack, tmp_path / "out")
+    cdk.bootstrap()
+    kept, gone = tmp_path / "kept", tmp_path / "gone"
+    bucket = "lakebed-life-data-000000000000-us-east-1"
+    logical_id = bucket_id(synthesize(kept, instance="life"))
+    synthesize(gone, instance="life", data_kept="false")
+
+    cdk.deploy("--app", str(kept))
+    assert resources_of(clients, "life").bucket == bucket
+    item = {"pk": {"S": "t"}, "sk": {"N": "1"}, "body": {"B": b"entry"}}
+    clients.dynamodb.put_item(TableName="lakebed-life-log", Item=item)
+    write(ministack, bucket)
+
+    cdk.run("destroy", "--all", "--force", "--app", str(kept))
+    with pytest.raises(ClientError, match="ParameterNotFound"):
+        resources_of(clients, "life")
+    assert len(tables(clients, "life")) == 3
+
+    mapping = tmp_path / "mapping.json"
+    mapping.write_text(json.dumps({logical_id: {"BucketName": bucket}}))
+    cdk.run(
+        "import", "life/Data", "--resource-mapping", str(mapping), "--force", "--app", str(kept)
+    )
+    cdk.deploy("--import-existing-resources", "--app", str(kept))
+    assert resources_of(clients, "life").bucket == bucket
+    key = {"pk": item["pk"], "sk": item["sk"]}
+    assert clients.dynamodb.get_item(TableName="lakebed-life-log", Key=key)["Item"] == item
+    store = ministack.store("lake", bucket=bucket)
+    assert store.read("rows", [(0, 4)]) == [b"rows"]
+
+    cdk.deploy("--app", str(gone))
+    store.delete(["rows"])
+    cdk.run("destroy", "--all", "--force", "--app", str(gone))
+    assert not tables(clients, "life")
+
+
+def bucket_id(templates: Templates) -> str:
+    (id_,) = [
+        id_
+        for id_, resource in templates["data"]["Resources"].items()
+        if resource["Type"] == "AWS::S3::Bucket"
+    ]
+    return id_
+
+
+def write(server: S3Server, bucket: str) -> None:
+    writer = server.store("lake", bucket=bucket).create("rows")
+    writer.write(b"rows")
+    writer.finish()

@@ -1,0 +1,180 @@
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakebed.backends.aws.object_store import UNFINISHED
+from lakebed.config.dynamo_tables import DYNAMO_TABLES, DynamoTable
+from lakebed.config.instance import OBJECTS_PREFIX, InstanceId, decode_resources
+from lakebed.errors import InvalidError
+from tests.golden import check_golden
+from tests.servers.dynamo import create_arguments
+from tests.stacks.conftest import CONTEXT, ROOT, Synthesize, Templates, templates_in
+
+DATA = ("AWS::S3::Bucket", "AWS::DynamoDB::Table")
+
+
+def resources(templates: Templates, *types: str) -> list[dict[str, Any]]:
+    return [
+        resource
+        for template in templates.values()
+        for resource in template["Resources"].values()
+        if resource["Type"] in types
+    ]
+
+
+def only(templates: Templates, type_: str) -> dict[str, Any]:
+    (resource,) = resources(templates, type_)
+    properties: dict[str, Any] = resource["Properties"]
+    return properties
+
+
+def test_what_is_deployed_is_what_was_reviewed(templates: Templates) -> None:
+    shown = {
+        part: {name: template[name] for name in ("Resources", "Outputs") if name in template}
+        for part, template in templates.items()
+    }
+    check_golden("instance_templates.json", json.dumps(shown, indent=1, sort_keys=True) + "\n")
+
+
+def test_nobody_from_outside_reaches_the_bucket(templates: Templates) -> None:
+    bucket = only(templates, "AWS::S3::Bucket")
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert bucket["BucketEncryption"]
+    policy = only(templates, "AWS::S3::BucketPolicy")["PolicyDocument"]
+    denied = [
+        (statement["Effect"], statement["Action"], statement["Condition"])
+        for statement in policy["Statement"]
+    ]
+    assert denied == [
+        ("Deny", "s3:*", {"Bool": {"aws:SecureTransport": "false"}}),
+        ("Deny", "s3:*", {"NumericLessThan": {"s3:TlsVersion": 1.2}}),
+    ]
+
+
+def test_what_is_left_over_in_the_bucket_goes(synthesize: Synthesize) -> None:
+    bucket = only(synthesize(deleted_days="3"), "AWS::S3::Bucket")
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    every, unfinished = bucket["LifecycleConfiguration"]["Rules"]
+    assert every["Status"] == unfinished["Status"] == "Enabled"
+    assert every["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+    assert every["NoncurrentVersionExpiration"] == {"NoncurrentDays": 3}
+    assert every["ExpiredObjectDeleteMarker"] is True
+    assert "Prefix" not in every
+    assert unfinished["Prefix"] == f"{OBJECTS_PREFIX}/{UNFINISHED}/"
+    assert unfinished["ExpirationInDays"] == 7
+    assert unfinished["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
+
+
+@pytest.mark.parametrize("table", DYNAMO_TABLES, ids=lambda table: table.part)
+def test_tables_are_made_as_tests_make_them(templates: Templates, table: DynamoTable) -> None:
+    wanted = create_arguments(f"lakebed-dev-{table.part}", table)
+    (made,) = [
+        resource["Properties"]
+        for resource in resources(templates, "AWS::DynamoDB::Table")
+        if resource["Properties"]["TableName"] == wanted["TableName"]
+    ]
+    assert {name: made.get(name) for name in wanted} == wanted
+    assert made["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    expiry = {"AttributeName": table.expiry, "Enabled": True} if table.expiry else None
+    assert made.get("TimeToLiveSpecification") == expiry
+
+
+def test_what_cannot_be_made_again_stays_when_the_stacks_go(templates: Templates) -> None:
+    kept = resources(templates, *DATA)
+    assert len(kept) == 4
+    assert {resource["DeletionPolicy"] for resource in kept} == {"RetainExceptOnCreate"}
+    assert {resource["UpdateReplacePolicy"] for resource in kept} == {"Retain"}
+    tables = resources(templates, "AWS::DynamoDB::Table")
+    assert all(table["Properties"]["DeletionProtectionEnabled"] for table in tables)
+
+
+def test_it_goes_where_that_is_asked_for(synthesize: Synthesize) -> None:
+    templates = synthesize(data_kept="false")
+    assert {r["DeletionPolicy"] for r in resources(templates, *DATA)} == {"Delete"}
+    tables = resources(templates, "AWS::DynamoDB::Table")
+    assert not any(table["Properties"]["DeletionProtectionEnabled"] for table in tables)
+
+
+def test_the_parameter_names_what_the_stacks_made(templates: Templates) -> None:
+    parameter = only(templates, "AWS::SSM::Parameter")
+    assert parameter["Name"] == "/lakebed/dev"
+    parts = parameter["Value"]["Fn::Join"][1]
+    text = "".join(p if isinstance(p, str) else p["Fn::ImportValue"].split(":")[1] for p in parts)
+    found = decode_resources(text, InstanceId("dev"))
+    assert "RefBucket" in found.bucket
+    assert "RefLog" in found.log_table
+    assert "RefRegistry" in found.registry_table
+    assert "RefTracker" in found.tracker_table
+
+
+def test_everything_that_costs_carries_its_instance(templates: Templates) -> None:
+    for resource in resources(templates, *DATA):
+        tag = {"Key": "lakebed:instance", "Value": "dev"}
+        assert tag in resource["Properties"]["Tags"]
+
+
+def test_one_commit_gives_one_template_without_account_or_network(
+    templates: Templates, tmp_path: Path
+) -> None:
+    inherited = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+    nowhere = "http://127.0.0.1:9"
+    run = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={
+            **inherited,
+            "CDK_OUTDIR": str(tmp_path),
+            "CDK_CONTEXT_JSON": json.dumps({**CONTEXT, "instance": "dev"}),
+            "http_proxy": nowhere,
+            "https_proxy": nowhere,
+            "AWS_ENDPOINT_URL": nowhere,
+            "PYTHONHASHSEED": "7",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert templates_in(tmp_path) == templates
+    assert "missing" not in json.loads((tmp_path / "manifest.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("context", "says"),
+    [
+        ({}, "no instance is named: add `-c instance=NAME`"),
+        ({"instance": "Dev"}, "use 1 to 16 of a-z, 0-9 and single '-'"),
+        ({"instance": "a-name-too-long-x"}, "use 1 to 16"),
+        ({"instance": "dev", "data_keep": "false"}, "did you mean 'data_kept'"),
+        ({"instance": "dev", "deleted_days": "0"}, "deleted_days"),
+    ],
+)
+def test_a_wrong_setting_is_refused_before_anything_is_made(
+    context: dict[str, object], says: str, tmp_path: Path
+) -> None:
+    from stacks.instance import instance_app
+
+    with pytest.raises(InvalidError, match=says):
+        instance_app({**CONTEXT, **context}, outdir=str(tmp_path))
+
+
+def test_app_py_imports_what_it_composes_and_nothing_else() -> None:
+    tree = ast.parse((ROOT / "app.py").read_text("utf-8"))
+    imported = {
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [node.module]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+    assert imported == {"sys", "lakebed.errors", "stacks.instance"}
