@@ -21,8 +21,8 @@ from lakebed.backends.aws.object_store import S3ObjectStore
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
-from lakebed.lake import Table
 from lakebed.ports.object_store import ObjectFacts, ObjectRanges, ObjectStore, ObjectWriter
+from lakebed.table import Table
 
 BUCKET = "bench"
 KEYS = 1_100

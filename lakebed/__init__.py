@@ -24,8 +24,9 @@ from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_o
 
 if TYPE_CHECKING:
     from lakebed.ingest.split_points import split_points_from
-    from lakebed.lake import Lake, Table, connect
+    from lakebed.lake import Lake, connect
     from lakebed.sorted_files.arrow_schema import schema_from_arrow
+    from lakebed.table import Table
 
 __all__ = [
     "AgeOff",
@@ -54,8 +55,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds
     """Import what needs pyarrow when it is first asked for: much of Lakebed runs without."""
     import importlib
 
-    if name in ("Lake", "Table", "connect"):
+    if name in ("Lake", "connect"):
         return getattr(importlib.import_module("lakebed.lake"), name)
+    if name == "Table":
+        return importlib.import_module("lakebed.table").Table
     if name == "schema_from_arrow":
         return importlib.import_module("lakebed.sorted_files.arrow_schema").schema_from_arrow
     if name == "split_points_from":

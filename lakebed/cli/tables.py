@@ -21,7 +21,7 @@ from lakebed.model.processing import Processing, processing_from_json, processin
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 
 if TYPE_CHECKING:
-    from lakebed.lake import Table
+    from lakebed.table import Table
 
 
 @click.group(

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from lakebed.errors import InvalidError, VersionExpiredError
 from lakebed.ingest.sources import ArrowSource
-from lakebed.lake import Lake, Table, connect
+from lakebed.lake import Lake, connect
 from lakebed.model.schema import Schema
+from lakebed.table import Table
 from tests.properties.tables import (
     Row,
     arrow,

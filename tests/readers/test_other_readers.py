@@ -19,6 +19,7 @@ import pytest
 import lakebed
 from lakebed.kernels.presence import SWITCH
 from lakebed.sorted_files import parquet_files, row_groups, stored_groups
+from lakebed.sorted_files.arrow_schema import arrow_schema
 from tests.readers.rows import plain
 from tests.tidy.source import ROOT
 
@@ -56,10 +57,10 @@ SCHEMA = lakebed.schema_of(
 def rows(schema: lakebed.Schema, seed: int) -> pa.Table:
     """Return rows that differ in each field, with nulls, empty values and ends of ranges."""
     columns = {}
-    for column in lakebed.lake.arrow_schema(schema):
+    for column in arrow_schema(schema):
         values = [_value(column, n * 7 + seed) for n in range(ROWS)]
         columns[column.name] = pa.array(values, _as_numbers(column.type)).cast(column.type)
-    return pa.table(columns, schema=lakebed.lake.arrow_schema(schema))
+    return pa.table(columns, schema=arrow_schema(schema))
 
 
 def _as_numbers(type_: pa.DataType) -> pa.DataType:

@@ -11,8 +11,8 @@ import pytest
 
 import lakebed
 from lakebed.errors import InvalidError
-from lakebed.lake import Table
 from lakebed.sorted_files import read_ahead, row_groups
+from lakebed.table import Table
 
 ROWS = 20_000
 

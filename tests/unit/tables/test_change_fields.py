@@ -8,6 +8,7 @@ import pytest
 import lakebed
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.ingest.sources import source_of
+from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.statestore.open_table import start_of
 from lakebed.statestore.table_changes import ChangeSchema
 
@@ -26,7 +27,7 @@ def trips(lake: lakebed.Lake) -> lakebed.Table:
 def old_rows(ids: str, n: int) -> pa.Table:
     columns = {"id": list(ids), "n": [n] * len(ids), "note": [f"note {i}" for i in ids]}
     columns["fare"] = [0.5] * len(ids)
-    return pa.Table.from_pydict(columns, schema=lakebed.lake.arrow_schema(SCHEMA))
+    return pa.Table.from_pydict(columns, schema=arrow_schema(SCHEMA))
 
 
 def take(table: lakebed.Table, *rows: dict[str, Any]) -> None:
@@ -79,7 +80,7 @@ def test_an_ingest_that_began_before_the_change_is_right(trips: lakebed.Table) -
         trips.change_fields(rename={"n": "note", "note": "n"}, drop=["fare"])
         yield from old_rows("d", n=4).to_batches()
 
-    given = pa.RecordBatchReader.from_batches(lakebed.lake.arrow_schema(SCHEMA), batches())
+    given = pa.RecordBatchReader.from_batches(arrow_schema(SCHEMA), batches())
     trips.ingest(given)
     assert found(trips) == [
         {"id": i, "note": n, "n": f"note {i}"} for i, n in zip("abcd", (1, 1, 3, 4), strict=True)

@@ -1,0 +1,247 @@
+"""A table of a lake, as callers of the library see it. Rows come and go as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
+from lakebed.bootstrap.local import LocalApp
+from lakebed.config.settings import TableSettings
+from lakebed.errors import InvalidError
+from lakebed.ingest.ingest_rows import Ingested
+from lakebed.ingest.sources import (
+    ExtraColumns,
+    FileFormat,
+    FileSource,
+    WatchedSource,
+    source_of,
+)
+from lakebed.model.keys import KeyValue
+from lakebed.model.names import job_id
+from lakebed.model.partitions import split_points_in, split_points_of
+from lakebed.model.predicates import Predicate
+from lakebed.model.processing import Processing, iterator_use
+from lakebed.model.schema import Schema
+from lakebed.processing.iterators import load_iterator
+from lakebed.query.explanation import Explanation
+from lakebed.query.run_query import condition_of
+from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.tables.change_table import (
+    TableHistory,
+    change_fields,
+    change_settings,
+    clear_table,
+    history,
+)
+
+if TYPE_CHECKING:
+    from lakebed.statestore.open_table import OpenTable
+
+
+class Table:
+    """A table of a lake: rows sorted by key."""
+
+    def __init__(self, app: LocalApp, opened: OpenTable) -> None:
+        self._app = app
+        self._opened = opened
+
+    def __repr__(self) -> str:
+        keys = ", ".join(f.name for f in self.schema.row_keys)
+        return f"<lakebed table {self.name!r} by {keys}>"
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._opened.name
+
+    @property
+    def schema(self) -> Schema:
+        """Row keys, sort keys and values."""
+        return self._opened.schema
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns that queries give, as Arrow has them."""
+        return arrow_schema(self.schema)
+
+    @property
+    def processing(self) -> Processing | None:
+        """What the table does with its rows; None: it keeps all as they are."""
+        with self._opened.head.reading() as state:
+            return state.processing()
+
+    @property
+    def split_points(self) -> list[KeyValue | tuple[KeyValue, ...]]:
+        """Where leaves begin; `create_table` makes the same leaves of it."""
+        with self._opened.head.reading() as state:
+            return split_points_in(state.tree(), state.schema())
+
+    @property
+    def settings(self) -> TableSettings:
+        """The table's settings."""
+        return self._opened.settings()
+
+    def change_settings(self, /, **changes: Any) -> TableSettings:  # noqa: ANN401 - as each is
+        """Give settings new values, for all who work on the table. Returns all settings.
+
+        Raises:
+            InvalidError: an unknown setting, a value out of bounds; nothing was changed.
+        """
+        change_settings(self._opened, changes)
+        return self.settings
+
+    def change_fields(
+        self,
+        *,
+        add: Mapping[str, object] | None = None,
+        rename: Mapping[str, str] | None = None,
+        drop: Sequence[str] = (),
+        widen: Mapping[str, object] | None = None,
+    ) -> Schema:
+        """Change fields, all at once, without rewriting a file. Returns the newest schema.
+
+        add: types of new value fields, nullable: `"float64?"`. rename: new names. widen: wider
+        types of value fields. Names are those of before. Keys may only be renamed.
+
+        Raises:
+            InvalidError: an unknown field, a change that is not allowed.
+            ConflictError: somebody else changed fields meanwhile. Nothing was changed.
+        """
+        return change_fields(
+            self._opened, add=add or {}, rename=rename or {}, drop=drop, widen=widen or {}
+        )
+
+    def add_field(self, name: str, type_: object) -> Schema:
+        """Add a nullable value field, null in all rows there are. Raises as `change_fields`."""
+        return self.change_fields(add={name: type_})
+
+    def rename_field(self, name: str, to: str) -> Schema:
+        """Give a field, also a key, another name. Raises as `change_fields`."""
+        return self.change_fields(rename={name: to})
+
+    def drop_field(self, name: str) -> Schema:
+        """Drop a value field: its values are read no more. Raises as `change_fields`."""
+        return self.change_fields(drop=[name])
+
+    def widen_field(self, name: str, type_: object) -> Schema:
+        """Give a value field a type that holds more. Raises as `change_fields`."""
+        return self.change_fields(widen={name: type_})
+
+    def history(self) -> TableHistory:
+        """Return creation, clears, changes of settings and fields, as far as the log is kept."""
+        return history(self._app.logs.open(self._opened.id))
+
+    def clear(self, *, split_points: Sequence[object] | None = None) -> None:
+        """Remove all rows. Jobs that have begun before raise GenerationError: run them again.
+
+        split_points: of a new partition tree; none at all: one leaf; None keeps the partitions.
+
+        Raises:
+            InvalidError: a split point that is not allowed; the table is as before.
+        """
+        points = None if split_points is None else split_points_of(self.schema, split_points)
+        clear_table(self._opened, points)
+
+    def ingest(
+        self,
+        rows: object,
+        *,
+        job: str | None = None,
+        format: FileFormat | None = None,
+        extra_columns: ExtraColumns = "refuse",
+        told: Callable[[int], None] | None = None,
+    ) -> Ingested:
+        """Take rows in, all or none, durably.
+
+        rows: a path of a file (Parquet, CSV, JSON lines) or of a directory of them, several paths,
+        or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same request
+        under the same name is done once, for `job_id_seconds_min`. extra_columns: "drop" ignores
+        unknown columns. told: called with the number of rows that were read so far.
+
+        Raises:
+            InvalidError: the rows or files do not fit; the table is as before.
+            TableBusyError: compaction must catch up first (`lake.run()`); nothing was written.
+            GenerationError: the table was cleared meanwhile; nothing became visible.
+            FencedError, ConflictError, UnavailableError: nothing became visible; call again.
+            UnknownOutcomeError: call again with the job in its facts; it is done once.
+        """
+        source = source_of(rows, self.schema, format=format, extra_columns=extra_columns)
+        watched = source if told is None else WatchedSource(source, told)
+        try:
+            return self._app.ingest.run(self._opened, watched, None if job is None else job_id(job))
+        except InvalidError as error:
+            if isinstance(source, FileSource) and source.reading is not None:
+                error.facts.setdefault("path", source.reading)
+            raise
+
+    def query(
+        self,
+        *,
+        keys: Sequence[object] | None = None,
+        ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
+        columns: Sequence[str] | None = None,
+        where: Predicate | pc.Expression | None = None,
+        limit: int | None = None,
+        iterator: tuple[str, Mapping[str, Any]] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the rows of one version, in key order, as a stream that reads what is asked of it.
+
+        keys: exact row keys: values, or tuples where there are several key fields (fewer values
+        match all keys that begin with them). ranges: by key field, `Range(min, max)` or a pair,
+        half open; several are a union; any of the row keys may be named. columns: None for all.
+        where: only rows that it keeps: `lakebed.field("fare") >= 4`, or an expression of Arrow.
+        limit: rows at the most.
+        iterator: a step on the rows, by the name of its entry point and its configuration.
+
+        Raises:
+            InvalidError: an unknown field, a wrong type, reversed ends, no such iterator.
+            IteratorError: while reading: it failed.
+            VersionExpiredError: while reading: too slow, the version was collected; query again.
+        """
+        plan = self._app.query.plan(
+            self._opened,
+            partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
+        )
+        whole = arrow_schema(plan.schema)
+        given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+        use = None if iterator is None else iterator_use(iterator)
+        if use is not None:
+            load_iterator(use, whole)
+        batches = self._app.query.read(self._opened, plan, limit=limit, iterator=use)
+        return pa.RecordBatchReader.from_batches(given, batches)
+
+    def explain(
+        self,
+        *,
+        keys: Sequence[object] | None = None,
+        ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
+        columns: Sequence[str] | None = None,
+        where: Predicate | pc.Expression | None = None,
+        limit: int | None = None,
+    ) -> Explanation:
+        """Run a query, throw its rows away, and tell what it read and how long that took.
+
+        Takes what `query` takes, and raises what it raises. `print` shows the answer as lines.
+        """
+        return self._app.query.explain(
+            self._opened,
+            partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
+            limit=limit,
+            monotonic=self._app.clock.monotonic,
+        )
+
+    def compact(
+        self,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        told: Callable[[str], None] = lambda _: None,
+    ) -> WorkDone:
+        """Merge until each leaf has one file. should_stop, told: as in `Lake.run`."""
+        names = [e.name for e in self._app.catalog.list() if e.id == self._opened.id]
+        work = Housekeeping(self._app, told=told)
+        return work.run(names, everything=True, should_stop=should_stop)
