@@ -261,7 +261,7 @@ def _shared(a: int, b: int, both: int) -> int:
 
 
 @part
-def _is_below(a: int, a_length: int, b: int, b_length: int) -> bool:
+def is_below(a: int, a_length: int, b: int, b_length: int) -> bool:
     both = min(a_length, b_length)
     shared = _shared(a, b, both)
     if shared == both:
@@ -270,7 +270,7 @@ def _is_below(a: int, a_length: int, b: int, b_length: int) -> bool:
 
 
 @part
-def _copy(to: int, source: int, size: int) -> None:
+def copy_bytes(to: int, source: int, size: int) -> None:
     """Copy exactly so many bytes."""
     if size >= 32:
         place = 0
@@ -300,11 +300,11 @@ def _put_strings(to: int, starts: Numbers, lengths: Numbers, count: int) -> int:
         if starts[place] == end:
             end += lengths[place]
             continue
-        _copy(to, source, end - source)
+        copy_bytes(to, source, end - source)
         to += end - source
         source = starts[place]
         end = source + lengths[place]
-    _copy(to, source, end - source)
+    copy_bytes(to, source, end - source)
     return to + end - source
 
 
@@ -322,7 +322,7 @@ def _put_prefixed(to: int, starts: Numbers, lengths: Numbers, count: int, prefix
     to = put_deltas(to, prefixes, count, True)
     to = put_deltas(to, lengths, count, True)
     for place in range(count):
-        _copy(to, starts[place], lengths[place])
+        copy_bytes(to, starts[place], lengths[place])
         to += lengths[place]
     return to
 
@@ -337,9 +337,9 @@ def _bound_strings(
         greatest = 0
         for place in range(1, count):
             start, length = starts[place], lengths[place]
-            if _is_below(start, length, starts[least], lengths[least]):
+            if is_below(start, length, starts[least], lengths[least]):
                 least = place
-            elif _is_below(starts[greatest], lengths[greatest], start, length):
+            elif is_below(starts[greatest], lengths[greatest], start, length):
                 greatest = place
     bounds[4 * page] = starts[least]
     bounds[4 * page + 1] = lengths[least]

@@ -133,3 +133,87 @@ def _call_5(
 
 
 call_5 = intrinsic(_call_5)
+
+
+_LANES = ir.VectorType(ir.IntType(_WORD), 2)
+_FOLD_FOUR = (0x154442BD4, 0x1C6E41596)
+"""Powers of x, modulo the polynomial of CRC-32: over 64 bytes."""
+_FOLD_ONE = (0x1751997D0, 0x0CCAA009E)
+"""The same, over 16 bytes."""
+
+
+def _multiplies_without_carry(context: Any) -> bool:
+    _, _, features = context.codegen().magic_tuple()
+    return "+pclmul" in features.split(",")
+
+
+def _folds_crc32(_typing: object) -> tuple[object, Callable[..., object]]:
+    def build(context: Any, _builder: object, _signature: object, _values: object) -> object:
+        return ir.Constant(ir.IntType(1), _multiplies_without_carry(context))
+
+    return types.boolean(), build
+
+
+folds_crc32 = intrinsic(_folds_crc32)
+
+
+def _fold_crc32(
+    _typing: object, rest: object, at: object, times: object
+) -> tuple[object, Callable[..., object]]:
+    def build(context: Any, builder: Any, signature: Any, values: Any) -> object:
+        word = ir.IntType(_WORD)
+        low = high = ir.Constant(word, 0)
+        if _multiplies_without_carry(context):
+            folded = _folded(builder, *values)
+            low, high = (builder.extract_element(folded, ir.IntType(32)(i)) for i in (0, 1))
+        return context.make_tuple(builder, signature.return_type, [low, high])
+
+    return types.UniTuple(types.uint64, 2)(types.int64, types.int64, types.int64), build
+
+
+fold_crc32 = intrinsic(_fold_crc32)
+
+
+def _folded(builder: Any, rest: Any, at: Any, times: Any) -> Any:
+    """Build the loop: four times 16 bytes are folded into the next four, at last into one."""
+    word, byte = ir.IntType(_WORD), ir.IntType(8)
+    kind = ir.FunctionType(_LANES, [_LANES, _LANES, byte])
+    multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq", fnty=kind)
+
+    def lanes(address: Any, place: int) -> Any:
+        pointer = builder.inttoptr(
+            builder.add(address, ir.Constant(word, 16 * place)), _LANES.as_pointer()
+        )
+        return builder.load(pointer, align=1)
+
+    def onto(value: Any, factors: tuple[int, int], next_: Any) -> Any:
+        by = ir.Constant(_LANES, list(factors))
+        both = [builder.call(multiply, [value, by, ir.Constant(byte, n)]) for n in (0x00, 0x11)]
+        return builder.xor(builder.xor(*both), next_)
+
+    begun = ir.Constant(_LANES, [0, 0])
+    begun = builder.insert_element(begun, rest, ir.IntType(32)(0))
+    first = [builder.xor(lanes(at, 0), begun), *(lanes(at, place) for place in (1, 2, 3))]
+    before = builder.block
+    loop, end = builder.append_basic_block("fold"), builder.append_basic_block("folded")
+    one = ir.Constant(word, 1)
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    done = builder.phi(word)
+    done.add_incoming(one, before)
+    held = [builder.phi(_LANES) for _ in first]
+    for value, given in zip(held, first, strict=True):
+        value.add_incoming(given, before)
+    body = builder.append_basic_block("fold_more")
+    builder.cbranch(builder.icmp_unsigned("<", done, times), body, end)
+    builder.position_at_end(body)
+    here = builder.add(at, builder.mul(done, ir.Constant(word, 64)))
+    for place, value in enumerate(held):
+        value.add_incoming(onto(value, _FOLD_FOUR, lanes(here, place)), body)
+    done.add_incoming(builder.add(done, one), body)
+    builder.branch(loop)
+    builder.position_at_end(end)
+    folded = held[0]
+    for value in held[1:]:
+        folded = onto(folded, _FOLD_ONE, value)
+    return folded

@@ -33,7 +33,7 @@ def _file(rows: pa.Table, options: Mapping[str, object]) -> memoryview:
     with pq.ParquetWriter(out, rows.schema, **options) as writer:
         if len(rows):
             writer.write_table(rows, row_group_size=len(rows))
-    return memoryview(out.getvalue())
+    return memoryview(out.getvalue()).cast("B")
 
 
 def _footer(file: memoryview) -> Footer:

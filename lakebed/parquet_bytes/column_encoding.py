@@ -1,29 +1,28 @@
 """Column chunks encoded by kernels: flat columns of numbers, text and bytes.
 
-A page is a header in one form, then what the header says, compressed or not. The form: data page,
-version 1; fields 1 type, 2 and 3 sizes, 4 CRC-32 of the bytes behind the header, 5 values,
-encoding, RLE and RLE for the levels; nothing else, so that whoever knows the sizes, the CRC-32,
-the number of values and the encoding knows every byte of it. pyarrow writes it the same.
+One call of a kernel writes the payloads of a chunk's pages, one makes pages of them, one writes
+their bounds. A page's header has these fields and no others: 1 type, 2 and 3 sizes, 4 CRC-32 of
+the bytes behind the header, 5 values, encoding, RLE and RLE for the levels; so whoever knows the
+sizes, the CRC-32, the number of values and the encoding knows every byte of it. pyarrow writes it
+the same.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Sequence
 
-import anycrc
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import zstandard
 
 from lakebed.kernels import encoding as kernels
 from lakebed.kernels.packing import PAGE_ROOM
-from lakebed.parquet_bytes.encoded import EncodedChunk, listed
+from lakebed.kernels.page_writing import DATA, HEADER_ROOM, write_bounds, write_pages
+from lakebed.kernels.zstd import room_for, zstd
+from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedPages, listed
 from lakebed.parquet_bytes.footer import Codec, Encoding, Physical
-from lakebed.parquet_bytes.page_index import ASCENDING, DESCENDING, UNORDERED, Pages
 from lakebed.parquet_bytes.thrift import (
     BINARY,
     BOOL,
@@ -31,18 +30,14 @@ from lakebed.parquet_bytes.thrift import (
     I64,
     STRUCT,
     Struct,
-    encode_struct,
-    natural,
-    zigzag,
+    list_head,
 )
+from lakebed.parquet_bytes.varints import Bytes, Numbers
 
-_CRC32 = anycrc.Model("CRC32")
-_DATA_PAGE = 0
-_RLE = Encoding.RLE
-_SLACK = 64
 _STRINGS = (Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY)
-
-Addresses = npt.NDArray[np.int64]
+_SLACK = 64
+"""Bytes behind what a kernel writes, of which it may write some, too."""
+_BLOCK_BYTES = 4 * 1024 * 1024
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -76,11 +71,16 @@ def can_encode(type_: pa.DataType, encoding: Encoding) -> bool:
 
 
 class ColumnEncoder:
-    """Encodes chunks, one after the other; keeps its memory for the next. Not for two threads."""
+    """Encodes chunks, one after the other, into memory that it uses again. Not for two threads."""
 
     def __init__(self, *, zstd_level: int) -> None:
-        self._zstd = zstandard.ZstdCompressor(level=zstd_level)
-        self._room = np.empty(0, np.uint8)
+        self._level = zstd_level
+        self._payloads = np.empty(0, np.uint8)
+        self._written = Spool()
+
+    def forget(self) -> None:
+        """Let the next chunks take the place of those that were returned."""
+        self._written.clear()
 
     def encode(
         self, column: Column, codec: Codec, arrays: Sequence[pa.Array], page_rows: int
@@ -88,8 +88,8 @@ class ColumnEncoder:
         """Return a chunk of these values, at least one. page_rows: of every page but the last."""
         segments = _Segments(column, [array for array in arrays if len(array)])
         encoded = _Encoded(column, codec, segments.rows, page_rows)
-        if len(self._room) < (room := segments.room(encoded.pages)):
-            self._room = np.empty(room, np.uint8)
+        if len(self._payloads) < (room := segments.room(encoded.pages)):
+            self._payloads = np.empty(room, np.uint8)
         if column.physical == Physical.BYTE_ARRAY:
             self._encode_strings(segments, encoded)
         else:
@@ -110,8 +110,8 @@ class ColumnEncoder:
             segments.bits,
             segments.skip,
             segments.firsts,
-            self._room.ctypes.data,
-            len(self._room),
+            _address(self._payloads),
+            len(self._payloads),
             encoded.ends,
             encoded.kept,
             encoded.bounds,
@@ -130,8 +130,8 @@ class ColumnEncoder:
             segments.bits,
             segments.skip,
             segments.firsts,
-            self._room.ctypes.data,
-            len(self._room),
+            _address(self._payloads),
+            len(self._payloads),
             encoded.ends,
             encoded.kept,
             encoded.sizes,
@@ -140,57 +140,81 @@ class ColumnEncoder:
 
     def _chunk(self, encoded: _Encoded) -> EncodedChunk:
         """Compress pages and put headers before them."""
-        column, rows = encoded.column, encoded.page_rows
-        payloads = memoryview(self._room.data)
-        pieces: list[bytes | memoryview] = []
-        sizes, offsets = [], []
-        at = begin = raw_size = 0
-        first_rows = range(0, encoded.rows, rows)
-        for row, end in zip(first_rows, encoded.ends.tolist(), strict=True):
-            payload = payloads[begin:end]
-            is_plain = encoded.codec == Codec.UNCOMPRESSED
-            stored = bytes(payload) if is_plain else self._zstd.compress(payload)
-            values = min(rows, encoded.rows - row)
-            header = page_header(end - begin, stored, values, column.encoding)
-            pieces += (header, stored)
-            offsets.append(at)
-            sizes.append(len(header) + len(stored))
-            raw_size += len(header) + end - begin
-            at += sizes[-1]
-            begin = end
+        column, ends = encoded.column, encoded.ends
+        raw_sizes = np.diff(ends, prepend=0)
+        is_compressed = encoded.codec != Codec.UNCOMPRESSED
+        most = int(ends[-1])
+        if is_compressed:
+            most = sum(map(room_for, raw_sizes.tolist()))
+        room = most + HEADER_ROOM * encoded.pages + _SLACK
+        to = self._written.room(room)
+        offsets, sizes, headers, checksums = np.empty((4, encoded.pages), np.int64)
+        functions = zstd()
+        size = write_pages(
+            functions.compress if is_compressed else 0,
+            functions.compressor(self._level) if is_compressed else 0,
+            DATA,
+            column.encoding,
+            encoded.page_rows,
+            encoded.rows - (encoded.pages - 1) * encoded.page_rows,
+            _address(self._payloads),
+            ends,
+            to,
+            room,
+            offsets,
+            sizes,
+            headers,
+            checksums,
+        )
+        assert size > 0, "there is room for what zstd writes"
         is_text = column.physical == Physical.BYTE_ARRAY
         bounds = _bounds(encoded) if column.bounds != kernels.UNBOUNDED else None
         return EncodedChunk(
-            metadata=_metadata(encoded, raw_size, at, bounds),
-            pieces=pieces,
-            size=at,
-            pages=Pages(tuple(offsets), tuple(sizes), tuple(first_rows)),
-            byte_counts=tuple(encoded.sizes.tolist()) if is_text else None,
+            metadata=_metadata(encoded, int(headers.sum() + ends[-1]), size, bounds),
+            raw=self._written.keep(size),
+            pages=EncodedPages(
+                offsets,
+                sizes,
+                np.arange(0, encoded.rows, encoded.page_rows),
+                encoded.sizes if is_text else None,
+            ),
+            checksums=checksums,
             bounds=None if bounds is None else _column_index(bounds),
         )
 
 
-def page_header(raw_size: int, stored: bytes, values: int, encoding: Encoding) -> bytes:
-    """Return the header of a data page. raw_size: of its payload before compression."""
-    checksum: int = _CRC32.calc(stored)
-    signed = checksum - (1 << 32) if checksum >> 31 else checksum
-    return b"".join(
-        (
-            b"\x15\x00\x15",
-            natural(raw_size),
-            b"\x15",
-            natural(len(stored)),
-            b"\x15",
-            zigzag(signed),
-            _header_end(values, encoding),
-        )
-    )
+class Spool:
+    """Memory to write into, piece behind piece, and to be used again."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Bytes] = []
+        self._block = 0
+        self._at = 0
+
+    def room(self, size: int) -> int:
+        """Return the address of so many bytes."""
+        while self._block < len(self._blocks):
+            block = self._blocks[self._block]
+            if len(block) - self._at >= size:
+                return _address(block) + self._at
+            self._block, self._at = self._block + 1, 0
+        self._blocks.append(np.empty(max(size, _BLOCK_BYTES), np.uint8))
+        return _address(self._blocks[-1])
+
+    def keep(self, size: int) -> memoryview:
+        """Return what was written where there was room: so many bytes."""
+        begin, self._at = self._at, self._at + size
+        return self._blocks[self._block].data[begin : self._at]
+
+    def clear(self) -> None:
+        """Let everything be written over."""
+        self._block = self._at = 0
 
 
-@functools.lru_cache(maxsize=1024)
-def _header_end(values: int, encoding: Encoding) -> bytes:
-    head = Struct({1: (I32, values), 2: (I32, encoding), 3: (I32, _RLE), 4: (I32, _RLE)})
-    return b"\x1c" + encode_struct(head) + b"\x00"
+def _address(array: npt.NDArray[np.generic]) -> int:
+    # Three times as fast as `array.ctypes.data`.
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 class _Segments:
@@ -241,49 +265,58 @@ class _Encoded:
 
 
 class _Bounds(msgspec.Struct, frozen=True):
-    """Least and greatest values of pages, which have no nulls, and how they go on."""
+    """Of a chunk without nulls: of its pages the least and greatest values, as they are stored, how
+    they go on, and the least and greatest of all."""
 
-    mins: list[bytes]
-    maxs: list[bytes]
+    mins: bytes
+    maxs: bytes
     order: int
+    least: bytes
+    greatest: bytes
+    pages: int
 
 
 def _bounds(encoded: _Encoded) -> _Bounds:
-    if encoded.column.physical == Physical.BYTE_ARRAY:
-        found: list[list[int]] = encoded.bounds.reshape(-1, 4).tolist()
-        texts = [(ctypes.string_at(a, n), ctypes.string_at(b, m)) for a, n, b, m in found]
-        return _Bounds([a for a, _ in texts], [b for _, b in texts], _order(texts))
-    pairs: list[list[int]] = encoded.bounds[: 2 * encoded.pages].reshape(-1, 2).tolist()
-    width = 4 if encoded.column.physical == Physical.INT32 else 8
-    mins, maxs = (
-        [pair[which].to_bytes(width, "little", signed=True) for pair in pairs] for which in (0, 1)
+    physical, pages = encoded.column.physical, encoded.pages
+    is_text = physical == Physical.BYTE_ARRAY
+    width = 0 if is_text else 4 if physical == Physical.INT32 else 8
+    found = encoded.bounds if is_text else encoded.bounds[: 2 * pages]
+    lengths = int(found[1::2].sum()) if is_text else 2 * width * pages
+    out = np.empty(lengths + 20 * pages + _SLACK, np.uint8)
+    facts = np.zeros(5, np.int64)
+    write_bounds(width, found, _address(out), facts)
+    middle, end, order, least, greatest = facts.tolist()
+    raw = out.tobytes()
+    return _Bounds(
+        mins=raw[:middle],
+        maxs=raw[middle:end],
+        order=order,
+        least=_bound(found.reshape(pages, -1)[least], 0, width),
+        greatest=_bound(found.reshape(pages, -1)[greatest], 1, width),
+        pages=pages,
     )
-    return _Bounds(mins, maxs, _order(pairs))
 
 
-def _order(pairs: Sequence[Sequence[object]]) -> int:
-    """Return how minima and maxima both go from page to page."""
-    mins, maxs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    if _ascend(mins) and _ascend(maxs):
-        return ASCENDING
-    return DESCENDING if _ascend(mins[::-1]) and _ascend(maxs[::-1]) else UNORDERED
-
-
-def _ascend(values: Sequence[object]) -> bool:
-    return sorted(values) == list(values)  # type: ignore[type-var]  # numbers, or strings
+def _bound(page: Numbers, which: int, width: int) -> bytes:
+    """Return a page's least value, or its greatest, as it is stored. width: 0 for strings."""
+    if width:
+        return int(page[which]).to_bytes(width, "little", signed=True)
+    return ctypes.string_at(int(page[2 * which]), int(page[2 * which + 1]))
 
 
 def _column_index(bounds: _Bounds) -> bytes:
-    pages = len(bounds.mins)
-    return encode_struct(
-        Struct(
-            {
-                1: listed(BOOL, [False] * pages),
-                2: listed(BINARY, bounds.mins),
-                3: listed(BINARY, bounds.maxs),
-                4: (I32, bounds.order),
-                5: listed(I64, [0] * pages),
-            }
+    pages = bounds.pages
+    return b"".join(
+        (
+            list_head(pages, BOOL),
+            b"\x02" * pages,  # not all are null
+            list_head(pages, BINARY),
+            bounds.mins,
+            list_head(pages, BINARY),
+            bounds.maxs,
+            bytes((0x15, 2 * bounds.order)),
+            list_head(pages, I64),
+            bytes(pages + 1),  # no value is null; the struct ends
         )
     )
 
@@ -304,7 +337,7 @@ def _metadata(encoded: _Encoded, raw_size: int, size: int, bounds: _Bounds | Non
     )
     if bounds is not None:
         fields[12] = (STRUCT, _statistics(column, bounds))
-    stats = Struct({1: (I32, _DATA_PAGE), 2: (I32, column.encoding), 3: (I32, encoded.pages)})
+    stats = Struct({1: (I32, DATA), 2: (I32, column.encoding), 3: (I32, encoded.pages)})
     fields[13] = listed(STRUCT, [stats])
     if column.physical == Physical.BYTE_ARRAY or column.nullable:
         fields[16] = (STRUCT, _size_statistics(encoded))
@@ -312,22 +345,15 @@ def _metadata(encoded: _Encoded, raw_size: int, size: int, bounds: _Bounds | Non
 
 
 def _statistics(column: Column, bounds: _Bounds) -> Struct:
-    mins, maxs = bounds.mins, bounds.maxs
-    if column.physical == Physical.BYTE_ARRAY:
-        least, greatest = min(mins), max(maxs)
-        fields = Struct()
-    else:
-        least, greatest = min(mins, key=_signed), max(maxs, key=_signed)
+    least, greatest = bounds.least, bounds.greatest
+    fields = Struct()
+    if column.physical != Physical.BYTE_ARRAY:
         # As written before there was an order for each type: where it is that of the numbers.
-        fields = Struct({1: (BINARY, greatest), 2: (BINARY, least)})
+        fields |= {1: (BINARY, greatest), 2: (BINARY, least)}
     fields[3] = (I64, 0)
     fields[5], fields[6] = (BINARY, greatest), (BINARY, least)
     fields[7], fields[8] = (BOOL, True), (BOOL, True)
     return fields
-
-
-def _signed(raw: bytes) -> int:
-    return int.from_bytes(raw, "little", signed=True)
 
 
 def _size_statistics(encoded: _Encoded) -> Struct:

@@ -13,30 +13,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from lakebed.parquet_bytes.footer import Chunk, Footer, Group
-from lakebed.parquet_bytes.page_index import Pages, pages_and_byte_counts
+from lakebed.parquet_bytes.page_index import pages_and_byte_counts
 from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Struct, Values
+from lakebed.parquet_bytes.varints import Numbers
 
 OFFSET_FIELDS = (9, 10, 11)
 """Of a chunk's metadata: where data pages, an index page, a dictionary page begin."""
 _BLOOM_FIELDS = (14, 15)
 
 
-class EncodedChunk(msgspec.Struct, frozen=True):
-    """A column chunk. pieces: its bytes, to be joined; size: how many those are.
+class EncodedPages(msgspec.Struct, frozen=True, eq=False):
+    """An OffsetIndex. offsets: counted from the chunk's first byte; sizes: headers included;
+    first_rows: of the row group's; byte_counts: of strings, if known."""
 
-    metadata: Parquet's ColumnMetaData, its offsets counted from the chunk's first byte. pages,
-    and byte_counts of each page's strings, if known: its OffsetIndex, offsets counted likewise.
-    bounds: its ColumnIndex as it is stored.
+    offsets: Numbers
+    sizes: Numbers
+    first_rows: Numbers
+    byte_counts: Numbers | None
+
+
+class EncodedChunk(msgspec.Struct, frozen=True, eq=False):
+    """A column chunk. raw: its bytes.
+
+    metadata: Parquet's ColumnMetaData, its offsets counted from the chunk's first byte. pages: if
+    known. checksums: CRC-32s of all pages, headers included, if known. bounds: its ColumnIndex as
+    it is stored.
     """
 
     metadata: Struct
-    pieces: Sequence[bytes | memoryview]
-    size: int
-    pages: Pages | None
-    byte_counts: tuple[int, ...] | None
+    raw: memoryview
+    pages: EncodedPages | None
+    checksums: Numbers | None
     bounds: bytes | None
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes it has in a file."""
+        return len(self.raw)
 
     @property
     def bytes_count(self) -> int:
@@ -71,14 +87,12 @@ def chunks_of(footer: Footer, group: int, pages: memoryview, at: int) -> list[En
         if chunk.start < at or chunk.end > at + len(pages):
             raise MalformedError("a column chunk does not lie in these bytes")
         piece = pages[chunk.start - at : chunk.end - at]
-        located, byte_counts = _pages(footer, found, chunk)
         chunks.append(
             EncodedChunk(
                 _metadata(fields, chunk.start),
-                (piece,),
-                len(piece),
-                located,
-                byte_counts,
+                piece,
+                _pages(footer, found, chunk),
+                None,
                 _bounds(footer, chunk),
             )
         )
@@ -92,15 +106,17 @@ def _metadata(stored: Struct, start: int) -> Struct:
     return metadata
 
 
-def _pages(
-    footer: Footer, group: Group, chunk: Chunk
-) -> tuple[Pages | None, tuple[int, ...] | None]:
+def _pages(footer: Footer, group: Group, chunk: Chunk) -> EncodedPages | None:
     """Return where pages are in the chunk, and bytes of their strings."""
     pages, byte_counts = pages_and_byte_counts(footer, group, chunk)
     if pages is None:
-        return None, None
-    offsets = tuple(offset - chunk.start for offset in pages.offsets)
-    return Pages(offsets, pages.sizes, pages.first_rows), byte_counts
+        return None
+    return EncodedPages(
+        np.array(pages.offsets, np.int64) - chunk.start,
+        np.array(pages.sizes, np.int64),
+        np.array(pages.first_rows, np.int64),
+        None if byte_counts is None else np.array(byte_counts, np.int64),
+    )
 
 
 def _bounds(footer: Footer, chunk: Chunk) -> bytes | None:

@@ -20,6 +20,7 @@ DEPTH_MAX = 24
 """Of structs and lists inside each other; Parquet's are six deep."""
 _VARINT_BYTES_MAX = 10
 _INTEGERS = (I16, I32, I64)
+_NEXT_LIST = 0x10 | LIST
 _SMALL = [bytes([value]) for value in range(0x80)]
 
 
@@ -297,26 +298,11 @@ def zigzag(value: int) -> bytes:
     return varint((value << 1) ^ (value >> 63))
 
 
-def natural(value: int) -> bytes:
-    """Return an integer that is not negative as structs hold it. Made to be fast: there are several
-    for each page of a file."""
-    double = value << 1
-    if double < 0x200000:
-        if double < 0x80:
-            return _SMALL[double]
-        if double < 0x4000:
-            return bytes((double & 0x7F | 0x80, double >> 7))
-        return bytes((double & 0x7F | 0x80, double >> 7 & 0x7F | 0x80, double >> 14))
-    if double < 0x10000000:
-        return bytes(
-            (
-                double & 0x7F | 0x80,
-                double >> 7 & 0x7F | 0x80,
-                double >> 14 & 0x7F | 0x80,
-                double >> 21,
-            )
-        )
-    return varint(double)
+def list_head(count: int, kind: int) -> bytes:
+    """Return the head of a field, the next in its struct, that is a list of so many values."""
+    if count < 15:
+        return bytes([_NEXT_LIST, count << 4 | kind])
+    return bytes([_NEXT_LIST, 0xF0 | kind]) + varint(count)
 
 
 def _put_varint(out: bytearray, value: int) -> None:

@@ -62,11 +62,13 @@ class RowGroupEncoder:
         return other
 
     def encode(self, rows: pa.Table, row_bytes: int) -> EncodedRowGroup:
-        """Return a row group. row_bytes: of a row in memory, where rows are widest."""
+        """Return a row group, which is there until the next is encoded. row_bytes: of a row in
+        memory, where rows are widest."""
         count = page_rows(row_bytes)
         leaves = self._leaves
         found: dict[int, EncodedChunk] = {}
         if self.kernels is not None:
+            self.kernels.forget()
             for place, leaf in enumerate(leaves):
                 chunk = self.kernels.encode(leaf.path[0], rows, count, self._codecs[place])
                 if chunk is not None:
@@ -123,6 +125,10 @@ class _Kernels:
             bounds = kernels.UNSORTED if name in choices.keys else kernels.UNBOUNDED
             bounds = kernels.SORTED if name == choices.keys[0] else bounds
             self._columns[name] = Column(name, column.type, column.nullable, encoding, bounds)
+
+    def forget(self) -> None:
+        """Let the next chunks take the place of those that were returned."""
+        self._encoder.forget()
 
     def encode(
         self, name: str, rows: pa.Table, page_rows_: int, codec: Codec

@@ -106,9 +106,9 @@ def _pages(text: bytes | None, groups: int) -> tuple[bytes, ...]:
     return pages
 
 
-def block_checksum(data: bytes | memoryview) -> int:
-    """Return the CRC-32 of a block, or of a page."""
-    checksum: int = _CRC32.calc(data)
+def block_checksum(data: bytes | memoryview, before: int = 0) -> int:
+    """Return the CRC-32 of a block, or of a page. before: that of the bytes in front of these."""
+    checksum: int = _CRC32.calc(data, before)
     return checksum
 
 

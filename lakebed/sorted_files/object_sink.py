@@ -20,39 +20,32 @@ _CRC64 = anycrc.Model("CRC64-NVME")
 
 
 class ObjectSink:
-    """Passes bytes on to an object's writer; only whole blocks, until the tail begins."""
+    """Passes bytes on to an object's writer as they come; the tail as one piece."""
 
     def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
-        self._pending = bytearray()
         self._tail: bytearray | None = None
+        self._blocks: list[int] = []
+        self._block_bytes = 0
+        """Of the last block, which may grow until it is full."""
         self.size = 0
         self.checksum: int = _CRC64.calc(b"")
-        self.blocks: list[int] = []
 
     def write(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Take bytes, piece behind piece."""
-        data = memoryview(b"".join(pieces))
-        self.size += len(data)
-        if self._tail is not None:
-            self._tail += data
-            return
-        if self._pending:  # filled up to a block, so that what follows needs no copy
-            room = BLOCK_BYTES - len(self._pending)
-            self._pending += data[:room]
-            data = data[room:]
-            if len(self._pending) < BLOCK_BYTES:
-                return
-            self._pass_on(memoryview(self._pending))
-        whole = len(data) // BLOCK_BYTES * BLOCK_BYTES
-        self._pass_on(data[:whole])
-        self._pending = bytearray(data[whole:])
+        for piece in pieces:
+            data = memoryview(piece)
+            self.size += len(data)
+            if self._tail is not None:
+                self._tail += data
+            else:
+                self._add_to_blocks(data)
+                self._send(data)
 
-    def begin_tail(self) -> int:
-        """Say that the tail begins here. Returns its offset."""
-        self._pass_on(memoryview(self._pending))
+    def begin_tail(self) -> tuple[int, ...]:
+        """Say that the tail begins here. Returns the checksums of the blocks before it."""
         self._tail = bytearray()
-        return self.size
+        return tuple(self._blocks)
 
     def end_tail(self) -> int:
         """Send the tail. Returns its CRC-32."""
@@ -60,13 +53,16 @@ class ObjectSink:
         self._send(memoryview(self._tail))
         return zlib.crc32(self._tail)
 
-    def _pass_on(self, data: memoryview) -> None:
-        if len(data):
-            self.blocks += [
-                block_checksum(data[at : at + BLOCK_BYTES])
-                for at in range(0, len(data), BLOCK_BYTES)
-            ]
-            self._send(data)
+    def _add_to_blocks(self, data: memoryview) -> None:
+        if self._block_bytes:
+            size = min(BLOCK_BYTES - self._block_bytes, len(data))
+            self._blocks[-1] = block_checksum(data[:size], self._blocks[-1])
+            self._block_bytes = (self._block_bytes + size) % BLOCK_BYTES
+            data = data[size:]
+        for at in range(0, len(data), BLOCK_BYTES):
+            block = data[at : at + BLOCK_BYTES]
+            self._blocks.append(block_checksum(block))
+            self._block_bytes = len(block) % BLOCK_BYTES
 
     def _send(self, data: memoryview) -> None:
         self.checksum = _CRC64.calc(data, self.checksum)

@@ -8,7 +8,7 @@ checksum in a page's own header would let the second pass, and leaves out the he
 
 from __future__ import annotations
 
-import struct
+import numpy as np
 
 from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedRowGroup
 from lakebed.sorted_files.file_notes import block_checksum
@@ -20,20 +20,20 @@ DICTIONARY_PAGE_OFFSET = 11
 def page_checksums(group: EncodedRowGroup) -> bytes:
     """Return four bytes for each page of a row group, in the order in which they lie, dictionaries
     among them; b"" if it does not say where its pages are."""
-    found = bytearray()
+    found = []
     for chunk in group.chunks:
         if chunk.pages is None:
             return b""
-        whole = chunk.pieces[0] if len(chunk.pieces) == 1 else b"".join(chunk.pieces)
-        raw = memoryview(whole).cast("B")
-        for start, end in _pages(chunk):
-            found += struct.pack(">I", block_checksum(raw[start:end]))
-    return bytes(found)
+        taken = chunk.checksums
+        if taken is None:
+            taken = np.array([block_checksum(chunk.raw[a:b]) for a, b in _pages(chunk)], np.int64)
+        found.append(taken.astype(">u4").tobytes())
+    return b"".join(found)
 
 
 def _pages(chunk: EncodedChunk) -> list[tuple[int, int]]:
     assert chunk.pages is not None, "its pages are known"
-    offsets, sizes = chunk.pages.offsets, chunk.pages.sizes
+    offsets, sizes = chunk.pages.offsets.tolist(), chunk.pages.sizes.tolist()
     spans = [(at, at + size) for at, size in zip(offsets, sizes, strict=True)]
     has_dictionary = DICTIONARY_PAGE_OFFSET in chunk.metadata
     return [(0, offsets[0]), *spans] if has_dictionary and offsets else spans

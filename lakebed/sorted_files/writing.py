@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from itertools import groupby
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -80,6 +81,19 @@ def _groups(contents: Iterable[Content]) -> Iterator[pa.Table | StoredGroup]:
             yield from row_groups(items)
 
 
+class _Encoded(msgspec.Struct, frozen=True, eq=False):
+    """A row group to be written. encoder: the one whose memory it takes."""
+
+    group: EncodedRowGroup
+    checksums: bytes
+    encoder: RowGroupEncoder | None
+
+
+def _encoded(encoder: RowGroupEncoder, rows: pa.Table, row_bytes: int) -> _Encoded:
+    group = encoder.encode(rows, row_bytes)
+    return _Encoded(group, page_checksums(group), encoder)
+
+
 class _FileBeingWritten:
     def __init__(
         self,
@@ -99,8 +113,8 @@ class _FileBeingWritten:
         template = template_for(schema)
         self._assembly = Assembly(template, sink.write, sorted_by=len(self._keys))
         self._encoders: list[RowGroupEncoder] = []
-        """Those that no worker uses now."""
-        self._encoding: deque[Future[tuple[EncodedRowGroup, bytes]]] = deque()
+        """Those of which no row group is to be written any more."""
+        self._encoding: deque[Future[_Encoded]] = deque()
         self._first: RowGroupEncoder | None = None
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
@@ -123,27 +137,22 @@ class _FileBeingWritten:
         if self._first is None:  # its first row group tells how all are encoded
             self._first = RowGroupEncoder(self._schema, group, compiled=self._compiled)
             self._drain(0)
-            self._put(*self._encode(self._first, group, row_bytes))
+            self._put(_encoded(self._first, group, row_bytes))
             return
         self._drain(self._workers.count - 1)
         encoder = self._encoders.pop() if self._encoders else self._first.another()
-        self._encoding.append(self._workers.start(self._encode, encoder, group, row_bytes))
+        self._encoding.append(self._workers.start(_encoded, encoder, group, row_bytes))
 
-    def _encode(
-        self, encoder: RowGroupEncoder, rows: pa.Table, row_bytes: int
-    ) -> tuple[EncodedRowGroup, bytes]:
-        encoded = encoder.encode(rows, row_bytes)
-        self._encoders.append(encoder)
-        return encoded, page_checksums(encoded)
-
-    def _put(self, encoded: EncodedRowGroup, checksums: bytes) -> None:
-        self._assembly.add(encoded)
-        self._pages.append(checksums)
+    def _put(self, encoded: _Encoded) -> None:
+        self._assembly.add(encoded.group)
+        self._pages.append(encoded.checksums)
+        if encoded.encoder is not None:
+            self._encoders.append(encoded.encoder)
 
     def _drain(self, left: int) -> None:
         """Write what was encoded, in order, until so many row groups are being encoded."""
         while len(self._encoding) > left:
-            self._put(*self._encoding.popleft().result())
+            self._put(self._encoding.popleft().result())
 
     def _pass_on(self, group: StoredGroup) -> None:
         self._drain(0)
@@ -151,15 +160,14 @@ class _FileBeingWritten:
         self._sampler.skip(group.rows, group.known)
         self._regions.skip(group.rows, group.first, group.last)
         self._groups.append(Group(group.first, group.row_bytes))
-        self._put(group.encoded, page_checksums(group.encoded))
+        self._put(_Encoded(group.encoded, page_checksums(group.encoded), None))
         self._last = group.last
 
     def end(self, name: FileName) -> FileWritten:
         """Write the tail. Returns what was written; the object is not finished yet."""
         self._drain(0)
         sink = self._sink
-        tail_offset = sink.begin_tail()
-        blocks = tuple(sink.blocks)
+        tail_offset, blocks = sink.size, sink.begin_tail()
         notes = Notes(
             sample=self._sampler.sample(),
             groups=tuple(self._groups),

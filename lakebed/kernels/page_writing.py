@@ -1,0 +1,165 @@
+"""Payloads become pages: compressed, with headers before them, one behind the other.
+
+And what is told of a chunk's pages beside them: their CRC-32s and the bounds of their values.
+"""
+
+from __future__ import annotations
+
+from lakebed.kernels.checksums import crc32, joined_crc32
+from lakebed.kernels.compiling import CHECKED, kernel, part
+from lakebed.kernels.encoding import copy_bytes, is_below
+from lakebed.kernels.keys import Numbers
+from lakebed.kernels.memory import call_5, copy_32, store_64, store_u8
+from lakebed.kernels.packing import put_varint, zigzag
+
+HEADER_ROOM = 64
+"""Of a page's header, which has 50 bytes at most."""
+DATA, DICTIONARY = 0, 2
+"""Types of pages."""
+
+UNORDERED, ASCENDING, DESCENDING = 0, 1, 2
+"""As a ColumnIndex tells them."""
+
+_RLE = 3
+_NEXT_NUMBER = 0x15
+"""Head of a field that is the next of its struct."""
+_DATA_HEADER, _DICTIONARY_HEADER = 0x1C, 0x3C
+"""Heads of fields of a page's header, behind its CRC-32."""
+_FALSE = 0x12
+
+
+@part
+def _put_number(to: int, value: int) -> int:
+    """Write a number that is the next field of its struct."""
+    store_u8(to, _NEXT_NUMBER)
+    return put_varint(to + 1, zigzag(value))
+
+
+@part
+def _put_header(
+    to: int, type_: int, raw: int, stored: int, checksum: int, values: int, encoding: int
+) -> int:
+    """Write a page's header. raw: bytes before compression."""
+    to = _put_number(to, type_)
+    to = _put_number(to, raw)
+    to = _put_number(to, stored)
+    to = _put_number(to, checksum - (1 << 32) if checksum >> 31 else checksum)
+    store_u8(to, _DICTIONARY_HEADER if type_ == DICTIONARY else _DATA_HEADER)
+    to = _put_number(to + 1, values)
+    to = _put_number(to, encoding)
+    if type_ == DICTIONARY:
+        store_u8(to, _FALSE)  # its values are not sorted
+        to += 1
+    else:
+        to = _put_number(to, _RLE)
+        to = _put_number(to, _RLE)
+    store_u8(to, 0)
+    store_u8(to + 1, 0)
+    return to + 2
+
+
+@kernel
+def write_pages(
+    compress: int,
+    context: int,
+    type_: int,
+    encoding: int,
+    rows: int,
+    last: int,
+    source: int,
+    ends: Numbers,
+    to: int,
+    room: int,
+    offsets: Numbers,
+    sizes: Numbers,
+    headers: Numbers,
+    checksums: Numbers,
+) -> int:
+    """Write pages whose payloads lie at `source` one behind the other, up to `ends`.
+
+    compress: zstd's function, 0 for none; context: what it works with. rows: of every page but the
+    last one, which has `last`. Gets of each page its place behind `to`, its size, that of its
+    header, and the CRC-32 of both. Returns the bytes written; a negative number: zstd failed.
+    """
+    at = to
+    begin = source
+    for page in range(len(ends)):
+        raw = source + ends[page] - begin
+        if CHECKED:
+            assert at - to + HEADER_ROOM + raw <= room
+        values = rows if page + 1 < len(ends) else last
+        if compress:
+            body = at + HEADER_ROOM
+            stored = call_5(compress, context, body, room - (body - to), begin, raw)
+            if stored < 0:
+                return stored
+            checksum = crc32(0, body, stored)
+            behind = _put_header(at, type_, raw, stored, checksum, values, encoding)
+            place = 0
+            while place < stored:  # downwards: what is written over was read
+                copy_32(behind + place, body + place)
+                place += 32
+        else:
+            stored = raw
+            checksum = crc32(0, begin, raw)
+            behind = _put_header(at, type_, raw, raw, checksum, values, encoding)
+            copy_bytes(behind, begin, raw)
+        offsets[page] = at - to
+        sizes[page] = behind + stored - at
+        headers[page] = behind - at
+        checksums[page] = joined_crc32(crc32(0, at, behind - at), checksum, stored)
+        at = behind + stored
+        begin += raw
+    return at - to
+
+
+@part
+def _goes_below(width: int, bounds: Numbers, a: int, b: int) -> bool:
+    """Whether one bound is less than another. width: of numbers; 0: strings."""
+    if width:
+        return bool(bounds[a] < bounds[b])
+    return is_below(bounds[a], bounds[a + 1], bounds[b], bounds[b + 1])
+
+
+@part
+def _put_bounds(width: int, bounds: Numbers, first: int, step: int, to: int) -> int:
+    """Write one bound of each page, its length before it."""
+    for place in range(first, len(bounds), step):
+        if width:
+            store_u8(to, width)
+            store_64(to + 1, bounds[place])
+            to += 1 + width
+        else:
+            length = bounds[place + 1]
+            to = put_varint(to, length)
+            copy_bytes(to, bounds[place], length)
+            to += length
+    return to
+
+
+@kernel
+def write_bounds(width: int, bounds: Numbers, to: int, found: Numbers) -> None:
+    """Write the least values of a chunk's pages, and behind them the greatest.
+
+    width: of numbers, which `bounds` holds by two; 0: of strings it has addresses and lengths.
+    found: gets where the least end and where the greatest end; the order in which both go; the
+    pages that have the least and the greatest of all.
+    """
+    each = 1 if width else 2
+    step = 2 * each
+    ascends = descends = True
+    least = greatest = 0
+    for place in range(step, len(bounds), step):
+        for bound in (place, place + each):
+            ascends = ascends and not _goes_below(width, bounds, bound, bound - step)
+            descends = descends and not _goes_below(width, bounds, bound - step, bound)
+        if _goes_below(width, bounds, place, least):
+            least = place
+        if _goes_below(width, bounds, greatest + each, place + each):
+            greatest = place
+    behind = _put_bounds(width, bounds, 0, step, to)
+    found[0] = behind - to
+    found[1] = _put_bounds(width, bounds, each, step, behind) - to
+    found[2] = ASCENDING if ascends else DESCENDING if descends else UNORDERED
+    found[3] = least // step
+    found[4] = greatest // step
