@@ -18,13 +18,17 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableRegistry(Protocol):
-    """Names of tables. Every implementation passes `tests/contracts/test_table_registry.py`."""
+    """Names of tables. Every implementation passes `tests/contracts/test_table_registry.py`.
+
+    Any of its methods raises UnavailableError when the store is busy; one that writes raises
+    UnknownOutcomeError when no answer came: call it again.
+    """
 
     def claim(self, name: TableName, table: TableId) -> None:
         """Give a free name to a table, which is online. Again with the same id does nothing.
 
         Raises:
-            TableExistsError: another table has the name.
+            TableExistsError: another table has the name, or the table has another name.
         """
         ...
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 from lakebed.backends.local import (
     LocalObjectStore,
@@ -25,15 +26,17 @@ from lakebed.backends.memory import (
     VirtualClock,
 )
 from lakebed.backends.system import SystemClock, system_random
-from lakebed.config.dynamo_tables import LOG_TABLE
+from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
+from tests.servers.dynamo_servers import MotoServer
 from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
     dynoxide,
     ministack,
+    moto,
     proxy,
     rclone,
     seaweedfs,
@@ -59,7 +62,8 @@ DEVIATIONS = {
 """Where SeaweedFS is known to differ from S3. Paths of ours have no such neighbours."""
 
 SERVERS = ("ministack", pytest.param("dynoxide", marks=pytest.mark.slow))
-LOG_BACKENDS = REGISTRY_BACKENDS = (*BACKENDS, *SERVERS)
+LOG_BACKENDS = (*BACKENDS, *SERVERS)
+REGISTRY_BACKENDS = (*LOG_BACKENDS, *(["moto"] if os.environ.get(KNOWN_BAD) else []))
 PAGE_ENTRIES = 40
 """What one request reads of a log of DynamoDB here, so that logs have many pages."""
 
@@ -132,13 +136,19 @@ def queues(backend: str, clock: VirtualClock, tmp_path: Path) -> Queues:
     return lambda: SqliteJobQueues(tmp_path, clock, receives_max=RECEIVES_MAX)
 
 
-@pytest.fixture
-def registry(backend: str, tmp_path: Path) -> Registry:
+@pytest.fixture(params=REGISTRY_BACKENDS)
+def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry]:
     """Another view of the same names with each call."""
-    if backend == "memory":
+    if request.param == "memory":
         same = MemoryTableRegistry()
-        return lambda: same
-    return lambda: SqliteTableRegistry(tmp_path)
+        yield lambda: same
+    elif request.param == "local":
+        yield lambda: SqliteTableRegistry(tmp_path)
+    else:
+        server: S3Server | MotoServer = request.getfixturevalue(request.param)
+        table = server.new_table(REGISTRY_TABLE)
+        with ExitStack() as stack:
+            yield lambda: DynamoTableRegistry(stack.enter_context(closing(server.clients())), table)
 
 
 @pytest.fixture

@@ -34,6 +34,13 @@ def test_a_name_belongs_to_the_first_and_claiming_again_does_nothing(view: Table
     assert [entry.id for entry in view.list()] == [ONE]
 
 
+def test_a_table_has_one_name(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    with pytest.raises(TableExistsError):
+        view.claim(RIDES, ONE)
+    assert view.list() == [TableEntry(id=ONE, name=TRIPS)]
+
+
 def test_tables_are_listed_by_name(view: TableRegistry) -> None:
     for name in ("b", "a-1", "a", "a_1", "c"):
         view.claim(TableName(name), TableId(f"id-{name}"))
@@ -146,9 +153,9 @@ def test_of_those_who_race_for_a_name_one_gets_it(registry: Registry) -> None:
     won: list[tuple[str, str]] = []
     start = threading.Barrier(4)
 
-    def work(view: TableRegistry, table: TableId) -> None:
+    def work(view: TableRegistry, worker: int) -> None:
         for n in range(10):
-            name = TableName(f"name{n}")
+            name, table = TableName(f"name{n}"), TableId(f"id{worker}-{n}")
             start.wait()
             try:
                 view.claim(name, table)
@@ -156,12 +163,39 @@ def test_of_those_who_race_for_a_name_one_gets_it(registry: Registry) -> None:
                 continue
             won.append((name, table))
 
-    threads = [
-        threading.Thread(target=work, args=(registry(), TableId(f"id{n}"))) for n in range(4)
-    ]
+    threads = [threading.Thread(target=work, args=(registry(), worker)) for worker in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert sorted(won) == [(entry.name, entry.id) for entry in registry().list()]
     assert len(won) == 10
+
+
+def test_acknowledged_changes_beside_refused_ones_are_kept(registry: Registry) -> None:
+    names, view = [TableName(f"name{n}") for n in range(60)], registry()
+    for name in names:
+        view.claim(name, TableId(f"id-{name}"))
+    done = threading.Event()
+
+    def refused(view: TableRegistry, worker: int) -> None:
+        n = 0
+        while not done.is_set():
+            n += 1
+            with pytest.raises(TableExistsError):
+                view.claim(names[n % len(names)], TableId(f"other-{worker}-{n}"))
+
+    def change(view: TableRegistry, mine: list[TableName]) -> None:
+        for name in mine:
+            view.set_online(name, TableId(f"id-{name}"), online=False)
+
+    losers = [threading.Thread(target=refused, args=(registry(), n)) for n in range(2)]
+    winners = [threading.Thread(target=change, args=(registry(), names[n::3])) for n in range(3)]
+    for thread in [*losers, *winners]:
+        thread.start()
+    for thread in winners:
+        thread.join()
+    done.set()
+    for thread in losers:
+        thread.join()
+    assert [entry.name for entry in view.list() if entry.online] == []

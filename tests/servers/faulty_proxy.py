@@ -24,19 +24,24 @@ class Answer:
     code: str
     after: bool = False
     """Whether the request arrives nevertheless."""
+    reasons: tuple[str, ...] = ()
+    """Why the parts of a transaction were cancelled."""
 
 
 Fault = str | Answer | None
 Rule = Callable[[str, str], Fault]
 
 
-def service_error(code: str) -> bytes:
+def service_error(answer: Answer) -> bytes:
     """As DynamoDB, SQS and SSM tell it."""
-    return json.dumps({"__type": f"com.amazonaws#{code}", "message": "told by the proxy"}).encode()
+    told: dict[str, object] = {"__type": f"x#{answer.code}", "message": "told by the proxy"}
+    if answer.reasons:
+        told["CancellationReasons"] = [{"Code": reason} for reason in answer.reasons]
+    return json.dumps(told).encode()
 
 
-def s3_error(code: str) -> bytes:
-    return f"<Error><Code>{code}</Code><Message>told by the proxy</Message></Error>".encode()
+def s3_error(answer: Answer) -> bytes:
+    return f"<Error><Code>{answer.code}</Code><Message>told by the proxy</Message></Error>".encode()
 
 
 @dataclass
@@ -94,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == FLIPPED:
             body = bytes([body[0] ^ 1]) + body[1:]
         if isinstance(fault, Answer) and not fault.after:
-            self._answer(fault.status, [], error(fault.code))
+            self._answer(fault.status, [], error(fault))
             return
         upstream = self.server.upstream  # type: ignore[attr-defined]  # set where it is made
         connection = http.client.HTTPConnection(upstream)
@@ -105,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == UNANSWERED:
             self.close_connection = True
         elif isinstance(fault, Answer):
-            self._answer(fault.status, [], error(fault.code))
+            self._answer(fault.status, [], error(fault))
         else:
             self._answer(answer.status, answer.getheaders(), body)
 

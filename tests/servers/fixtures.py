@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.config.instance import InstanceId
 from tests.servers.cdk import Cdk, DeployedInstance
-from tests.servers.dynoxide import dynoxide_server
+from tests.servers.dynamo_servers import MotoServer, dynoxide_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.servers.s3 import S3Server, ministack_server, rclone_server, seaweedfs_server
 
@@ -27,6 +27,14 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with rclone_server(tmp_path_factory.mktemp("rclone")) as server:
         yield server
+
+
+@pytest.fixture
+def moto() -> Iterator[MotoServer]:
+    from moto import mock_aws
+
+    with mock_aws():
+        yield MotoServer()
 
 
 @pytest.fixture(scope="session")

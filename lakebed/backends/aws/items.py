@@ -82,16 +82,6 @@ class Items:
             ),
         )
 
-    def delete(self, key: Item, condition: Condition) -> None:
-        """Remove an item."""
-        request = Request(what="deleting an item", needs="dynamodb:DeleteItem", writes=True)
-        self._requests.run(
-            request,
-            lambda: self._clients.dynamodb.delete_item(
-                TableName=self.table, Key=key, **condition.arguments()
-            ),
-        )
-
     def transact(self, writes: Sequence[Item], *, once: bool = False) -> None:
         """Do several writes, all or none: `{"Put": {"Item": ...}}`. once: as `put`."""
         request = Request(

@@ -38,11 +38,16 @@ class SqliteTableRegistry:
     def claim(self, name: TableName, table: TableId) -> None:
         """Give a free name to a table."""
         with self._database.transaction() as connection:
-            statement = "INSERT OR IGNORE INTO name (name, table_id) VALUES (?, ?)"
+            statement = (
+                "INSERT OR IGNORE INTO name (name, table_id) SELECT ?1, ?2"
+                " WHERE NOT EXISTS (SELECT 1 FROM name WHERE table_id = ?2)"
+            )
             connection.execute(statement, (name, table))
             where = "SELECT table_id FROM name WHERE name = ?"
-            (holder,) = connection.execute(where, (name,)).fetchone()
-        if holder != table:
+            holder = connection.execute(where, (name,)).fetchone()
+        if holder is None:
+            raise TableExistsError("the table has another name", table=table)
+        if holder[0] != table:
             raise TableExistsError("a table has this name", name=name, hint=_HINT)
 
     def find(self, name: TableName) -> TableEntry | None:

@@ -21,6 +21,9 @@ class MemoryTableRegistry:
     def claim(self, name: TableName, table: TableId) -> None:
         """Give a free name to a table."""
         with self._lock:
+            others = [e.name for e in self._entries.values() if e.id == table and e.name != name]
+            if others and name not in self._entries:
+                raise TableExistsError("the table has another name", name=others[0])
             if self._entries.setdefault(name, TableEntry(id=table, name=name)).id != table:
                 raise TableExistsError("a table has this name", name=name, hint=_HINT)
 

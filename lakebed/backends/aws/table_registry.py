@@ -1,0 +1,132 @@
+"""Names of tables in one table of DynamoDB.
+
+pk: "names". sk: a name. id: of its table. online: whether scheduled work is done on it.
+pk: "ids". sk: a table's id. name: its name, while it has one. It stays for ever, so that no late
+request brings a table back (protocol H32).
+"""
+
+from __future__ import annotations
+
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.items import IS_NEW, Condition, Item, Items
+from lakebed.backends.aws.requests import ConditionError
+from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
+from lakebed.errors import TableExistsError, TableMissingError, UnavailableError
+from lakebed.model.names import TableId, TableName
+from lakebed.ports.table_registry import TableEntry
+
+RENAMES_MAX = 20
+"""A rename begins again when the names change under its hands; so often, then it gives up."""
+
+_NAMES, _IDS = "names", "ids"
+_HINT = "choose another name"
+_OF_TABLE = "id = :id"
+_ONLINE = {"#online": "online"}  # a word that DynamoDB keeps for itself
+
+
+class DynamoTableRegistry:
+    """Names of tables. A change with several parts is one transaction of DynamoDB."""
+
+    def __init__(self, clients: AmazonClients, table: str) -> None:
+        self._items = Items(clients, table)
+
+    def claim(self, name: TableName, table: TableId) -> None:
+        """Give a free name to a table."""
+        named = {**_name_key(name), "id": {"S": table}, "online": {"BOOL": True}}
+        known = {**_id_key(table), "name": {"S": name}}
+        free = Condition(IS_NEW).arguments()
+        try:
+            self._items.transact([{"Put": {"Item": item, **free}} for item in (named, known)])
+        except ConditionError:
+            found = self.find(name)
+            if found is not None and found.id == table:
+                return  # by an earlier call, or an earlier try of this one
+            if found is None:
+                raise TableExistsError("the table has or had another name", table=table) from None
+            raise TableExistsError("a table has this name", name=name, hint=_HINT) from None
+
+    def find(self, name: TableName) -> TableEntry | None:
+        """Return the table called `name`."""
+        item = self._items.get(_name_key(name))
+        return _entry(item) if item else None
+
+    def list(self) -> list[TableEntry]:
+        """Return all tables, by name."""
+        return [_entry(item) for item in self._items.all(_NAMES)]
+
+    def rename(self, old: TableName, new: TableName, table: TableId) -> None:
+        """Give a table another name.
+
+        Raises:
+            TableExistsError, TableMissingError: as the port says.
+            UnavailableError: both names change all the time; nothing was changed.
+        """
+        for _ in range(RENAMES_MAX):
+            found, taken = self.find(old), self.find(new)
+            if taken is not None and taken.id != table:
+                raise TableExistsError("a table has this name", name=new, hint=_HINT)
+            if taken is None and (found is None or found.id != table):
+                raise TableMissingError("the table does not have this name", name=old)
+            if taken is not None or found is None:
+                return
+            try:
+                self._items.transact(_moved(found, new))
+            except ConditionError:  # an earlier try of this call did it, or others were faster
+                continue
+            return
+        raise UnavailableError("the names change all the time", name=old, hint="try again")
+
+    def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
+        """Take a table offline or put it online."""
+        values = {":id": {"S": table}, ":online": {"BOOL": online}}
+        condition = Condition(_OF_TABLE, values, _ONLINE)
+        try:
+            self._items.update(_name_key(name), "SET #online = :online", condition)
+        except ConditionError:
+            raise TableMissingError("the table does not have this name", name=name) from None
+
+    def release(self, name: TableName, table: TableId) -> None:
+        """Free a name, if this table still has it. The id is never claimed again."""
+        condition = Condition(_OF_TABLE, {":id": {"S": table}}).arguments()
+        forget = {"UpdateExpression": "REMOVE #name", "ExpressionAttributeNames": {"#name": "name"}}
+        try:
+            self._items.transact(
+                [
+                    {"Delete": {"Key": _name_key(name), **condition}},
+                    {"Update": {"Key": _id_key(table), **forget}},
+                ]
+            )
+        except ConditionError:
+            return
+
+
+def _name_key(name: str) -> Item:
+    return {PARTITION_KEY: {"S": _NAMES}, SORT_KEY: {"S": name}}
+
+
+def _id_key(table: TableId) -> Item:
+    return {PARTITION_KEY: {"S": _IDS}, SORT_KEY: {"S": table}}
+
+
+def _entry(item: Item) -> TableEntry:
+    return TableEntry(
+        id=TableId(item["id"]["S"]),
+        name=TableName(item[SORT_KEY]["S"]),
+        online=item["online"]["BOOL"],
+    )
+
+
+def _moved(found: TableEntry, new: TableName) -> list[Item]:
+    """Return the writes that give a table another name, if it still is as it was found."""
+    same = Condition(
+        f"{_OF_TABLE} AND #online = :online",
+        {":id": {"S": found.id}, ":online": {"BOOL": found.online}},
+        _ONLINE,
+    )
+    named = {**_name_key(new), "id": {"S": found.id}, "online": {"BOOL": found.online}}
+    known = {**_id_key(found.id), "name": {"S": new}}
+    return [
+        {"Delete": {"Key": _name_key(found.name), **same.arguments()}},
+        {"Put": {"Item": named, **Condition(IS_NEW).arguments()}},
+        {"Put": {"Item": known}},
+    ]

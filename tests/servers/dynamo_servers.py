@@ -1,0 +1,51 @@
+"""Other servers of DynamoDB: one that is exact, where somebody built it, and one that is not."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.items import Items
+from lakebed.backends.system import SystemClock, system_random
+from lakebed.config.dynamo_tables import DynamoTable
+from tests.servers.dynamo import create_arguments
+from tests.servers.running import free_ports, running
+from tests.servers.s3 import S3Server, http_status
+
+
+@contextmanager
+def dynoxide_server(folder: Path) -> Iterator[S3Server]:
+    """Run dynoxide: exact under races, its queries cost the same in a large partition. Its database
+    is a file of the folder. It has tables only, no objects."""
+    command = shutil.which("dynoxide")
+    if command is None:
+        pytest.skip("no dynoxide on PATH: cargo install --locked dynoxide-rs --version 3.2.0")
+    (port,) = free_ports(1)
+    arguments = ["--host", "127.0.0.1", "--port", str(port), "--db-path", str(folder / "tables")]
+    with running([command, *arguments], folder, is_ready=lambda: http_status(port, "GET", "/") > 0):
+        yield S3Server("dynoxide", f"http://127.0.0.1:{port}")
+
+
+FILLER = 2_000
+"""Items of nobody. moto copies a table for each transaction and puts the copy back when it is
+cancelled: the larger the table, the more is lost of what was written meanwhile."""
+
+
+class MotoServer:
+    """A stand-in of DynamoDB in this process, known to lose acknowledged writes beside cancelled
+    transactions."""
+
+    def clients(self) -> AmazonClients:
+        """Return clients; only while moto is on."""
+        return AmazonClients(clock=SystemClock(), chance=system_random(), region_name="us-east-1")
+
+    def new_table(self, table: DynamoTable) -> str:
+        """Make a table, with items of nobody in it. Returns its name."""
+        fillers = [{"pk": {"S": "filler"}, "sk": {"S": f"{n}"}} for n in range(FILLER)]
+        with closing(self.clients()) as clients:
+            clients.dynamodb.create_table(**create_arguments("known-bad", table))
+            Items(clients, "known-bad").put_many(fillers)
+        return "known-bad"
