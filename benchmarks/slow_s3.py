@@ -11,11 +11,12 @@ import argparse
 import asyncio
 import json
 import os
+import selectors
 import subprocess
 import sys
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from email.utils import formatdate
 from io import FileIO
@@ -26,7 +27,6 @@ from xml.sax.saxutils import escape
 LATENCY_MS = 15.0
 MB_PER_SECOND = 90.0
 COUNT = "/-/count"
-_LIMIT = 1 << 20
 
 
 class Count(NamedTuple):
@@ -89,6 +89,34 @@ class _File(NamedTuple):
     tag: str
 
 
+class _Connection(asyncio.Protocol):
+    """One client's requests, answered one after the other: each so long after it came."""
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self._raw = b""
+        self._transport: asyncio.WriteTransport | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        assert isinstance(transport, asyncio.WriteTransport), "a socket is written to"
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Take a request. Clients of S3 wait for an answer before they send the next."""
+        self._raw += data
+        if self._raw.endswith(b"\r\n\r\n"):
+            lines, self._raw = self._raw.decode("latin-1").split("\r\n"), b""
+            seconds, parts = self._server.answer(lines)
+            self._loop.call_later(seconds, self._send, parts)
+
+    def _send(self, parts: Sequence[bytes]) -> None:
+        assert self._transport is not None, "it has begun"
+        if not self._transport.is_closing():
+            self._transport.writelines(parts)
+
+
 class _Server:
     def __init__(self, root: Path, latency_seconds: float, seconds_per_byte: float) -> None:
         self._root = root
@@ -97,34 +125,21 @@ class _Server:
         self._files: dict[str, _File] = {}
         self._requests = self._bytes = 0
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                await self._answer(head.decode("latin-1").split("\r\n"), writer)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
-            pass  # the client, or this server, is done
-        finally:
-            writer.close()
-
-    async def _answer(self, lines: list[str], writer: asyncio.StreamWriter) -> None:
+    def answer(self, lines: list[str]) -> tuple[float, Sequence[bytes]]:
+        """Return what to send to a request, and after how many seconds."""
         method, target, _ = lines[0].split(" ", 2)
-        fields = (line.split(":", 1) for line in lines[1:] if ":" in line)
-        headers = {name.strip().lower(): value.strip() for name, value in fields}
         url = urllib.parse.urlsplit(target)
         if url.path == COUNT:
             body = json.dumps({"requests": self._requests, "bytes": self._bytes}).encode()
             self._requests = self._bytes = 0
-            _send(writer, 200, body)
-            return
+            return 0.0, _answer(200, body)
         self._requests += 1
         file = self._opened(urllib.parse.unquote(url.path).lstrip("/"))
-        if file is not None:
-            await self._give(file, headers.get("range"), writer, has_body=method == "GET")
-            return
-        await asyncio.sleep(self._latency_seconds)
-        _send(writer, *self._without_body(url, method))
+        if file is None:
+            return self._latency_seconds, _answer(*self._without_body(url, method))
+        fields = (line.split(":", 1) for line in lines[1:] if line[:6].lower() == "range:")
+        asked = next((value.strip() for _, value in fields), None)
+        return self._given(file, asked, has_body=method == "GET")
 
     def _opened(self, path: str) -> _File | None:
         """Return a file, which stays open and is never changed."""
@@ -145,9 +160,9 @@ class _Server:
             return 200, self._listing(place, query) if method == "GET" else b""
         return 404, _error("NoSuchKey" if place.parent != self._root else "NoSuchBucket")
 
-    async def _give(
-        self, file: _File, asked: str | None, writer: asyncio.StreamWriter, *, has_body: bool
-    ) -> None:
+    def _given(
+        self, file: _File, asked: str | None, *, has_body: bool
+    ) -> tuple[float, Sequence[bytes]]:
         start, end, status = 0, file.size, 200
         if asked is not None:
             first, _, last = asked.removeprefix("bytes=").partition("-")
@@ -167,8 +182,7 @@ class _Server:
         if has_body:
             self._bytes += size
             body = os.pread(file.body.fileno(), size, start)
-        await asyncio.sleep(self._latency_seconds + len(body) * self._seconds_per_byte)
-        writer.writelines((head, body))
+        return self._latency_seconds + len(body) * self._seconds_per_byte, (head, body)
 
     def _listing(self, bucket: Path, query: dict[str, str]) -> bytes:
         """Return all keys of a bucket that begin with a prefix: peers ask for few."""
@@ -191,14 +205,15 @@ def _error(code: str) -> bytes:
     return f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode()
 
 
-def _send(writer: asyncio.StreamWriter, status: int, body: bytes) -> None:
+def _answer(status: int, body: bytes) -> Sequence[bytes]:
     head = f"HTTP/1.1 {status} OK\r\nContent-Length: {len(body)}\r\n"
-    writer.write(f"{head}Content-Type: application/xml\r\n\r\n".encode() + body)
+    return f"{head}Content-Type: application/xml\r\n\r\n".encode(), body
 
 
 async def _serve(root: Path, latency_ms: float, mb_per_second: float) -> None:
     served = _Server(root, latency_ms / 1000, 1 / (mb_per_second * 1e6))
-    server = await asyncio.start_server(served.connected, "127.0.0.1", 0, limit=_LIMIT)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(served), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await asyncio.to_thread(sys.stdin.read)
@@ -210,4 +225,7 @@ if __name__ == "__main__":
     parser.add_argument("--latency-ms", type=float, default=LATENCY_MS)
     parser.add_argument("--mb-per-second", type=float, default=MB_PER_SECOND)
     given = parser.parse_args()
-    asyncio.run(_serve(given.root, given.latency_ms, given.mb_per_second))
+    # epoll counts in whole milliseconds, which would make each answer up to one too late.
+    selected = asyncio.SelectorEventLoop(selectors.SelectSelector())
+    with asyncio.Runner(loop_factory=lambda: selected) as runner:
+        runner.run(_serve(given.root, given.latency_ms, given.mb_per_second))

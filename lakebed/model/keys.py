@@ -25,7 +25,7 @@ KEY_BYTES_MAX = 1024
 index."""
 
 TERMINATOR = b"\x00\x00"
-_ESCAPED = b"\x00\xff"
+ESCAPED = b"\x00\xff"
 _WIDTH = {"int32": 4, "date32": 4, "int64": 8, "timestamp[us, UTC]": 8}
 _EPOCH_DAY = datetime.date(1970, 1, 1)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -125,7 +125,7 @@ def encode_field(type_: object, value: KeyValue) -> bytes:
         width = _WIDTH[str(type_)]
         return (value + (1 << (8 * width - 1))).to_bytes(width, "big")
     raw = value.encode() if isinstance(value, str) else value
-    return raw.replace(b"\x00", _ESCAPED) + TERMINATOR
+    return raw.replace(b"\x00", ESCAPED) + TERMINATOR
 
 
 def encode_key(fields: Sequence[Field], values: Sequence[KeyValue]) -> bytes:
@@ -160,7 +160,7 @@ def decode_field(type_: object, encoded: bytes) -> KeyValue:
     width = _WIDTH.get(name)
     if width is not None:
         return int.from_bytes(encoded, "big") - (1 << (8 * width - 1))
-    raw = encoded[:-2].replace(_ESCAPED, b"\x00")
+    raw = encoded[:-2].replace(ESCAPED, b"\x00")
     return raw.decode() if name == "string" else raw
 
 

@@ -29,15 +29,18 @@ def check_path(path: str) -> str:
     Raises:
         InvalidError: it is empty, absolute, too long, or has a part that is empty, "." or "..".
     """
-    parts = path.split("/")
+    try:
+        parts = path.encode().split(b"/")
+    except UnicodeEncodeError:  # lone surrogates
+        parts = []
     if (
         not all(parts)
-        or "." in parts
-        or ".." in parts
+        or not parts
+        or b"." in parts
+        or b".." in parts
         or "\x00" in path
-        or max(len(part.encode(errors="replace")) for part in parts) > PART_BYTES_MAX
-        or len(path.encode(errors="replace")) > PATH_BYTES_MAX
-        or any("\ud800" <= c <= "\udfff" for c in path)
+        or max(map(len, parts)) > PART_BYTES_MAX
+        or sum(map(len, parts)) + len(parts) - 1 > PATH_BYTES_MAX
     ):
         hint = "use relative paths of short parts, none of them empty, '.' or '..'"
         raise InvalidError("not an object path", path=repr(path), hint=hint)

@@ -88,8 +88,10 @@ class RowFilter:
         the columns of the row keys."""
         if not len(keys):
             return []
-        ends = (encode_row(keys, self.fields, place) for place in (0, -1))
-        found = [rows_in(keys, self.fields, r) for r in self._met(*ends)]
+        met = self.ranges
+        if len(met) > 1:
+            met = self._met(*(encode_row(keys, self.fields, place) for place in (0, -1)))
+        found = [rows_in(keys, self.fields, r) for r in met]
         return [(start, end) for start, end in found if start < end]
 
     def kept(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from lakebed.errors import InvalidError
 from lakebed.model.keys import (
+    ESCAPED,
     KEY_BYTES_MAX,
     TERMINATOR,
     KeyValue,
     decode_field,
-    encode_field,
     field_end,
 )
 from lakebed.model.ranges import KeyRange
@@ -57,7 +57,27 @@ def encode_keys(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.BinaryArra
 def encode_row(batch: pa.RecordBatch, fields: Sequence[Field], row: int) -> bytes:
     """Return the encoded key of one row. row: may be negative, as in a sequence."""
     place = row % len(batch)
-    return b"".join(encode_field(f.type, value_at(batch.column(f.name), place)) for f in fields)
+    return b"".join([_encoded_values(batch.column(f.name), f)(place) for f in fields])
+
+
+def _encoded_values(column: pa.Array, field: Field) -> Callable[[int], bytes]:
+    """Return what encodes a column's value at a place. It reads Arrow's buffers: a tenth of the
+    time that Arrow takes to make a Python value."""
+    data = column.buffers()
+    start = column.offset
+    width = _WIDTHS.get(str(field.type))
+    if width is not None:
+        numbers = memoryview(data[1]).cast("i" if width == 4 else "q")
+        bias = 1 << (8 * width - 1)
+        return lambda row: (numbers[start + row] + bias).to_bytes(width, "big")
+    ends = memoryview(data[1]).cast("i")
+    text = memoryview(data[2] or b"")
+
+    def encoded(row: int) -> bytes:
+        raw = bytes(text[ends[start + row] : ends[start + row + 1]])
+        return raw.replace(b"\x00", ESCAPED) + TERMINATOR
+
+    return encoded
 
 
 def value_at(column: pa.Array, row: int) -> KeyValue:
@@ -116,39 +136,24 @@ def search(
 
     point: any bytes, also cut ones; compared with the key that these fields make.
     """
-    low, high = _rows_of_first_field(batch.column(fields[0].name), fields[0], point)
-    if low == high:
-        return low
+    if not len(batch):
+        return 0
     find = bisect.bisect_right if after else bisect.bisect_left
-    return find(_Keys(batch, fields), point, low, high)
+    return find(_Keys(batch, fields), point)
 
 
 class _Keys:
     """The encoded keys of a batch, each made when it is asked for."""
 
     def __init__(self, batch: pa.RecordBatch, fields: Sequence[Field]) -> None:
-        self._batch = batch
-        self._fields = fields
+        self._rows = len(batch)
+        self._values = [_encoded_values(batch.column(f.name), f) for f in fields]
 
     def __getitem__(self, row: int) -> bytes:
-        return encode_row(self._batch, self._fields, row)
+        return b"".join([encoded(row) for encoded in self._values])
 
     def __len__(self) -> int:
-        return len(self._batch)
-
-
-def _rows_of_first_field(column: pa.Array, field: Field, point: bytes) -> tuple[int, int]:
-    """Return between which rows the place of `point` is, as far as its first field tells."""
-    try:
-        encoded = point[: field_end(field.type, point, 0)]
-    except ValueError:  # no terminator: it was cut
-        return 0, len(column)
-    values = _values_of(field, [encoded])
-    if values is None:
-        return 0, len(column)
-    ends = (pc.search_sorted(column, values[0], side=side) for side in ("left", "right"))
-    low, high = (end.as_py() for end in ends)  # bounded: two numbers
-    return low, high
+        return self._rows
 
 
 def search_many(
@@ -174,20 +179,19 @@ def slice_region(
 
 def rows_in(batch: pa.RecordBatch, fields: Sequence[Field], region: KeyRange) -> tuple[int, int]:
     """Return from which to below which row of a sorted batch keys lie in a region."""
-    start, rows = 0, len(batch)
-    if rows and region.min and encode_row(batch, fields, 0) < region.min:
-        start = search(batch, fields, region.min)
-    if start == rows or region.max is None or encode_row(batch, fields, -1) < region.max:
+    rows = len(batch)
+    if not rows:
+        return 0, 0
+    keys = _Keys(batch, fields)
+    start = bisect.bisect_left(keys, region.min) if keys[0] < region.min else 0
+    if start == rows or region.max is None or keys[rows - 1] < region.max:
         return start, rows
     step = 1
-    while step <= NEAR_ROWS:  # of one key there are few
-        if encode_row(batch, fields, start + step - 1) >= region.max:
-            keys = _Keys(batch, fields)
+    while step <= NEAR_ROWS and start + step <= rows:  # of one key there are few
+        if keys[start + step - 1] >= region.max:
             return start, bisect.bisect_left(keys, region.max, start, start + step)
         step *= 2
-        if start + step > rows:
-            break
-    return start, max(start, search(batch, fields, region.max))
+    return start, bisect.bisect_left(keys, region.max, start)
 
 
 def values_between(field: Field, column: pa.Array, r: KeyRange) -> pa.Array:

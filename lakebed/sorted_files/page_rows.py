@@ -46,9 +46,13 @@ def rows_of_pages(parts: Mapping[int, PartPages]) -> dict[int, list[pa.RecordBat
         for number, run in enumerate(part.choice.runs)
     }
     broken: set[int] = set()
-    keys = _decoded(parts, {run: parts[run[0]].choice.keys for run in runs}, broken)
+    others = {run: _others(parts[run[0]]) for run in runs}
+    first = {run: parts[run[0]].choice.keys for run in runs}
+    if len(runs) == 1:  # to open one more file costs more than columns that nobody may want
+        first = {run: (*keys, *others.pop(run)) for run, keys in first.items()}
+    keys = _decoded(parts, first, broken)
     spans = {run: _spans(parts[run[0]], columns) for run, columns in keys.items()}
-    others = {run: _others(parts[run[0]]) for run, found in spans.items() if found}
+    others = {run: others.get(run, ()) for run, found in spans.items() if found}
     values = _decoded(parts, others, broken)
     rows: dict[int, list[pa.RecordBatch]] = {place: [] for place in parts}
     for (place, number), found in spans.items():

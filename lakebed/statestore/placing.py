@@ -28,6 +28,8 @@ _OWN_REGION = """
 def own_region(state: TableState, partition: PartitionId) -> KeyRange:
     """Return the range of encoded keys inside a partition, from the splits above it."""
     region = state.regions.get(partition)
+    if region is None and partition == state.head().root:
+        return EVERYTHING
     if region is None:
         least, end = state.connection.execute(_OWN_REGION, (partition,)).fetchone()
         region = KeyRange(least or b"", end)

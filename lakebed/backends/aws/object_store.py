@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import anycrc
@@ -128,12 +128,21 @@ class S3ObjectStore:
                 raise ObjectMissingError(path)
             starts = range(0, len(full), REQUESTS_AT_ONCE)
             groups += [(path, full[at : at + REQUESTS_AT_ONCE]) for at in starts]
-        # One group is read in this thread: a thread costs more than a request's own work.
-        run = self._readers.map if len(groups) > 1 else map
-        pieces = (piece for group in run(self._ranges, groups) for piece in group)
+        pieces = chain.from_iterable(self._groups(groups))
         return [
             [next(pieces) if start < end else b"" for start, end in ranges] for _, ranges in wanted
         ]
+
+    def _groups(self, groups: Sequence[ObjectRanges]) -> list[Sequence[bytes]]:
+        """Return the bytes of each group, read at the same time, the last one in this thread: to
+        wake a thread costs as much as a request's own work."""
+        others = [self._readers.submit(self._ranges, group) for group in groups[:-1]]
+        try:
+            last = [self._ranges(group) for group in groups[-1:]]
+            return [other.result() for other in others] + last
+        finally:
+            for other in others:
+                other.cancel()
 
     def list(self, prefix: str, *, below: str | None = None) -> Iterator[str]:
         """Yield paths with the prefix, ascending. Asks for the folder's keys, a page at a time.
