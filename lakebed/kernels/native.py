@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import struct
 import threading
 import typing
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from typing import Any
 
 import numpy as np
 from llvmlite import binding
+
+from lakebed.kernels.arrays import address_of
 
 ENTRY = "lakebed_kernel"
 _DIGEST_BYTES = 32
@@ -54,8 +57,8 @@ class _Kernel:
         self._name = function.__name__
         self._has_result = hints.pop("return") is not type(None)
         self._types = [None if hint in NUMBERS else array_of(hint) for hint in hints.values()]
-        words = sum(1 if type_ is None else 1 + type_[1] for type_ in self._types)
-        self._words = ctypes.c_int64 * words
+        words = ("Q" if hint is np.uint64 else "q" * _words_of(hint) for hint in hints.values())
+        self._words = struct.Struct("".join(words))
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(address)
 
     def __call__(self, *args: Any) -> int | None:
@@ -67,12 +70,16 @@ class _Kernel:
                 found = (value.dtype, value.ndim)
                 assert found == type_, f"{self._name} takes arrays of {type_}, not {found}"
                 assert value.flags.c_contiguous, f"{self._name} takes arrays without gaps"
-                # Three times as fast as `value.ctypes.data`.
-                words += (value.__array_interface__["data"][0], *value.shape)
+                words += (address_of(value), *value.shape)
         result = ctypes.c_int64(0)
-        failed = self._entry(ctypes.byref(self._words(*words)), ctypes.byref(result))
+        failed = self._entry(self._words.pack(*words), ctypes.byref(result))
         assert not failed, f"a check failed in {self._name}"
         return result.value if self._has_result else None
+
+
+def _words_of(hint: object) -> int:
+    """Return how many numbers tell of an argument."""
+    return 1 if hint in NUMBERS else 1 + array_of(hint)[1]
 
 
 def array_of(hint: object) -> tuple[np.dtype[Any], int]:
