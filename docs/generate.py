@@ -17,6 +17,7 @@ from lakebed.config.instance import InstanceSettings
 from lakebed.config.settings import TableSettings, describe
 from lakebed.errors import explanations
 from lakebed.inspection.findings import KINDS
+from lakebed.inspection.repair import DOES
 from lakebed.observe import events
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -164,11 +165,19 @@ def findings_page() -> str:
         "and the exit code is 7. Leftover: remains of a killed worker, which no reader sees.",
         "Notice: worth knowing, perhaps work in progress.",
         "",
-        "| Finding | Severity | Means | What is safe to do |",
-        "|---|---|---|---|",
+        "| Finding | Severity | Means | What is safe to do | `--repair` |",
+        "|---|---|---|---|---|",
     ]
     for code, kind in KINDS.items():
-        lines.append(f"| `{code}` | {kind.severity} | {kind.means} | {kind.safe} |")
+        mended = kind.repair or "no"
+        lines.append(f"| `{code}` | {kind.severity} | {kind.means} | {kind.safe} | {mended} |")
+    lines += [
+        "",
+        "What `lakebed fsck --repair` does, when it has shown the plan and was told to go on. A",
+        "table whose log or state is damaged is left alone: its cache may be the only whole state.",
+        "",
+    ]
+    lines += [f"- {action}: {does}." for action, does in DOES.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp, Memory
 from lakebed.inspection.fsck import FsckReport
+from lakebed.inspection.repair import RepairPlan, StepDone
 from lakebed.inspection.status import TableStatus
 from lakebed.model.names import table_name
 from lakebed.model.processing import Processing
@@ -137,6 +138,14 @@ class Lake:
         """
         names = None if table is None else [self._app.catalog.find(table).name]
         return self._app.fsck.run(names, deep=deep, told=told)
+
+    def repair(self, plan: RepairPlan) -> list[StepDone]:
+        """Carry out a plan, as `plan_repair` makes it of what `fsck` found; then look again.
+
+        Nothing that was committed is touched; each step says what it did, or why it was not done.
+        Open tables again that were open before.
+        """
+        return self._app.repair.run(plan)
 
     def close(self) -> None:
         """Close files; what was committed stays."""

@@ -15,7 +15,12 @@ from lakebed.backends.local.job_queues import SqliteJobQueue, SqliteJobQueues
 from lakebed.backends.local.job_tracker import SqliteJobTracker
 from lakebed.backends.local.lake_directory import LakeDirectory, open_lake_directory
 from lakebed.backends.local.object_store import LocalObjectStore
-from lakebed.backends.local.process_folder import ProcessFolder, dead_in, remove_dead
+from lakebed.backends.local.process_folder import (
+    ProcessFolder,
+    dead_in,
+    others_alive,
+    remove_dead,
+)
 from lakebed.backends.local.table_registry import SqliteTableRegistry
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.chance import system_random
@@ -23,14 +28,16 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.object_places import GIVEN, objects_at, opened_objects, place_of
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
-from lakebed.errors import InvalidError
+from lakebed.errors import ConflictError, InvalidError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.fsck import Fsck
+from lakebed.inspection.repair import Repair
 from lakebed.inspection.status import TableStatus, table_status
 from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.model.names import TableId, TableName
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import RunQuery
@@ -112,11 +119,12 @@ class LocalApp:
             merge_bytes=memory.merge_bytes,
             workers=_cpus(),
         )
+        self._delete_objects = DeleteTableObjects(objects=self.objects)
         self.catalog = TableCatalog(
             registry=self.registry,
             logs=self.logs,
             open_head=self.heads,
-            delete_objects=DeleteTableObjects(objects=self.objects),
+            delete_objects=self._delete_objects,
             chance=self.chance,
         )
         self.queue: SqliteJobQueue = self.queues.open(COMPACTION_QUEUE)
@@ -163,6 +171,16 @@ class LocalApp:
             snapshots=self.heads.snapshots,
             leftovers=self.leftovers,
         )
+        self.repair = Repair(
+            registry=self.registry,
+            logs=self.logs,
+            objects=self.objects,
+            snapshots=self.heads.snapshots,
+            rebuild_cache=self.rebuild_cache,
+            sweep_objects=self.sweep_objects,
+            sweep_leftovers=self.sweep_leftovers,
+            delete_objects=self._delete_objects.run,
+        )
 
     def status(self, names: Sequence[str]) -> list[TableStatus]:
         """Return what some tables look like now. Raises: TableMissingError."""
@@ -195,6 +213,23 @@ class LocalApp:
         age = 0.0 if is_here else UNFINISHED_SECONDS_MAX
         unfinished = self.objects.abort_unfinished(older_than_seconds=age)
         return unfinished + remove_dead(self.directory.spill)
+
+    def rebuild_cache(self, table: TableId) -> int:
+        """Make what is kept of a table's state anew. Returns 1.
+
+        Raises:
+            ConflictError: another process has the lake open; nothing was changed.
+        """
+        others = others_alive(self.directory.spill, self.spill)
+        if others:
+            hint = "end it, then repair again"
+            raise ConflictError("another process has the lake open", process=others[0], hint=hint)
+        self.heads.rebuild(table)
+        return 1
+
+    def sweep_objects(self, name: TableName) -> int:
+        """Sweep a table's objects now. Returns how many were deleted."""
+        return self.sweep.run(self.catalog.find(name))
 
     def close(self) -> None:
         """Close files; what was committed stays."""

@@ -1,4 +1,4 @@
-"""`lakebed status` and `lakebed fsck`: look, compare."""
+"""`lakebed status` and `lakebed fsck`: look, compare, mend."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import msgspec
 
 from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
-from lakebed.errors import CorruptError
+from lakebed.errors import CorruptError, InvalidError
 
 if TYPE_CHECKING:
     from lakebed.inspection.findings import Finding
+    from lakebed.inspection.fsck import FsckReport
+    from lakebed.inspection.repair import RepairPlan, RepairStep, StepDone
+    from lakebed.lake import Lake
 
 
 @click.command(
@@ -41,32 +44,102 @@ def status(session: Session, table: str | None) -> None:
     examples="""
     lakebed fsck
     lakebed fsck flights --deep
-    lakebed fsck --json
+    lakebed fsck --repair --dry-run
+    lakebed fsck --repair --yes
     """,
 )
 @click.argument("table", required=False)
 @click.option("--deep", is_flag=True, help="Read every byte and every row.")
+@click.option("--repair", is_flag=True, help="Then mend what cannot get worse by it; ask before.")
+@click.option("--dry-run", is_flag=True, help="With --repair: show the plan, change nothing.")
+@click.option("--yes", is_flag=True, help="With --repair: do not ask.")
 @pass_session
-def fsck(session: Session, table: str | None, *, deep: bool) -> None:
+def fsck(
+    session: Session, table: str | None, *, deep: bool, repair: bool, dry_run: bool, yes: bool
+) -> None:
     """Hold log, state, snapshots and objects of TABLE, or of the whole lake, against each other.
 
-    It changes nothing, and says of each finding what it means and what is safe to do. Exits with
-    the code of `corrupt` if anything that was committed is wrong or gone.
+    Says of each finding what it means and what is safe to do, and changes nothing unless told to
+    repair. Exits with the code of `corrupt` if anything that was committed is wrong or gone, after
+    a repair: still.
     """
-    with session.open() as lake, ProgressLine(silent=session.as_json) as line:
-        report = lake.fsck(
+    if not repair and (dry_run or yes):
+        raise InvalidError("--dry-run and --yes belong to a repair", hint="add --repair")
+    with session.open() as lake:
+        report = _looked(session, lake, table, deep=deep)
+        if not repair:
+            session.give(msgspec.to_builtins(report), _report_text(report))
+        else:
+            report = _repaired(session, lake, report, table, deep=deep, dry_run=dry_run, yes=yes)
+    if report.is_damaged:
+        sys.exit(CorruptError.exit_code)
+
+
+def _looked(session: Session, lake: Lake, table: str | None, *, deep: bool) -> FsckReport:
+    with ProgressLine(silent=session.as_json) as line:
+        return lake.fsck(
             table,
             deep=deep,
             told=lambda name, done, total: line.show(f"{name}: {done:,} of {total:,} files"),
         )
+
+
+def _repaired(
+    session: Session,
+    lake: Lake,
+    report: FsckReport,
+    table: str | None,
+    *,
+    deep: bool,
+    dry_run: bool,
+    yes: bool,
+) -> FsckReport:
+    """Show the plan, carry it out if that is wanted, and return what is found then."""
+    from lakebed.inspection.repair import plan_repair
+
+    plan = plan_repair(report.findings)
+    told = {"before": msgspec.to_builtins(report), "plan": msgspec.to_builtins(plan)}
+    session.say(f"{_report_text(report)}\n\n{_plan_text(plan)}")
+    if dry_run or not plan.steps:
+        session.give(told, "nothing was changed")
+        return report
+    if not yes:
+        if session.as_json or not sys.stdin.isatty():
+            raise InvalidError("nobody to ask whether to repair", hint="add --yes, or --dry-run")
+        click.confirm("\ncarry it out?", abort=True, err=True)
+    done = lake.repair(plan)
+    session.say("\n" + "\n".join(map(_done_text, done)) + "\n")
+    after = _looked(session, lake, table, deep=deep)
+    told |= {"done": msgspec.to_builtins(done), "after": msgspec.to_builtins(after)}
+    session.give(told, _report_text(after))
+    return after
+
+
+def _report_text(report: FsckReport) -> str:
     text = "\n\n".join(_finding_text(one) for one in report.findings)
     checked = f"{counted(report.tables, 'table')} and {counted(report.files, 'file')} checked"
-    said = f"{text}\n\n{checked}" if text else f"{checked}: clean"
-    session.give(msgspec.to_builtins(report), said)
-    if report.is_damaged:
-        sys.exit(CorruptError.exit_code)
+    return f"{text}\n\n{checked}" if text else f"{checked}: clean"
 
 
 def _finding_text(one: Finding) -> str:
     facts = " ".join(f"{name}={value}" for name, value in one.facts.items())
     return f"{one.severity}: {one.code} ({facts})\n  means: {one.means}\n  safe: {one.safe}"
+
+
+def _plan_text(plan: RepairPlan) -> str:
+    lines = ["the plan:" if plan.steps else "nothing that could be repaired"]
+    for number, step in enumerate(plan.steps, 1):
+        lines.append(f"  {number}. {_step_name(step)}: {step.does}")
+    for left in plan.left:
+        times = f" ({left.findings} times)" if left.findings > 1 else ""
+        lines.append(f"  left alone: {left.code} {left.about}{times}: {left.why}")
+    return "\n".join(lines)
+
+
+def _done_text(done: StepDone) -> str:
+    said = f"not done: {done.problem}" if done.problem else counted(done.count, "thing") + " done"
+    return f"{_step_name(done.step)}: {said}"
+
+
+def _step_name(step: RepairStep) -> str:
+    return f"{step.action} {step.about}".rstrip()

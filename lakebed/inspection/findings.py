@@ -12,6 +12,16 @@ no reader sees. notice: worth knowing, perhaps work in progress."""
 
 Fact = str | int
 
+RepairAction = Literal[
+    "renew-snapshots",
+    "rebuild-cache",
+    "sweep-objects",
+    "sweep-leftovers",
+    "delete-dropped",
+    "name-again",
+]
+"""What `lakebed fsck --repair` may do; each can be repeated, and touches nothing committed."""
+
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is not as it should be. safe: what may be done without making it worse."""
@@ -24,11 +34,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of finding."""
+    """A kind of finding. repair: what mends it; None: nothing that cannot make it worse."""
 
     severity: Severity
     means: str
     safe: str
+    repair: RepairAction | None = None
 
 
 _RESTORE = "restore the object from a copy or the bucket's versions; then run fsck again"
@@ -57,19 +68,28 @@ KINDS = {
         "damage",
         "a snapshot cannot be opened, or does not say what its name promises",
         "delete the object: the next snapshot replaces it, readers pass it over",
+        "renew-snapshots",
     ),
     "snapshot-lost": Kind(
         "damage",
         "the log was truncated, which needs two good snapshots, and fewer are there",
         "restore it from a copy; `lakebed run` writes new ones as the log grows",
+        "renew-snapshots",
     ),
     "snapshot-differs": Kind(
         "damage", "a good snapshot and the log lead to different states", _REPORT
     ),
-    "snapshot-old": Kind("leftover", "a snapshot that the log no longer needs", _SWEPT),
-    "cache-damaged": Kind("damage", "the local cache of the state is damaged", _REBUILD),
+    "snapshot-old": Kind(
+        "leftover", "a snapshot that the log no longer needs", _SWEPT, "renew-snapshots"
+    ),
+    "cache-damaged": Kind(
+        "damage", "the local cache of the state is damaged", _REBUILD, "rebuild-cache"
+    ),
     "cache-differs": Kind(
-        "damage", "the local cache of the state and the log lead to different states", _REBUILD
+        "damage",
+        "the local cache of the state and the log lead to different states",
+        _REBUILD,
+        "rebuild-cache",
     ),
     "tree-broken": Kind("damage", "the leaves do not tile the key space", _REPORT),
     "reference-not-on-leaf": Kind(
@@ -102,7 +122,10 @@ KINDS = {
         "damage", "a file holds keys outside of its reference's bounds: queries miss rows", _REPORT
     ),
     "object-unreferenced": Kind(
-        "leftover", "a file that nobody can commit any more, left by a killed worker", _SWEPT
+        "leftover",
+        "a file that nobody can commit any more, left by a killed worker",
+        _SWEPT,
+        "sweep-objects",
     ),
     "object-pending": Kind(
         "notice",
@@ -114,15 +137,27 @@ KINDS = {
         "an object that Lakebed did not name; it reads and deletes nothing of that name",
         "look at it, and delete it by hand if nobody needs it",
     ),
-    "unfinished-upload": Kind("leftover", "what a killed writer had written of an object", _SWEPT),
-    "spill-left": Kind("leftover", "rows that a killed process was sorting", _SWEPT),
+    "unfinished-upload": Kind(
+        "leftover", "what a killed writer had written of an object", _SWEPT, "sweep-leftovers"
+    ),
+    "spill-left": Kind(
+        "leftover", "rows that a killed process was sorting", _SWEPT, "sweep-leftovers"
+    ),
     "name-without-log": Kind(
         "damage",
         "a table's name leads to no log",
         "restore the log from a copy, or drop the name",
     ),
     "log-without-name": Kind("leftover", "a table that was created and never got its name", _SWEPT),
-    "dropped-table-objects": Kind("leftover", "objects of a table that was dropped", _SWEPT),
+    "name-lost": Kind(
+        "damage",
+        "a table that was in use has no name: nobody finds its rows",
+        "nothing is swept of it; `lakebed fsck --repair` gives it a name",
+        "name-again",
+    ),
+    "dropped-table-objects": Kind(
+        "leftover", "objects of a table that was dropped", _SWEPT, "delete-dropped"
+    ),
 }
 """Every kind, by its code."""
 

@@ -18,7 +18,7 @@ from lakebed.inspection.check_objects import CheckObjects, Progress, known_of
 from lakebed.inspection.check_state import check_state
 from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.replay import Replay, ReplayLog
-from lakebed.model.names import FileName, TableId, TableName, TransactionNumber
+from lakebed.model.names import CREATION, FileName, TableId, TableName, TransactionNumber
 from lakebed.model.paths import file_of, table_of, table_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import SortedFiles
@@ -237,7 +237,8 @@ class Fsck:
         if replay is None or (replay.state is not None and replay.state.head().dropped):
             yield from self._left_of_dropped(id_)
         elif replay.number:
-            yield finding("log-without-name", id=id_, number=replay.number)
+            code = "log-without-name" if replay.number == CREATION else "name-lost"
+            yield finding(code, id=id_, number=replay.number)
 
     def _left_of_dropped(self, id_: TableId) -> Iterator[Finding]:
         left = sum(1 for _ in self._objects.list(table_prefix(id_)))

@@ -26,6 +26,9 @@ Generation = NewType("Generation", int)
 Micros = NewType("Micros", int)
 """Microseconds since 1970-01-01T00:00Z."""
 
+CREATION = TransactionNumber(1)
+"""Of a log's first entry, which creates its table. Before it has a name nobody else commits."""
+
 MICROS_PER_SECOND = 1_000_000
 
 BASE_BYTES, JOB_BYTES, RUN_BYTES, SEQUENCE_BYTES = 5, 4, 4, 3

@@ -67,6 +67,14 @@ class WarmHeads:
         """Return where the state of a table is kept. Deleting it is safe while no process runs."""
         return self._folder / f"{table}{_SUFFIX}"
 
+    def rebuild(self, table: TableId) -> None:
+        """Delete what is kept of a state, and make it anew. No other process may use the folder."""
+        head = self._heads.pop(table, None)
+        if head is not None:
+            head.state.connection.close()
+        remove_cache(self.cache_path(table))
+        self(table).follow()
+
     def close(self) -> None:
         """Close all states; their files stay."""
         for head in self._heads.values():

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from lakebed.errors import TableExistsError, TableMissingError, did_you_mean
 from lakebed.model.names import (
+    CREATION,
     MICROS_PER_SECOND,
     CommitId,
     Generation,
@@ -178,7 +179,10 @@ class TableCatalog:
         events.tell(events.TABLE_DROPPED, table=valid, id=entry.id)
 
     def sweep_nameless(self) -> int:
-        """Bury logs that never got a name, and delete what late workers left of dropped tables."""
+        """Bury logs that never got a name, and delete what late workers left of dropped tables.
+
+        A log with more than its creation had a name and lost it: it is left for `fsck`.
+        """
         named = {entry.id for entry in self._registry.list()}
         swept = 0
         for id_ in self._logs.tables():
@@ -189,7 +193,7 @@ class TableCatalog:
             with table.head.reading() as state:
                 head = state.head()
             old = now - head.at >= NAMELESS_SECONDS_MAX * MICROS_PER_SECOND
-            if head.number and (head.dropped or old):
+            if head.dropped or (head.number == CREATION and old):
                 swept += self._bury(table)
         return swept
 

@@ -49,6 +49,14 @@ def dead_in(root: Path) -> list[Path]:
         return [path for path in sorted(root.iterdir()) if _is_dead(path)]
 
 
+def others_alive(root: Path, mine: ProcessFolder) -> list[int]:
+    """Return the ids of other living processes with a folder in `root`, also of another that this
+    process has opened."""
+    with translated("looking for other processes"):
+        locks = [path for path in sorted(root.glob(f"*{SUFFIX}")) if not _is_dead(path)]
+    return [int(lock.name.partition("-")[0]) for lock in locks if lock.stem != mine.path.name]
+
+
 def remove_dead(root: Path) -> int:
     """Remove what dead processes left in the folder `root`. Returns how many things."""
     removed = 0

@@ -220,6 +220,23 @@ def test_fsck_is_clean_and_finds_what_is_gone(trips: Shell) -> None:
     assert "means: a referenced file is not there" in trips.run("fsck").stdout
 
 
+def test_fsck_shows_its_plan_before_it_repairs(trips: Shell) -> None:
+    (cache,) = trips.lake.glob("cache/*.sqlite")
+    cache.write_bytes(b"\x00" * cache.stat().st_size)
+    planned = trips.run("fsck", "--repair", "--dry-run")
+    assert planned.exit_code == 7
+    assert "1. rebuild-cache trips: delete the local cache of the state" in planned.stdout
+    assert planned.stdout.endswith("nothing was changed\n")
+    assert trips.run("fsck", "--repair").exit_code == 2  # nobody to ask
+    done = trips.json("fsck", "--repair", "--yes")
+    assert [one["step"]["action"] for one in done["done"]] == ["rebuild-cache"]
+    assert done["after"]["findings"] == []
+    assert trips.ok("fsck", "--repair") == (
+        "1 table and 1 file checked: clean\n\nnothing that could be repaired\nnothing was changed\n"
+    )
+    assert trips.refused("fsck", "--yes")[0] == 2
+
+
 def test_options_are_understood_before_and_after_the_command(trips: Shell) -> None:
     assert (
         trips.run("--json", "table", "list").stdout == trips.run("table", "list", "--json").stdout

@@ -188,7 +188,7 @@ def the_log_gone(path: Path, chance: random.Random) -> set[str]:
 
 def a_name_gone(path: Path, chance: random.Random) -> set[str]:
     change(path / "tables.sqlite", "DELETE FROM name")
-    return {"log-without-name"}
+    return {"name-lost"}
 
 
 def an_unfinished_object(path: Path, chance: random.Random) -> set[str]:

@@ -7,6 +7,9 @@ import pytest
 from tests.unit.inspection.damages import DAMAGES, Damage
 from tests.unit.inspection.lakes import build, copied, fsck
 
+MORE_OFTEN = 4
+"""How often, times as often as in the quick test, each damage is planted in the slow one."""
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -39,12 +42,27 @@ def test_the_lake_that_is_damaged_has_something_of_everything(whole: Path) -> No
 @pytest.mark.parametrize(("damage", "times"), DAMAGES, ids=lambda d: getattr(d, "__name__", ""))
 def test_every_damage_is_found(whole: Path, tmp_path: Path, damage: Damage, times: int) -> None:
     for seed in range(times):
-        path = copied(whole, tmp_path / "lake")
-        wanted = damage(path, random.Random(seed))
-        found = {finding.code for finding in fsck(path).findings}
-        assert found & wanted, f"seed {seed}: {found} instead of {wanted}"
-        shutil.rmtree(path)
+        check_found(whole, tmp_path / "lake", damage, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("damage", "times"), DAMAGES, ids=lambda d: getattr(d, "__name__", ""))
+def test_all_of_a_thousand_damages_are_found(
+    whole: Path, tmp_path: Path, damage: Damage, times: int
+) -> None:
+    for seed in range(times, (1 + MORE_OFTEN) * times):
+        check_found(whole, tmp_path / "lake", damage, seed)
+
+
+def check_found(whole: Path, path: Path, damage: Damage, seed: int) -> None:
+    copied(whole, path)
+    wanted = damage(path, random.Random(seed))
+    found = {finding.code for finding in fsck(path).findings}
+    assert found & wanted, f"seed {seed}: {found} instead of {wanted}"
+    shutil.rmtree(path)
 
 
 def test_damages_are_many() -> None:
-    assert sum(times for _, times in DAMAGES) >= 300
+    planted = sum(times for _, times in DAMAGES)
+    assert planted >= 300
+    assert planted * MORE_OFTEN >= 1_000

@@ -1,0 +1,230 @@
+"""Mending what fsck found, as far as that cannot make anything worse: planned, shown, then done.
+
+Nothing that was committed is touched. What is mended can be made again from the log (a cache, a
+snapshot), is nobody's (leftovers), or is a name that leads to what is there. A table whose log or
+state is damaged is left alone: its cache may be the only whole state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from lakebed.errors import ConflictError, CorruptError, InvalidError
+from lakebed.inspection.findings import KINDS, Fact, Finding, RepairAction
+from lakebed.inspection.replay import Replay, ReplayLog
+from lakebed.model.names import TableId, TableName
+from lakebed.model.paths import snapshot_path
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.table_registry import TableRegistry
+from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.state import TableState
+
+RECOVERED = "recovered-"
+"""Before the beginning of a table's id: the name of a table that lost its own."""
+
+HARMLESS: frozenset[str] = frozenset(
+    {
+        "snapshot-damaged",
+        "snapshot-lost",
+        "snapshot-old",
+        "cache-damaged",
+        "cache-differs",
+        "file-missing",
+        "file-damaged",
+        "object-unreferenced",
+        "object-pending",
+        "object-stray",
+    }
+)
+"""Findings beside which a table's log and state are whole, so that the others can be mended."""
+
+
+class RepairStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What is done about some findings. about: a table's name, or its id where it has none."""
+
+    action: RepairAction
+    about: str
+    does: str
+    findings: int
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings that are left to people. why: not mended here. safe: what they may do."""
+
+    code: str
+    about: str
+    why: str
+    safe: str
+    findings: int
+
+
+class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be done, in order, and what would not."""
+
+    steps: tuple[RepairStep, ...]
+    left: tuple[Left, ...]
+
+
+class StepDone(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that was carried out. count: of things it made or removed. problem: it was not."""
+
+    step: RepairStep
+    count: int = 0
+    problem: str = ""
+
+
+DOES: dict[RepairAction, str] = {
+    "renew-snapshots": "write a snapshot of what the log leads to, prove it, then delete damaged"
+    " and outdated ones",
+    "rebuild-cache": "delete the local cache of the state; it is made again from the log",
+    "sweep-objects": "delete files that nobody can commit any more, as the sweep would",
+    "sweep-leftovers": "remove what dead processes left",
+    "delete-dropped": "delete objects of a table whose log ends with its drop",
+    "name-again": f"give the table a name, {RECOVERED} and the beginning of its id",
+}
+
+
+def plan_repair(findings: Sequence[Finding]) -> RepairPlan:
+    """Return what can be done about findings without making anything worse. Changes nothing."""
+    broken = {_about(f): f.code for f in findings if _breaks(f)}
+    steps: dict[tuple[RepairAction, str], int] = {}
+    left: dict[tuple[str, str, str], int] = {}
+    for one in findings:
+        action, about = _action(one), _about(one)
+        if action is None or about in broken:
+            why = f"the table has {broken[about]}" if about in broken and action else ""
+            key = one.code, about, why or "no repair is known that cannot make it worse"
+            left[key] = left.get(key, 0) + 1
+        else:
+            steps[action, about] = steps.get((action, about), 0) + 1
+    return RepairPlan(
+        steps=tuple(
+            RepairStep(action=action, about=about, does=DOES[action], findings=count)
+            for (action, about), count in sorted(steps.items(), key=_order)
+        ),
+        left=tuple(
+            Left(code=code, about=about, why=why, safe=KINDS[code].safe, findings=count)
+            for (code, about, why), count in left.items()
+        ),
+    )
+
+
+class Repair:
+    """Carries out a plan. rebuild_cache, sweep_objects, delete_objects: of a table;
+    sweep_leftovers: of this machine. Each may be repeated, and returns how many things it removed
+    or made."""
+
+    def __init__(
+        self,
+        *,
+        registry: TableRegistry,
+        logs: TransactionLogs,
+        objects: ObjectStore,
+        snapshots: Callable[[TableId], Snapshots],
+        rebuild_cache: Callable[[TableId], int],
+        sweep_objects: Callable[[TableName], int],
+        sweep_leftovers: Callable[[], int],
+        delete_objects: Callable[[TableId], int],
+    ) -> None:
+        self._registry = registry
+        self._logs = logs
+        self._objects = objects
+        self._snapshots = snapshots
+        self._rebuild_cache = rebuild_cache
+        self._sweep_objects = sweep_objects
+        self._sweep_leftovers = sweep_leftovers
+        self._delete_objects = delete_objects
+
+    def run(self, plan: RepairPlan) -> list[StepDone]:
+        """Carry out each step; one that does not succeed does not hold up the others.
+
+        Raises:
+            UnavailableError, UnknownOutcomeError: a store is busy; run it again.
+        """
+        done = []
+        for step in plan.steps:
+            try:
+                done.append(StepDone(step=step, count=self._carry_out(step)))
+            except (ConflictError, CorruptError, InvalidError) as error:
+                done.append(StepDone(step=step, problem=str(error)))
+        return done
+
+    def _carry_out(self, step: RepairStep) -> int:
+        match step.action:
+            case "renew-snapshots":
+                return self._renew_snapshots(TableName(step.about))
+            case "rebuild-cache":
+                name = TableName(step.about)
+                self._replayed(name, self._id_of(name))  # else the cache is the only whole state
+                return self._rebuild_cache(self._id_of(name))
+            case "sweep-objects":
+                return self._sweep_objects(TableName(step.about))
+            case "sweep-leftovers":
+                return self._sweep_leftovers()
+            case "delete-dropped":
+                return self._delete_objects(TableId(step.about))
+            case "name-again":
+                id_ = TableId(step.about)
+                self._registry.claim(TableName(RECOVERED + id_[:8]), id_)
+                return 1
+
+    def _id_of(self, name: TableName) -> TableId:
+        entry = self._registry.find(name)
+        if entry is None:
+            raise ConflictError("the table has gone meanwhile", table=name)
+        return entry.id
+
+    def _replayed(self, name: TableName, id_: TableId) -> tuple[Replay, TableState]:
+        """Return what the log leads to. Raises: ConflictError, if it is not whole."""
+        replay = ReplayLog(name, self._logs.open(id_), self._snapshots(id_)).run(None)
+        if replay.state is None or not replay.whole or any(map(_breaks, replay.findings)):
+            raise ConflictError("the log is not whole any more", table=name, hint="run fsck again")
+        return replay, replay.state
+
+    def _renew_snapshots(self, name: TableName) -> int:
+        """Write and prove one, then delete those that readers pass over or that lie before the
+        log. Returns how many were written and deleted."""
+        id_ = self._id_of(name)
+        snapshots = self._snapshots(id_)
+        replay, state = self._replayed(name, id_)
+        path = snapshot_path(id_, state.head().number, state.digest())
+        useless = [
+            str(f.facts["path"])
+            for f in replay.findings
+            if f.code in {"snapshot-damaged", "snapshot-old"}
+        ]
+        if path in useless:  # it has the name of the one that is written
+            self._objects.delete([path])
+        there = self._objects.look(path) is not None
+        snapshots.write(state)
+        if not snapshots.prove(path):
+            raise CorruptError("the snapshot that was written is damaged", path=path)
+        others = [one for one in useless if one != path]
+        self._objects.delete(others)
+        return len(others) + (not there)
+
+
+def _about(one: Finding) -> str:
+    fact: Fact = one.facts.get("table", one.facts.get("id", ""))
+    return str(fact)
+
+
+def _action(one: Finding) -> RepairAction | None:
+    return "rebuild-cache" if _is_of_cache(one) else KINDS[one.code].repair
+
+
+def _is_of_cache(one: Finding) -> bool:
+    """Whether only the local cache says so; the log leads to another state."""
+    return one.facts.get("where") == "cache"
+
+
+def _breaks(one: Finding) -> bool:
+    return "table" in one.facts and one.code not in HARMLESS and not _is_of_cache(one)
+
+
+def _order(item: tuple[tuple[RepairAction, str], int]) -> tuple[int, str]:
+    (action, about), _ = item
+    return list(DOES).index(action), about
