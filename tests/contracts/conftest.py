@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
+from lakebed.backends.aws.job_queues import SqsJobQueues
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 from lakebed.backends.local import (
     LocalObjectStore,
@@ -33,6 +34,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from tests.servers.dynamo_servers import MotoServer
+from tests.contracts.fast_time import FastQueues
 from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
     dynoxide,
     ministack,
@@ -42,8 +44,10 @@ from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
     seaweedfs,
 )
 from tests.servers.s3 import S3Server
+from tests.servers.sqs import make_queue
 
 BACKENDS = ("memory", "local")
+QUEUE_BACKENDS = (*BACKENDS, "ministack")
 KNOWN_BAD = "LAKEBED_KNOWN_BAD_SERVERS"
 """Set by `test_known_bad_servers.py`, which runs contracts on servers that must fail them."""
 OBJECT_BACKENDS = (
@@ -127,13 +131,30 @@ def objects(request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path)
     return lambda: server.store(prefix)
 
 
+@pytest.fixture(params=QUEUE_BACKENDS)
+def queue_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def queues(backend: str, clock: VirtualClock, tmp_path: Path) -> Queues:
+def queues(
+    request: pytest.FixtureRequest, queue_backend: str, clock: VirtualClock, tmp_path: Path
+) -> Iterator[Queues]:
     """Another view of the same queues with each call; RECEIVES_MAX receives, then dead."""
-    if backend == "memory":
+    if queue_backend == "memory":
         same = MemoryJobQueues(clock, receives_max=RECEIVES_MAX)
-        return lambda: same
-    return lambda: SqliteJobQueues(tmp_path, clock, receives_max=RECEIVES_MAX)
+        yield lambda: same
+    elif queue_backend == "local":
+        yield lambda: SqliteJobQueues(tmp_path, clock, receives_max=RECEIVES_MAX)
+    else:
+        server: S3Server = request.getfixturevalue(queue_backend)
+        prefix = server.new_prefix()
+        with closing(server.clients()) as clients:
+            urls = {
+                name: make_queue(clients, f"{prefix}-{name}", receives_max=RECEIVES_MAX)
+                for name in ("jobs", "a", "b")
+            }
+            yield lambda: FastQueues(SqsJobQueues(clients, urls, chance=system_random()))
 
 
 @pytest.fixture(params=REGISTRY_BACKENDS)

