@@ -16,6 +16,7 @@ from lakebed.errors import ConflictError, InvalidError
 from lakebed.model.jobs import CompactionMessage, decode_message
 from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId, TableName
 from lakebed.observe import events
+from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.ports.table_registry import TableEntry
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.keep_hidden import keep_hidden
@@ -24,8 +25,6 @@ from lakebed.tasks.worker import Visibility, Worker
 HIDDEN_SECONDS = 30.0
 JOBS_PER_ROUND_MAX = 10_000
 DEAD_LETTERS_AT_ONCE = 10
-REPORT_SECONDS_MAX = 30 * 86_400
-"""Reports of jobs are hints for people: older ones are forgotten."""
 
 
 class WorkDone(msgspec.Struct, frozen=True):
@@ -118,7 +117,7 @@ class Housekeeping:
             swept += self._app.sweep.run(self._app.catalog.opened(entry))
         if tables is None:
             swept += self._app.catalog.sweep_nameless()
-            old = self._app.clock.now() - REPORT_SECONDS_MAX * MICROS_PER_SECOND
+            old = self._app.clock.now() - KEPT_SECONDS * MICROS_PER_SECOND
             self._app.tracker.forget(before=Micros(old))
         return WorkDone(objects_swept=swept)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from collections.abc import Collection
+from typing import Literal, Protocol, get_args
 
 import msgspec
 
@@ -20,6 +21,12 @@ JobEvent = Literal[
     "failed",
     "given up",
 ]
+
+
+JOB_EVENTS: tuple[JobEvent, ...] = get_args(JobEvent)
+BEGINNING = Micros(0)
+KEPT_SECONDS = 30 * 86_400
+"""How long reports are kept: as long as the ids of users' jobs are remembered, unless set."""
 
 
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,21 +54,58 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.rows / self.seconds if self.seconds else 0.0
 
 
+class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a task has come. jobs, rows: done so far. ended: it takes no more jobs."""
+
+    task: str
+    kind: JobKind
+    started: Micros
+    at: Micros
+    jobs: int = 0
+    rows: int = 0
+    ended: bool = False
+
+
 class JobTracker(Protocol):
-    """Reports of jobs. Every implementation passes `tests/contracts/test_job_tracker.py`."""
+    """Reports of jobs and tasks. Every implementation passes `tests/contracts/test_job_tracker.py`.
+
+    Reports come in any order, and again. All methods raise UnavailableError when the store is busy;
+    what was reported may then be remembered or not.
+    """
 
     def report(self, report: JobReport) -> None:
         """Remember it."""
         ...
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
-        """Return the newest report of a job."""
+        """Return the newest report of a job; of one moment, the one reported last."""
         ...
 
-    def recent(self, table: TableId, *, reports_max: int) -> list[JobReport]:
-        """Return the newest report of each job, newest first."""
+    def history(self, table: TableId, job: JobId) -> list[JobReport]:
+        """Return all reports of a job, of all its runs, oldest first."""
+        ...
+
+    def find(
+        self,
+        table: TableId,
+        *,
+        events: Collection[JobEvent] = JOB_EVENTS,
+        since: Micros = BEGINNING,
+        until: Micros | None = None,
+        reports_max: int,
+    ) -> list[JobReport]:
+        """Return the newest report of each job, newest first: those that tell of one of `events`
+        and are of `[since, until)`. It may lag."""
+        ...
+
+    def report_task(self, report: TaskReport) -> None:
+        """Remember how far a task has come."""
+        ...
+
+    def tasks(self, *, reports_max: int) -> list[TaskReport]:
+        """Return the newest report of each task, newest first. It may lag."""
         ...
 
     def forget(self, *, before: Micros) -> None:
-        """Drop reports that are older."""
+        """Drop reports that are older. A store that does so by itself does nothing."""
         ...

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from lakebed.errors import LakebedError
 from lakebed.model.names import JobId, TableId
+from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobEvent, JobKind, JobReport, JobTracker
 
@@ -24,17 +26,21 @@ class JobReports:
         reason: str = "",
         rows: int = 0,
         seconds: float = 0.0,
+        run: str = "",
     ) -> None:
-        """Report that this happened to a job just now."""
-        self._tracker.report(
-            JobReport(
-                table=table,
-                job=job,
-                kind=self._kind,
-                event=event,
-                at=self._clock.now(),
-                reason=reason,
-                rows=rows,
-                seconds=seconds,
-            )
+        """Report that this happened to a job just now. Nothing fails when nobody hears it."""
+        report = JobReport(
+            table=table,
+            job=job,
+            kind=self._kind,
+            event=event,
+            at=self._clock.now(),
+            reason=reason,
+            rows=rows,
+            seconds=seconds,
+            run=run,
         )
+        try:
+            self._tracker.report(report)
+        except LakebedError as error:
+            events.tell(events.REPORT_LOST, table=table, job=job, reason=error)

@@ -10,6 +10,7 @@ import pytest
 
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.backends.aws.job_queues import SqsJobQueues
+from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 from lakebed.backends.local import (
     LocalObjectStore,
@@ -28,6 +29,7 @@ from lakebed.backends.memory import (
 )
 from lakebed.backends.system import SystemClock, system_random
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE
+from lakebed.config.dynamo_tables import LOG_TABLE, TRACKER_TABLE
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
@@ -68,6 +70,7 @@ DEVIATIONS = {
 SERVERS = ("ministack", pytest.param("dynoxide", marks=pytest.mark.slow))
 LOG_BACKENDS = (*BACKENDS, *SERVERS)
 REGISTRY_BACKENDS = (*LOG_BACKENDS, *(["moto"] if os.environ.get(KNOWN_BAD) else []))
+LOG_BACKENDS = REGISTRY_BACKENDS = TRACKER_BACKENDS = (*BACKENDS, *SERVERS)
 PAGE_ENTRIES = 40
 """What one request reads of a log of DynamoDB here, so that logs have many pages."""
 
@@ -172,10 +175,16 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registr
             yield lambda: DynamoTableRegistry(stack.enter_context(closing(server.clients())), table)
 
 
-@pytest.fixture
-def tracker(backend: str, tmp_path: Path) -> Tracker:
+@pytest.fixture(params=TRACKER_BACKENDS)
+def tracker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tracker]:
     """Another view of the same reports with each call."""
-    if backend == "memory":
+    if request.param == "memory":
         same = MemoryJobTracker()
-        return lambda: same
-    return lambda: SqliteJobTracker(tmp_path)
+        yield lambda: same
+    elif request.param == "local":
+        yield lambda: SqliteJobTracker(tmp_path)
+    else:
+        server: S3Server = request.getfixturevalue(request.param)
+        table = server.new_table(TRACKER_TABLE)
+        with closing(server.clients()) as clients:
+            yield lambda: DynamoDbJobTracker(clients, table)

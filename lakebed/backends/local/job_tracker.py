@@ -3,65 +3,131 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
 
 from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.model.names import JobId, Micros, TableId
-from lakebed.ports.job_tracker import JobReport
+from lakebed.ports.job_tracker import BEGINNING, JOB_EVENTS, JobEvent, JobReport, TaskReport
 
-_SCHEMA = """
+_FORMAT = 2
+_REPORTS = """
 CREATE TABLE report (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     table_id TEXT NOT NULL,
     job TEXT NOT NULL,
     at INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    newest INTEGER NOT NULL,
     body BLOB NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX report_by_job ON report (table_id, job);
-CREATE INDEX report_by_time ON report (table_id, at, number);
-CREATE INDEX report_by_age ON report (at)"""
-_FIND = "SELECT at, body FROM report WHERE table_id = ? AND job = ?"
-_REMOVE = "DELETE FROM report WHERE table_id = ? AND job = ?"
-_REPORT = "INSERT INTO report (table_id, job, at, body) VALUES (?, ?, ?, ?)"
-_RECENT = "SELECT body FROM report WHERE table_id = ? ORDER BY at DESC, number DESC LIMIT ?"
+) STRICT"""
+_BY_JOB = "CREATE INDEX report_by_job ON report (table_id, job, at, number)"
+_BY_EVENT = "CREATE INDEX report_by_event ON report (table_id, event, at) WHERE newest"
+_BY_AGE = "CREATE INDEX report_by_age ON report (at)"
+_TASKS = """
+CREATE TABLE task (
+    task TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    body BLOB NOT NULL
+) STRICT, WITHOUT ROWID"""
+_SCHEMA = (_REPORTS, _BY_JOB, _BY_EVENT, _BY_AGE, _TASKS)
+_UPGRADES = {1: ("DROP TABLE report", *_SCHEMA)}
+"""Format 1 kept one report of each job, and did not say which event; as hints they may go."""
+
+_NEWEST = "SELECT at, body FROM report WHERE table_id = ? AND job = ? AND newest"
+_OUTDATE = "UPDATE report SET newest = 0 WHERE table_id = ? AND job = ? AND newest"
+_IS_KNOWN = """
+SELECT 1 FROM report WHERE table_id = ? AND job = ? AND at = ? AND body = ?"""
+_REPORT = """
+INSERT INTO report (table_id, job, at, event, newest, body) VALUES (?, ?, ?, ?, ?, ?)"""
+_HISTORY = "SELECT body FROM report WHERE table_id = ? AND job = ? ORDER BY at, number"
+_FIND = """
+SELECT body FROM report WHERE newest AND table_id = ? AND event = ? AND at >= ? AND at < ?
+ORDER BY at DESC, number DESC LIMIT ?"""
+_TASK = """
+INSERT INTO task VALUES (?, ?, ?)
+ON CONFLICT (task) DO UPDATE SET at = excluded.at, body = excluded.body
+WHERE excluded.at >= task.at"""
+_END_OF_TIME = 1 << 62
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(JobReport).decode
+_decode_task = msgspec.msgpack.Decoder(TaskReport).decode
 
 
 class SqliteJobTracker:
-    """Each job's newest report, in the file `jobs.sqlite` of a folder."""
+    """Reports, in the file `jobs.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._database = SqliteDatabase(Path(root) / "jobs.sqlite", _SCHEMA, durable=False)
+        self._database = SqliteDatabase(
+            Path(root) / "jobs.sqlite",
+            ";".join(_SCHEMA),
+            format=_FORMAT,
+            upgrades=_UPGRADES,
+            durable=False,
+        )
 
     def report(self, report: JobReport) -> None:
-        """Remember it, unless a newer one of the job is known."""
-        job = report.table, report.job
+        """Remember it; it is the newest unless a newer one of the job is known."""
+        job, body = (report.table, report.job), _encode(report)
         with self._database.transaction() as connection:
-            found = connection.execute(_FIND, job).fetchone()
-            if found is None or found[0] <= report.at:
-                connection.execute(_REMOVE, job)
-                connection.execute(_REPORT, (*job, report.at, _encode(report)))
+            if connection.execute(_IS_KNOWN, (*job, report.at, body)).fetchone():
+                return
+            found = connection.execute(_NEWEST, job).fetchone()
+            newest = found is None or found[0] <= report.at
+            if newest:
+                connection.execute(_OUTDATE, job)
+            connection.execute(_REPORT, (*job, report.at, report.event, newest, body))
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
         """Return the newest report of a job."""
         with self._database.reading() as connection:
-            found = connection.execute(_FIND, (table, job)).fetchone()
+            found = connection.execute(_NEWEST, (table, job)).fetchone()
         return None if found is None else _decode(found[1])
 
-    def recent(self, table: TableId, *, reports_max: int) -> list[JobReport]:
-        """Return the newest report of each job, newest first."""
+    def history(self, table: TableId, job: JobId) -> list[JobReport]:
+        """Return all reports of a job, oldest first."""
         with self._database.reading() as connection:
-            rows = connection.execute(_RECENT, (table, reports_max)).fetchall()
+            rows = connection.execute(_HISTORY, (table, job)).fetchall()
         return [_decode(body) for (body,) in rows]
+
+    def find(
+        self,
+        table: TableId,
+        *,
+        events: Collection[JobEvent] = JOB_EVENTS,
+        since: Micros = BEGINNING,
+        until: Micros | None = None,
+        reports_max: int,
+    ) -> list[JobReport]:
+        """Return the newest report of each job that tells of one of `events`, newest first."""
+        end = _END_OF_TIME if until is None else until
+        found: list[JobReport] = []
+        with self._database.reading() as connection:
+            for event in events:
+                wanted = (table, event, since, end, reports_max)
+                found += [_decode(body) for (body,) in connection.execute(_FIND, wanted)]
+        return sorted(found, key=lambda r: -r.at)[:reports_max]
+
+    def report_task(self, report: TaskReport) -> None:
+        """Remember how far a task has come."""
+        with self._database.writing() as connection:
+            connection.execute(_TASK, (report.task, report.at, _encode(report)))
+
+    def tasks(self, *, reports_max: int) -> list[TaskReport]:
+        """Return the newest report of each task, newest first."""
+        query = "SELECT body FROM task ORDER BY at DESC LIMIT ?"
+        with self._database.reading() as connection:
+            rows = connection.execute(query, (reports_max,)).fetchall()
+        return [_decode_task(body) for (body,) in rows]
 
     def forget(self, *, before: Micros) -> None:
         """Drop reports that are older."""
-        with self._database.writing() as connection:
+        with self._database.transaction() as connection:
             connection.execute("DELETE FROM report WHERE at < ?", (before,))
+            connection.execute("DELETE FROM task WHERE at < ?", (before,))
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""

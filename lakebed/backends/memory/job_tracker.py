@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lakebed.model.names import JobId, Micros, TableId
-from lakebed.ports.job_tracker import JobReport
+from lakebed.ports.job_tracker import BEGINNING, JOB_EVENTS, JobEvent, JobReport, TaskReport
 
 
 class MemoryJobTracker:
-    """Remembers each job's newest report: later ones, and of one moment the one reported last."""
+    """Remembers reports in order of time; of one moment, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._reports: dict[tuple[TableId, JobId], JobReport] = {}
+        self._jobs: dict[tuple[TableId, JobId], list[JobReport]] = {}
+        self._tasks: dict[str, TaskReport] = {}
 
     def report(self, report: JobReport) -> None:
         """Remember it."""
-        key = report.table, report.job
-        before = self._reports.get(key)
-        if before is None or before.at <= report.at:
-            self._reports.pop(key, None)
-            self._reports[key] = report
+        reports = self._jobs.setdefault((report.table, report.job), [])
+        if report not in reports:
+            reports.append(report)
+            reports.sort(key=lambda r: r.at)
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
         """Return the newest report of a job."""
-        return self._reports.get((table, job))
+        reports = self._jobs.get((table, job))
+        return reports[-1] if reports else None
 
-    def recent(self, table: TableId, *, reports_max: int) -> list[JobReport]:
-        """Return the newest report of each job, newest first."""
-        reports = [r for r in reversed(self._reports.values()) if r.table == table]
-        return sorted(reports, key=lambda r: -r.at)[:reports_max]
+    def history(self, table: TableId, job: JobId) -> list[JobReport]:
+        """Return all reports of a job, oldest first."""
+        return list(self._jobs.get((table, job), ()))
+
+    def find(
+        self,
+        table: TableId,
+        *,
+        events: Collection[JobEvent] = JOB_EVENTS,
+        since: Micros = BEGINNING,
+        until: Micros | None = None,
+        reports_max: int,
+    ) -> list[JobReport]:
+        """Return the newest report of each job that tells of one of `events`, newest first."""
+        newest = (reports[-1] for (of, _), reports in self._jobs.items() if of == table)
+        found = [
+            r
+            for r in newest
+            if r.event in events and since <= r.at and (until is None or r.at < until)
+        ]
+        return sorted(found, key=lambda r: -r.at)[:reports_max]
+
+    def report_task(self, report: TaskReport) -> None:
+        """Remember how far a task has come."""
+        before = self._tasks.get(report.task)
+        if before is None or before.at <= report.at:
+            self._tasks[report.task] = report
+
+    def tasks(self, *, reports_max: int) -> list[TaskReport]:
+        """Return the newest report of each task, newest first."""
+        return sorted(self._tasks.values(), key=lambda r: -r.at)[:reports_max]
 
     def forget(self, *, before: Micros) -> None:
         """Drop reports that are older."""
-        self._reports = {key: r for key, r in self._reports.items() if r.at >= before}
+        kept = {job: [r for r in reports if r.at >= before] for job, reports in self._jobs.items()}
+        self._jobs = {job: reports for job, reports in kept.items() if reports}
+        self._tasks = {task: r for task, r in self._tasks.items() if r.at >= before}
