@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.backends.aws.job_queues import SqsJobQueues
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 from lakebed.backends.local import (
     LocalObjectStore,
@@ -28,15 +28,14 @@ from lakebed.backends.memory import (
     VirtualClock,
 )
 from lakebed.backends.system import SystemClock, system_random
-from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE
-from lakebed.config.dynamo_tables import LOG_TABLE, TRACKER_TABLE
+from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
-from tests.servers.dynamo_servers import MotoServer
 from tests.contracts.fast_time import FastQueues
+from tests.servers.dynamo_servers import MotoServer
 from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
     dynoxide,
     ministack,
@@ -68,9 +67,8 @@ DEVIATIONS = {
 """Where SeaweedFS is known to differ from S3. Paths of ours have no such neighbours."""
 
 SERVERS = ("ministack", pytest.param("dynoxide", marks=pytest.mark.slow))
-LOG_BACKENDS = (*BACKENDS, *SERVERS)
+LOG_BACKENDS = TRACKER_BACKENDS = (*BACKENDS, *SERVERS)
 REGISTRY_BACKENDS = (*LOG_BACKENDS, *(["moto"] if os.environ.get(KNOWN_BAD) else []))
-LOG_BACKENDS = REGISTRY_BACKENDS = TRACKER_BACKENDS = (*BACKENDS, *SERVERS)
 PAGE_ENTRIES = 40
 """What one request reads of a log of DynamoDB here, so that logs have many pages."""
 

@@ -34,7 +34,7 @@ from lakebed.ports.job_tracker import (
 )
 
 if TYPE_CHECKING:
-    from types_boto3_dynamodb.type_defs import AttributeValueTypeDef, QueryInputTypeDef
+    from types_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 _PUT = Request(what="reporting a job", needs="dynamodb:PutItem")
 _GET = Request(what="reading a report", needs="dynamodb:GetItem")
@@ -173,9 +173,10 @@ class DynamoDbJobTracker:
 
     def _query(self, **query: Any) -> Iterator[bytes]:  # noqa: ANN401 - boto3's arguments
         """Yield bodies, page by page."""
-        asked: QueryInputTypeDef = {"TableName": self._table, **query}  # type: ignore[typeddict-item] # they are of its names
+        ask: Any = self._clients.dynamodb.query
+        asked = {"TableName": self._table, **query}
         while True:
-            answer = self._requests.run(_QUERY, lambda: self._clients.dynamodb.query(**asked))
+            answer = self._requests.run(_QUERY, lambda: ask(**asked))
             yield from map(_body, answer["Items"])
             last = answer.get("LastEvaluatedKey")
             if not last:
