@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from lakebed.errors import InvalidError
 from lakebed.model.predicate_bounds import BoundsOf, may_keep
@@ -13,6 +12,7 @@ from lakebed.model.predicates import Predicate, checked_predicate, fields_of
 from lakebed.model.schema import Schema
 from lakebed.processing.predicate_masks import kept
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.expression_bounds import expression_may_keep
 
 HINT = 'for instance lakebed.field("fare") >= 4, or pyarrow.compute.field("fare") >= 4'
 
@@ -37,18 +37,23 @@ class PredicateTest(msgspec.Struct, frozen=True):
 
 
 class ExpressionTest(msgspec.Struct, frozen=True):
-    """An expression of Arrow: it cuts no row groups."""
+    """An expression of Arrow. columns: those that it looks at, and perhaps others."""
 
     expression: pc.Expression
-    fields: frozenset[str]
+    columns: pa.Schema
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of its columns."""
+        return frozenset(self.columns.names)
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that are kept, in order. Raises: InvalidError, where it fails."""
         return batch.filter(_computed(self.expression, batch))
 
     def may_keep(self, bounds: BoundsOf) -> bool:
-        """Whether it may keep some row: nobody looked inside."""
-        return True
+        """Whether it may keep some row of a group with these bounds, as far as Arrow can tell."""
+        return expression_may_keep(self.expression, self.columns, bounds)
 
 
 RowTest = PredicateTest | ExpressionTest
@@ -61,14 +66,14 @@ def row_test(where: object, schema: Schema) -> RowTest:
         InvalidError: an unknown field, a wrong type, something that is neither.
     """
     if isinstance(where, pc.Expression):
-        return ExpressionTest(where, _fields_of_expression(where, schema))
+        return ExpressionTest(where, _columns_of_expression(where, schema))
     if isinstance(where, Predicate):
         return PredicateTest(checked_predicate(where, schema))
     raise InvalidError("not a predicate", got=type(where).__name__, hint=HINT)
 
 
-def _fields_of_expression(expression: pc.Expression, schema: Schema) -> frozenset[str]:
-    """Return fields from which it can be computed, all that it looks at and perhaps others: an
+def _columns_of_expression(expression: pc.Expression, schema: Schema) -> pa.Schema:
+    """Return columns from which it can be computed, all that it looks at and perhaps others: an
     expression does not tell them."""
     text, columns = str(expression), arrow_schema(schema)
     if "FieldPath(" in text:
@@ -78,8 +83,8 @@ def _fields_of_expression(expression: pc.Expression, schema: Schema) -> frozense
     try:
         _computed(expression, _no_rows(named))
     except InvalidError:
-        return frozenset(columns.names)
-    return frozenset(named.names)
+        return columns
+    return named
 
 
 def _no_rows(columns: pa.Schema) -> pa.RecordBatch:
@@ -88,6 +93,8 @@ def _no_rows(columns: pa.Schema) -> pa.RecordBatch:
 
 def _computed(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
     """Return true, false or null for each row, in order."""
+    from pyarrow import acero  # noqa: PLC0415  40 ms, of no use to a lookup
+
     rows = acero.TableSourceNodeOptions(pa.Table.from_batches([batch]))
     steps = [
         acero.Declaration("table_source", rows),

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from lakebed.model.predicate_bounds import Bounds, may_keep
 from lakebed.model.predicates import Predicate, checked_predicate
 from lakebed.processing.predicate_masks import mask_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.expression_bounds import expression_may_keep
 
 SCHEMA = schema_of(row_keys={"id": "int64"}, values={"n": "int8?", "x": "float64?", "s": "string?"})
 _VALUES: dict[str, list[Any]] = {
@@ -72,6 +74,46 @@ def test_rows_that_are_kept_are_never_ruled_out(
     batch = pa.RecordBatch.from_pylist(numbered, schema=arrow_schema(SCHEMA))
     if mask_of(batch, checked).true_count:
         assert may_keep(checked, lambda name: Bounds() if name in hidden else bounds_of(rows, name))
+
+
+@st.composite
+def _expressions(draw: st.DrawFn) -> pc.Expression:
+    name = draw(st.sampled_from(sorted(_VALUES)))
+    on, value = pc.field(name), draw(st.sampled_from(_VALUES[name]))
+    return draw(
+        st.sampled_from(
+            [
+                *(on == value, on != value, on < value, on <= value, on > value, on >= value),
+                *(on.isin([value]), on.isin([value, None]), on.is_null(), ~on.is_null()),
+                pc.if_else(on < value, on.is_null(), on != value),
+                pc.coalesce(on, pc.scalar(value)) == value,
+            ]
+        )
+    )
+
+
+EXPRESSIONS = st.recursive(
+    _expressions(),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda two: two[0] & two[1]),
+        st.tuples(inner, inner).map(lambda two: two[0] | two[1]),
+        inner.map(lambda one: ~one),
+    ),
+    max_leaves=5,
+)
+
+
+@given(rows=ROWS, expression=EXPRESSIONS, hidden=st.sets(st.sampled_from(sorted(_VALUES))))
+def test_rows_that_an_expression_keeps_are_never_ruled_out(
+    rows: list[dict[str, Any]], expression: pc.Expression, hidden: set[str]
+) -> None:
+    columns = pa.schema([column for column in arrow_schema(SCHEMA) if column.name in _VALUES])
+    if pa.Table.from_pylist(rows, columns).filter(expression).num_rows:
+        assert expression_may_keep(
+            expression,
+            columns,
+            lambda name: Bounds() if name in hidden else bounds_of(rows, name),
+        )
 
 
 @given(rows=ROWS, predicate=_tests())

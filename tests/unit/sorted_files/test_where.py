@@ -1,5 +1,6 @@
 """Queries by values, and by any of the key fields: row groups that cannot match are not read."""
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files import encoding_row_groups, row_groups, writer_options
+from lakebed.sorted_files.arrow_schema import arrow_schema
 from tests.unit.sorted_files.lakes import EVERY_TYPE, Lake, batch_of
 
 SCHEMA = schema_of(
@@ -128,6 +130,48 @@ def test_expressions_of_arrow_keep_the_order(lake: Lake, expression: pc.Expressi
     assert found == wanted.to_pylist() != []
     found, _ = asked(lake, ROWS, where=expression, columns=["car"])
     assert found == wanted.select(["car"]).to_pylist()
+
+
+N, CAR = pc.field("n"), pc.field("car")
+
+
+@pytest.mark.parametrize(
+    ("expression", "groups"),
+    [
+        (N == 23, 1),
+        (N > 50, 2),
+        (N.is_null(), 6),
+        (N.isin([1, 51]), 2),
+        (~(N < 51), 2),
+        ((pc.field("day") == 3) & (CAR == "c1"), 1),
+        ((CAR == "c1") | (N == 2), 7),
+        (pc.field("note") == "xxx", 6),
+        (N > 1000, 0),
+        (N.cast("float64") < 2.0, 1),
+        (pc.if_else(N > 12, CAR == "c3", pc.scalar(value=False)), 12),
+        (N + 1 == 24, 12),
+    ],
+)
+def test_expressions_of_arrow_cut_row_groups(
+    lake: Lake, expression: pc.Expression, groups: int
+) -> None:
+    wanted = pa.Table.from_pylist(ROWS).filter(expression).to_pylist()
+    assert asked(lake, ROWS, where=expression) == (wanted, groups)
+
+
+def test_expressions_keep_what_bounds_do_not_tell(lake: Lake) -> None:
+    schema = schema_of(row_keys={"k": "int32"}, values={"x": "float64?", "y": "int8?"})
+    rows: list[Row] = [
+        {"k": 0, "x": 1.0, "y": None},
+        {"k": 1, "x": math.nan, "y": None},
+        {"k": 2, "x": None, "y": 1},
+        {"k": 3, "x": 2.0, "y": 1},
+    ]
+    x, y = pc.field("x"), pc.field("y")
+    for where in (~(x <= 5), pc.is_nan(x), x.is_null(), ~y.is_null(), y.is_null(), ~(y != 1)):
+        wanted = pa.Table.from_pylist(rows, arrow_schema(schema)).filter(where)["k"].to_pylist()
+        found, _ = asked(lake, rows, schema, where=where)
+        assert [row["k"] for row in found] == wanted != [], where
 
 
 @pytest.mark.parametrize(
