@@ -1,16 +1,16 @@
-"""Pages of fixed-width values, decompressed, into one Arrow buffer: one call for many pages.
+"""Pages of fixed-width values, decompressed, into one Arrow buffer.
 
 A page is a row of `pages`: where it begins and ends in memory, its first row in the output, its
-rows, and the number of its encoding. Every read is held against the page's end, every write against
-its rows; a page must be used up exactly. All functions return `DECODED`, or the place of the first
-page that is not what it should be.
+rows, the number of its encoding, and its size decompressed. Every read is held against the page's
+end, every write against its rows; a page must be used up exactly. Functions return `DECODED`, or
+the place of the first page that is not what it should be.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.compiling import kernel, part
+from lakebed.kernels.compiling import part
 from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.memory import (
     big_endian,
@@ -32,8 +32,8 @@ from lakebed.kernels.unpacking import (
     unpack_runs,
 )
 
-AT, END, FIRST, ROWS, ENCODING = range(5)
-PAGE_FACTS = 5
+AT, END, FIRST, ROWS, ENCODING, SIZE = range(6)
+PAGE_FACTS = 6
 
 PLAIN, DICTIONARY, DELTA_NUMBERS, DELTA_LENGTHS, DELTA_BYTES = 0, 8, 5, 6, 7
 """Parquet's numbers of encodings."""
@@ -98,7 +98,7 @@ def _spread(to: int, size: int, count: int, present: Bytes) -> None:
             store_32(to + 4 * row, value)
 
 
-@kernel
+@part
 def decode_numbers(pages: Table, optional: bool, size: int, present: Bytes, to: int) -> int:
     """Write numbers of four or eight bytes at `to`, zero where they are null.
 
@@ -126,26 +126,43 @@ def decode_numbers(pages: Table, optional: bool, size: int, present: Bytes, to: 
     return DECODED
 
 
-@kernel
-def decode_bits(pages: Table, optional: bool, present: Bytes, out: Bytes) -> int:
-    """Write 1 or 0 for each truth value, plainly encoded, 0 where it is null."""
+@part
+def decode_bits(pages: Table, optional: bool, present: Bytes, to: int) -> int:
+    """Write a bit at `to` for each truth value, plainly encoded, 0 where it is null."""
     spare = np.empty(SPARE_BYTES, np.uint8)
+    rows = pages[len(pages) - 1, FIRST] + pages[len(pages) - 1, ROWS]
+    out = np.zeros(rows, np.uint8)
     for place in range(len(pages)):
         page = pages[place]
-        first, rows, end = page[FIRST], page[ROWS], page[END]
+        first, end = page[FIRST], page[END]
         count, at = page_values(page, optional, present, spare)
         if at == BROKEN or page[ENCODING] != PLAIN or at + (count + 7) // 8 != end:
             return place
         bit = 0
-        for row in range(first, first + rows):
-            out[row] = 0
+        for row in range(first, first + page[ROWS]):
             if not optional or present[row]:
                 out[row] = (load_u8(at + (bit >> 3)) >> (bit & 7)) & 1
                 bit += 1
+    pack_bits(out, to)
     return DECODED
 
 
-@kernel
+@part
+def pack_bits(flags: Bytes, to: int) -> int:
+    """Write a bit at `to` for each flag, which is 0 or 1; return how many are 1."""
+    count, byte = 0, 0
+    for place in range(len(flags)):
+        count += flags[place]
+        byte |= flags[place] << (place & 7)
+        if place & 7 == 7:
+            store_u8(to + (place >> 3), byte)
+            byte = 0
+    if len(flags) & 7:
+        store_u8(to + (len(flags) >> 3), byte)
+    return count
+
+
+@part
 def decode_decimals(pages: Table, optional: bool, size: int, present: Bytes, to: int) -> int:
     """Write numbers of 16 bytes, little-endian, at `to`, from plain ones of `size`, big-endian."""
     spare = np.empty(SPARE_BYTES, np.uint8)

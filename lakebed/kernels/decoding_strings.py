@@ -1,6 +1,6 @@
 """Pages of strings into Arrow's offsets and bytes, in two calls: how long they are, then they.
 
-Pages, and what is returned, as in `decoding`. Between the calls the room for all bytes is made.
+Pages as in `decoding`. Between the calls the room for all bytes is made.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lakebed.kernels.compiling import kernel, part
+from lakebed.kernels.compiling import part
 from lakebed.kernels.decoding import (
-    DECODED,
     DELTA_BYTES,
     DELTA_LENGTHS,
     DICTIONARY,
@@ -24,17 +23,18 @@ from lakebed.kernels.decoding import (
 )
 from lakebed.kernels.gathering import SLACK
 from lakebed.kernels.keys import Numbers, Table
-from lakebed.kernels.memory import copy_16, copy_32, load_i32, load_u8, store_u8
+from lakebed.kernels.memory import copy_16, copy_32, load_i32, load_u8, store_32, store_u8
 from lakebed.kernels.unpacking import BROKEN, SPARE_BYTES, Bytes, unpack_deltas, unpack_runs
 
 Lengths = npt.NDArray[np.int32]
 STRINGS_BYTES_MAX = (1 << 31) - 1
 """Of one call: offsets have 32 bits."""
+NO_STRINGS = -1
 
 _WORD = 4
 
 
-@kernel
+@part
 def measure_strings(
     pages: Table,
     optional: bool,
@@ -43,9 +43,10 @@ def measure_strings(
     shared: Lengths,
     own: Lengths,
     bytes_at: Numbers,
-    offsets: Lengths,
+    offsets: int,
 ) -> int:
-    """Write the offsets of all strings, and what `fill_strings` needs.
+    """Write the offsets of all strings at an address, and what `fill_strings` needs. Returns how
+    many bytes they have, NO_STRINGS where a page is not what it should be.
 
     dictionary: the offsets of the dictionary's strings, one of no strings where there is none.
     shared: of each row's value the bytes that it shares with the last one, or its place in the
@@ -53,27 +54,27 @@ def measure_strings(
     """
     spare = np.empty(SPARE_BYTES, np.uint8)
     total = 0
-    offsets[0] = 0
+    store_32(offsets, 0)
     for place in range(len(pages)):
         page = pages[place]
         first, rows = page[FIRST], page[ROWS]
         last = first + rows
         count, at = page_values(page, optional, present, spare)
         if at == BROKEN:
-            return place
+            return NO_STRINGS
         at = _lengths(
             page, at, count, len(dictionary) - 1, shared[first:last], own[first:last], spare
         )
         if at == BROKEN:
-            return place
+            return NO_STRINGS
         bytes_at[place] = at
         if count < rows:
             _spread(shared[first:last], count, present[first:last])
             _spread(own[first:last], count, present[first:last])
         total = _offsets(page, total, dictionary, shared, own, optional, present, offsets)
-        if not 0 <= total <= STRINGS_BYTES_MAX:
-            return place
-    return DECODED
+        if total == NO_STRINGS:
+            return NO_STRINGS
+    return total
 
 
 @part
@@ -153,9 +154,10 @@ def _offsets(
     own: Lengths,
     optional: bool,
     present: Bytes,
-    offsets: Lengths,
+    offsets: int,
 ) -> int:
-    """Write where the strings of a page end; return the bytes so far, -1 where one is impossible.
+    """Write where the strings of a page end; return the bytes so far, NO_STRINGS where one is
+    impossible.
 
     A string shares no more with the one before than that one has, the first shares nothing.
     """
@@ -167,20 +169,20 @@ def _offsets(
             if encoding == DICTIONARY:
                 word = shared[row]
                 if not 0 <= word < words:
-                    return -1
+                    return NO_STRINGS
                 total += dictionary[word + 1] - dictionary[word]
             else:
                 if not 0 <= shared[row] <= before:
-                    return -1
+                    return NO_STRINGS
                 before = int(shared[row]) + int(own[row])
                 total += before
             if total > STRINGS_BYTES_MAX:
-                return -1
-        offsets[row + 1] = total
+                return NO_STRINGS
+        store_32(offsets + _WORD * (row + 1), total)
     return total
 
 
-@kernel
+@part
 def fill_strings(
     pages: Table,
     optional: bool,
@@ -191,26 +193,27 @@ def fill_strings(
     shared: Lengths,
     own: Lengths,
     bytes_at: Numbers,
-    offsets: Lengths,
+    offsets: int,
+    size: int,
     to: int,
 ) -> None:
     """Copy the bytes of all strings. words_at, words_end: of the dictionary's bytes.
 
-    to: has room for all, and SLACK more.
+    size: of all. to: has room for them, and SLACK more.
     """
-    room_end = to + offsets[len(offsets) - 1] + SLACK
+    room_end = to + size + SLACK
     for place in range(len(pages)):
         page = pages[place]
         encoding, first, end = page[ENCODING], page[FIRST], page[END]
         source = bytes_at[place]
         if encoding == DELTA_LENGTHS:  # they lie together here and there
-            copy_exactly(to + offsets[first], source, end - source)
+            copy_exactly(to + load_i32(offsets + _WORD * first), source, end - source)
             continue
         before = to
         for row in range(first, first + page[ROWS]):
             if optional and not present[row]:
                 continue
-            target = to + offsets[row]
+            target = to + load_i32(offsets + _WORD * row)
             if encoding == DICTIONARY:
                 start = dictionary[shared[row]]
                 length = dictionary[shared[row] + 1] - start

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lakebed.kernels.compiling import kernel, part
-from lakebed.kernels.decoding import AT, END, FIRST, ROWS
+from lakebed.kernels.decoding import AT, END, FIRST, PLAIN, ROWS, SIZE
 from lakebed.kernels.decoding import ENCODING as PAGE_ENCODING
 from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.memory import call_5, load_u8
@@ -21,7 +21,6 @@ values with nulls, the number of its encoding."""
 FACTS = 5
 
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
-OPENED = 0
 NOT_UNDERSTOOD = -1
 
 _NUMBER, _LONG, _LIST, _STRUCT = 5, 6, 9, 12
@@ -101,23 +100,23 @@ def _list_head(at: int, end: int, step: int, kind: int) -> tuple[int, int]:
     return as_signed(raw), at
 
 
-@kernel
-def read_places(at: int, end: int, places: Table) -> int:
-    """Read an OffsetIndex; return how many pages it tells, NOT_UNDERSTOOD if it is not as expected.
-
-    at, end: its addresses. places: a row for each page: its offset, its size, its first row.
-    """
+@part
+def _read_places(at: int, end: int, starts: Numbers, ends: Numbers, first_rows: Numbers) -> int:
+    """Read an OffsetIndex between two addresses; return how many pages it tells, NOT_UNDERSTOOD
+    where it is not as expected."""
     count, at = _list_head(at, end, 1, _STRUCT)
-    if at == BROKEN or not 0 <= count <= len(places):
+    if at == BROKEN or not 0 < count <= len(starts):
         return NOT_UNDERSTOOD
     for page in range(count):
-        for field in range(3):
-            head = 1 << 4 | (_NUMBER if field == 1 else _LONG)
-            number, at = _place(at, end, head)
-            if at == BROKEN:
-                return NOT_UNDERSTOOD
-            places[page, field] = number
-        if at >= end or load_u8(at) != 0:
+        starts[page], at = _place(at, end, 1 << 4 | _LONG)
+        if at == BROKEN:
+            return NOT_UNDERSTOOD
+        size, at = _place(at, end, 1 << 4 | _NUMBER)
+        if at == BROKEN or size <= 0:
+            return NOT_UNDERSTOOD
+        ends[page] = starts[page] + size
+        first_rows[page], at = _place(at, end, 1 << 4 | _LONG)
+        if at == BROKEN or at >= end or load_u8(at) != 0:
             return NOT_UNDERSTOOD
         at += 1
     sizes, behind = _list_head(at, end, 1, _LONG)
@@ -133,53 +132,95 @@ def read_places(at: int, end: int, places: Table) -> int:
 
 
 @kernel
-def open_pages(
+def read_places(
+    base: int, chunks: Table, rows: int, starts: Table, ends: Table, first_rows: Numbers
+) -> int:
+    """Read where the pages of a row group's chunks lie; return how many each has, NOT_UNDERSTOOD
+    where that is not as expected, or pages of different chunks do not begin with the same rows.
+
+    chunks: a row for each: where its OffsetIndex begins and ends, relative to `base`, and where its
+    pages begin and end in the file. rows: of the row group. starts, ends: a row for each chunk, of
+    as many pages as there may be. first_rows: one longer; after the last page follow all rows.
+    """
+    found = np.empty(len(first_rows), np.int64)
+    count = 0
+    for place in range(len(chunks)):
+        chunk, some_starts, some_ends = chunks[place], starts[place], ends[place]
+        pages = _read_places(base + chunk[0], base + chunk[1], some_starts, some_ends, found)
+        if pages < 0 or (place > 0 and pages != count):
+            return NOT_UNDERSTOOD
+        count = pages
+        found[count] = rows
+        behind = chunk[2]
+        for page in range(count):
+            if some_starts[page] < behind or found[page] >= found[page + 1]:
+                return NOT_UNDERSTOOD
+            behind = some_ends[page]
+            if place > 0 and found[page] != first_rows[page]:
+                return NOT_UNDERSTOOD
+        if behind > chunk[3] or found[0] != 0:
+            return NOT_UNDERSTOOD
+        for page in range(count + 1):
+            first_rows[page] = found[page]
+    return count
+
+
+@kernel
+def words_of_page(at: int, end: int) -> int:
+    """Return how many strings a dictionary page has between two addresses, or NOT_UNDERSTOOD."""
+    fact = np.empty(FACTS, np.int64)
+    if _header(at, end, DICTIONARY_PAGE, fact) != end or 4 * fact[VALUES] > fact[UNPACKED]:
+        return NOT_UNDERSTOOD
+    return int(fact[VALUES])
+
+
+@part
+def read_headers(
     kind: int,
     base: int,
     starts: Numbers,
     ends: Numbers,
-    rows: Numbers,
+    first_rows: Numbers,
     encodings: int,
-    decompress: int,
-    context: int,
-    to: int,
-    room: int,
+    is_packed: bool,
     pages: Table,
 ) -> int:
-    """Read the headers of pages and decompress them, one behind the other; return OPENED,
-    NOT_UNDERSTOOD, or how much room they need where that is more than there is.
+    """Read the headers of pages; return how many bytes they have, decompressed, or NOT_UNDERSTOOD.
 
-    kind: of all pages. starts, ends: relative to `base`; each page must end exactly there. rows:
-    that each must have, in a dictionary any. encodings: a bit for each that they may have.
-    decompress, context: as `zstd` tells them, 0 where pages are stored as they are. to: the address
-    of `room` bytes. pages: a row for each, as `decoding` takes them.
+    kind: of all pages. starts, ends: relative to `base`; each page must end exactly there.
+    first_rows: one more than pages. encodings: a bit for each that they may have. is_packed: they
+    are compressed. pages: a row for each, as `decoding` takes them, not yet decompressed.
     """
-    facts = np.empty((len(starts), FACTS), np.int64)
-    needed, first = 0, 0
+    fact = np.empty(FACTS, np.int64)
+    total = 0
     for place in range(len(starts)):
-        fact, end = facts[place], base + ends[place]
+        end = base + ends[place]
         if _header(base + starts[place], end, kind, fact) != end:
             return NOT_UNDERSTOOD
         encoding = fact[ENCODING]
         if not 0 <= encoding < 64 or (encodings >> encoding) & 1 == 0:
             return NOT_UNDERSTOOD
-        if kind == DATA_PAGE and fact[VALUES] != rows[place]:
+        if fact[VALUES] != first_rows[place + 1] - first_rows[place]:
             return NOT_UNDERSTOOD
-        if decompress == 0 and fact[UNPACKED] != fact[BODY_END] - fact[BODY]:
+        if not is_packed and fact[UNPACKED] != fact[BODY_END] - fact[BODY]:
             return NOT_UNDERSTOOD
         page = pages[place]
-        page[AT], page[END], page[FIRST] = fact[BODY], fact[BODY_END], first
-        page[ROWS], page[PAGE_ENCODING] = fact[VALUES], encoding
-        needed += fact[UNPACKED]
-        first += fact[VALUES]
-    if decompress == 0:
-        return OPENED
-    if needed > room:
-        return needed
-    for place in range(len(starts)):
-        page, size = pages[place], facts[place, UNPACKED]
-        if call_5(decompress, context, to, size, page[AT], page[END] - page[AT]) != size:
+        page[AT], page[END], page[SIZE] = fact[BODY], fact[BODY_END], fact[UNPACKED]
+        page[FIRST], page[ROWS] = first_rows[place] - first_rows[0], fact[VALUES]
+        page[PAGE_ENCODING] = PLAIN if kind == DICTIONARY_PAGE else encoding
+        total += fact[UNPACKED]
+    return total
+
+
+@part
+def decompress_pages(function: int, context: int, to: int, pages: Table) -> int:
+    """Decompress pages, one behind the other; return the address behind the last, or
+    NOT_UNDERSTOOD. function, context: as `zstd` tells them. to: has room for them."""
+    for place in range(len(pages)):
+        page = pages[place]
+        size = page[SIZE]
+        if call_5(function, context, to, size, page[AT], page[END] - page[AT]) != size:
             return NOT_UNDERSTOOD
         page[AT], page[END] = to, to + size
         to += size
-    return OPENED
+    return to

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -23,29 +22,41 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.kernels import decoding as kernels
-from lakebed.kernels.decoding_strings import fill_strings, measure_strings
+from lakebed.kernels import decoding as encodings
+from lakebed.kernels import page_columns as kernels
 from lakebed.kernels.gathering import SLACK
-from lakebed.kernels.page_headers import (
-    DATA_PAGE,
-    DICTIONARY_PAGE,
-    OPENED,
-    open_pages,
-    read_places,
-)
+from lakebed.kernels.keys import Numbers, Table
+from lakebed.kernels.page_columns import BITS, DECIMALS, NUMBERS, STRINGS
+from lakebed.kernels.page_headers import DATA_PAGE, DICTIONARY_PAGE, read_places, words_of_page
 from lakebed.kernels.zstd import zstd
 from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, Group, Leaf, Physical
 
-Numbers = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-_NO_PRESENCE = np.empty(0, np.uint8)
-_NO_WORDS = np.zeros(1, np.int32)
-
 _PLACE_BYTES_MIN = 7
-
-BITS, NUMBERS, DECIMALS, STRINGS = range(4)
 _PLAIN_DICTIONARY = 2
 """The number that a page of a dictionary may have in old files, for plain values."""
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    return functools.reduce(int.__or__, (1 << number for number in numbers), 0)
+
+
+_DATA_ENCODINGS = frozenset(
+    (
+        encodings.PLAIN,
+        encodings.DICTIONARY,
+        encodings.DELTA_NUMBERS,
+        encodings.DELTA_LENGTHS,
+        encodings.DELTA_BYTES,
+    )
+)
+_DICTIONARY_ENCODINGS = _bits((encodings.PLAIN, _PLAIN_DICTIONARY))
+_ROOM_MAX = 1 << 30
+"""For pages that are decompressed together; where more would be needed they are left to Arrow."""
+_ROWS_MAX = 1 << 24
+"""Of one call; more in one page are left to Arrow."""
+_ROOM_KEPT_MAX = 8 << 20
+_ALIGNED = 64
+_OFFSET_BYTES, _DECIMAL_BYTES = 4, 16
 
 
 class Flat(msgspec.Struct, frozen=True):
@@ -69,42 +80,13 @@ class Dictionary(msgspec.Struct, frozen=True):
     bytes: Any  # a buffer of Arrow
 
 
-def _bits(encodings: Iterable[int]) -> int:
-    return functools.reduce(int.__or__, (1 << encoding for encoding in encodings), 0)
-
-
-_DATA_ENCODINGS = frozenset(
-    (
-        kernels.PLAIN,
-        kernels.DICTIONARY,
-        kernels.DELTA_NUMBERS,
-        kernels.DELTA_LENGTHS,
-        kernels.DELTA_BYTES,
-    )
-)
-_DICTIONARY_ENCODINGS = _bits((kernels.PLAIN, _PLAIN_DICTIONARY))
-_ROOM_MAX = 1 << 30
-"""For pages that are decompressed together; where more would be needed they are left to Arrow."""
-_ROOM_KEPT_MAX = 8 << 20
-NO_DICTIONARY = Dictionary(_NO_WORDS, pa.py_buffer(b""))
-
-
-class Pages(msgspec.Struct, frozen=True):
-    """Pages of one chunk, side by side: where each begins and ends in `raw`, and its rows."""
-
-    raw: memoryview
-    starts: Numbers
-    ends: Numbers
-    rows: Numbers
-
-
 class Places(msgspec.Struct, frozen=True):
-    """Where the pages of a chunk begin and end in the file, and the first row of each, then all
-    rows."""
+    """Where the pages of a row group's chunks, which all begin with the same rows, begin and end in
+    the file: a row for each chunk; and the first row of each, then all rows."""
 
-    starts: Numbers
-    ends: Numbers
-    first_rows: list[int]
+    starts: Table
+    ends: Table
+    first_rows: Numbers
 
 
 def flat_of(field: pa.Field, leaf: Leaf, chunk: Chunk) -> Flat | None:
@@ -114,8 +96,8 @@ def flat_of(field: pa.Field, leaf: Leaf, chunk: Chunk) -> Flat | None:
         return None
     if chunk.codec not in (Codec.UNCOMPRESSED, Codec.ZSTD):
         return None
-    encodings = _bits(_DATA_ENCODINGS.intersection(chunk.encodings))
-    return Flat(field.type, *kind, leaf.definition_max == 1, Codec(chunk.codec), encodings)
+    known = _bits(_DATA_ENCODINGS.intersection(chunk.encodings))
+    return Flat(field.type, *kind, leaf.definition_max == 1, Codec(chunk.codec), known)
 
 
 def _kind(type_: pa.DataType, leaf: Leaf) -> tuple[int, int] | None:
@@ -139,182 +121,232 @@ def _kind(type_: pa.DataType, leaf: Leaf) -> tuple[int, int] | None:
     return (NUMBERS, size) if physical == (wide if size == 8 else narrow) else None
 
 
-def places_of(footer: Footer, group: Group, chunk: Chunk) -> Places | None:
-    """Return where a chunk's pages lie, as `page_index.pages_of` tells it; None: it is not told, or
-    contradicts itself."""
-    if chunk.offset_index is None:
-        return None
-    start, end = (offset - footer.tail_offset for offset in chunk.offset_index)
-    raw = np.frombuffer(footer.tail, np.uint8)
-    base = raw.__array_interface__["data"][0]
-    found = np.empty(((end - start) // _PLACE_BYTES_MIN + 1, 3), np.int64)
-    count = read_places(base + start, base + end, found)
+def places_of(footer: Footer, group: Group, chunks: Sequence[Chunk]) -> Places | None:
+    """Return where the pages of some chunks lie, as `page_index.pages_of` tells it; None: it is not
+    told, or contradicts itself, or they do not begin with the same rows."""
+    found = []
+    for chunk in chunks:
+        if chunk.offset_index is None:
+            return None
+        start, end = (offset - footer.tail_offset for offset in chunk.offset_index)
+        found.append((start, end, chunk.start, chunk.end))
+    pages_max = max(end - start for start, end, *_ in found) // _PLACE_BYTES_MIN + 1
+    starts = np.empty((len(chunks), pages_max), np.int64)
+    ends, first_rows = np.empty_like(starts), np.empty(pages_max + 1, np.int64)
+    tail = address_of(footer.tail)
+    count = read_places(tail, np.array(found, np.int64), group.rows, starts, ends, first_rows)
     if count <= 0:
         return None
-    starts, sizes, first_rows = found[:count, 0].copy(), found[:count, 1], found[:count, 2]
-    ends = starts + sizes
-    rows = [*first_rows.tolist(), group.rows]
-    fits = (
-        starts[0] >= chunk.start
-        and ends[-1] <= chunk.end
-        and (sizes > 0).all()
-        and (starts[1:] >= ends[:-1]).all()
-        and rows[0] == 0
-        and all(low < high for low, high in pairwise(rows))
-    )
-    return Places(starts, ends, rows) if fits else None
+    starts, ends = (np.ascontiguousarray(places[:, :count]) for places in (starts, ends))
+    return Places(starts, ends, first_rows[: count + 1])
+
+
+def address_of(raw: bytes | memoryview | npt.NDArray[Any]) -> int:
+    """Return where bytes lie."""
+    array = raw if isinstance(raw, np.ndarray) else np.frombuffer(raw, np.uint8)
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def decode_dictionary(column: Flat, raw: memoryview) -> Dictionary | None:
     """Return the strings of a chunk's dictionary page, which is all of `raw`."""
     if column.kind != STRINGS:
         return None
-    pages = Pages(raw, np.array([0]), np.array([len(raw)]), np.array([-1]))
-    opened = _open(column, pages, DICTIONARY_PAGE)
-    if opened is None:
+    at = address_of(raw)
+    count = words_of_page(at, at + len(raw))
+    if count < 0:
         return None
-    opened.pages[0, kernels.ENCODING] = kernels.PLAIN
-    required = msgspec.structs.replace(column, optional=False)
-    strings = _strings(required, opened, NO_DICTIONARY)
-    if strings is None:
+    words = msgspec.structs.replace(column, optional=False, encodings=_DICTIONARY_ENCODINGS)
+    places = Places(np.array([[0]]), np.array([[len(raw)]]), np.array([0, count]))
+    pages = GroupPages([words], places, kind=DICTIONARY_PAGE)
+    pages.lies_at(0, at)
+    decoded = pages.decode(0, 1)
+    if decoded is None:
         return None
-    _, offsets, data = strings.buffers()
-    return Dictionary(np.frombuffer(offsets, np.int32, len(strings) + 1), data)
+    _, offsets, data = decoded[0].buffers()
+    return Dictionary(np.frombuffer(offsets, np.int32, count + 1), data)
 
 
-def decode_pages(
-    column: Flat, pages: Pages, dictionary: Dictionary = NO_DICTIONARY
-) -> pa.Array | None:
-    """Return the rows of some pages; None where anything is not as expected."""
-    opened = _open(column, pages, DATA_PAGE)
-    if opened is None:
-        return None
-    if column.kind == STRINGS:
-        return _strings(column, opened, dictionary)
-    present = np.empty(opened.rows, np.uint8) if column.optional else _NO_PRESENCE
-    if column.kind == BITS:
-        bits = np.empty(opened.rows, np.uint8)
-        bad = kernels.decode_bits(opened.pages, column.optional, present, bits)
-        out = pa.py_buffer(np.packbits(bits, bitorder="little"))
-    elif column.kind == DECIMALS:
-        out = pa.allocate_buffer(16 * opened.rows)
-        bad = kernels.decode_decimals(
-            opened.pages, column.optional, column.size, present, out.address
-        )
-    else:
-        out = pa.allocate_buffer(column.size * opened.rows)
-        bad = kernels.decode_numbers(
-            opened.pages, column.optional, column.size, present, out.address
-        )
-    if bad != kernels.DECODED:
-        return None
-    validity, nulls = _validity(present)
-    if column.kind == NUMBERS and column.type.bit_width < 32:
-        return _narrow(column.type, out, opened.rows, validity, nulls)
-    return pa.Array.from_buffers(column.type, opened.rows, [validity, out], nulls)
-
-
-class _Room(threading.local):
-    """Where a thread's pages are decompressed, used again."""
+class _Scratch(threading.local):
+    """What one thread works with, used again for the next pages."""
 
     def __init__(self) -> None:
-        self.bytes = np.empty(0, np.uint8)
+        self.room = np.empty(0, np.uint8)
+        self.present = np.empty(0, np.uint8)
+        self.shared = self.own = np.empty(0, np.int32)
+
+    def fit(self, rows: int) -> None:
+        """Have room for so many rows of all columns."""
+        if len(self.present) < rows:
+            self.present = np.empty(rows, np.uint8)
+            self.shared, self.own = np.empty(rows, np.int32), np.empty(rows, np.int32)
 
 
-_ROOM = _Room()
+_SCRATCH = _Scratch()
 
 
-class _Opened(msgspec.Struct, frozen=True):
-    """Pages as kernels take them, until the thread opens others. room: what they lie in."""
+class _Layout(msgspec.Struct, frozen=True):
+    """Where columns of so many rows lie in one buffer: values or offsets, and validity."""
 
-    pages: Numbers
-    rows: int
-    room: Bytes
+    values: Numbers
+    bits: Numbers
+    size: int
 
 
-def _open(column: Flat, given: Pages, kind: int) -> _Opened | None:
-    """Return pages decompressed; None where one is not what it should be."""
-    raw = np.frombuffer(given.raw, np.uint8)
-    pages = np.empty((len(given.starts), kernels.PAGE_FACTS), np.int64)
-    function = context = 0
-    if column.codec == Codec.ZSTD:
-        function, context = zstd().decompress, zstd().decompressor()
-    encodings = _DICTIONARY_ENCODINGS if kind == DICTIONARY_PAGE else column.encodings
-    room = _ROOM.bytes
-    while True:
-        needed = open_pages(
-            kind,
-            _address(raw),
-            given.starts,
-            given.ends,
-            given.rows,
-            encodings,
-            function,
-            context,
-            _address(room),
-            len(room),
-            pages,
-        )
-        if needed == OPENED:
-            return _Opened(pages, int(pages[:, kernels.ROWS].sum()), room)
-        if not 0 < needed <= _ROOM_MAX:
+class GroupPages:
+    """Decodes pages of some columns of one row group, the same rows of each."""
+
+    def __init__(self, columns: Sequence[Flat], places: Places, *, kind: int = DATA_PAGE) -> None:
+        self._flats = columns
+        self._places = places
+        self._kind = kind
+        self._facts = np.zeros((len(columns), kernels.COLUMN_FACTS), np.int64)
+        for fact, flat in zip(self._facts, columns, strict=True):
+            fact[kernels.KIND], fact[kernels.SIZE] = flat.kind, flat.size
+            fact[kernels.OPTIONAL], fact[kernels.ENCODINGS] = flat.optional, flat.encodings
+            fact[kernels.PACKED] = flat.codec == Codec.ZSTD
+        self._strings = np.flatnonzero(self._facts[:, kernels.KIND] == STRINGS)
+        self._layouts: dict[int, _Layout] = {}
+        self._dictionaries: dict[int, Dictionary] = {}
+        self._words = np.zeros(1, np.int32)
+        self._facts[:, kernels.WORDS_END] = 1
+
+    def lies_at(self, place: int, base: int) -> None:
+        """Tell where a column's bytes lie: an address, less the place in the file."""
+        self._facts[place, kernels.BASE] = base
+
+    def take_dictionary(self, place: int, found: Dictionary) -> None:
+        """Tell a column's dictionary."""
+        self._dictionaries[place] = found  # keeps its bytes, too
+        fact, words = self._facts[place], len(self._words)
+        self._words = np.concatenate([self._words, found.offsets])
+        fact[kernels.WORDS], fact[kernels.WORDS_END] = words, len(self._words)
+        fact[kernels.WORDS_AT] = found.bytes.address
+        fact[kernels.WORDS_BYTES_END] = found.bytes.address + found.bytes.size
+
+    def decode(self, page: int, last: int) -> list[pa.Array] | None:
+        """Return the rows of pages from one up to another; None where anything is not as expected.
+
+        Arrays share buffers.
+        """
+        first_rows, facts, scratch = self._places.first_rows, self._facts, _SCRATCH
+        rows = int(first_rows[last] - first_rows[page])
+        if rows > _ROWS_MAX:
             return None
-        room = np.empty(needed + needed // 4, np.uint8)
-        if len(room) <= _ROOM_KEPT_MAX:
-            _ROOM.bytes = room
+        layout = self._layout(rows)
+        fixed = _allocated(layout.size)
+        facts[:, kernels.VALUES_AT] = fixed.address + layout.values
+        facts[:, kernels.BITS_AT] = fixed.address + layout.bits
+        scratch.fit(rows * len(facts))
+        pages = np.empty(((last - page) * len(facts), encodings.PAGE_FACTS), np.int64)
+        bytes_at = np.empty(len(pages), np.int64)
+        if not self._open(page, last, pages, bytes_at):
+            return None
+        text = None
+        if len(self._strings):
+            sizes = facts[self._strings, kernels.BYTES]
+            ends = np.cumsum(sizes + SLACK)
+            text = _allocated(int(ends[-1]))
+            facts[self._strings, kernels.BYTES_AT] = text.address + ends - sizes - SLACK
+            kernels.fill_columns(
+                facts,
+                self._words,
+                pages,
+                rows,
+                scratch.present,
+                scratch.shared,
+                scratch.own,
+                bytes_at,
+            )
+        return self._arrays(rows, layout, fixed, text)
+
+    def _open(self, page: int, last: int, pages: Table, bytes_at: Numbers) -> bool:
+        """Whether pages are what they should be. They are decompressed then."""
+        scratch, places = _SCRATCH, self._places
+        functions, room = zstd(), scratch.room
+        while True:
+            needed = kernels.open_columns(
+                self._kind,
+                self._facts,
+                places.starts,
+                places.ends,
+                places.first_rows,
+                page,
+                last,
+                functions.decompress,
+                functions.decompressor(),
+                address_of(room),
+                len(room),
+                self._words,
+                pages,
+                scratch.present,
+                scratch.shared,
+                scratch.own,
+                bytes_at,
+            )
+            if not 0 < needed <= _ROOM_MAX:
+                self._room = room  # until strings are filled in
+                return needed == kernels.OPENED
+            room = np.empty(needed + needed // 4, np.uint8)
+            if len(room) <= _ROOM_KEPT_MAX:
+                scratch.room = room
+
+    def _layout(self, rows: int) -> _Layout:
+        if rows not in self._layouts:
+            bits = -(-rows // 8)
+            values, validity, at = [], [], 0
+            for flat in self._flats:
+                values.append(at)
+                at += _aligned(_value_bytes(flat, rows))
+                validity.append(at)
+                at += _aligned(bits) if flat.optional else 0
+            self._layouts[rows] = _Layout(np.array(values), np.array(validity), at)
+        return self._layouts[rows]
+
+    def _arrays(
+        self, rows: int, layout: _Layout, fixed: pa.Buffer, text: pa.Buffer | None
+    ) -> list[pa.Array] | None:
+        """Return decoded columns; None where a number is too large for its type."""
+        arrays = []
+        facts: list[list[int]] = self._facts.tolist()
+        places = zip(facts, layout.values.tolist(), layout.bits.tolist(), strict=True)
+        for flat, (fact, at, bits_at) in zip(self._flats, places, strict=True):
+            nulls = fact[kernels.NULLS]
+            validity = fixed.slice(bits_at, -(-rows // 8)) if nulls else None
+            buffers = [validity, fixed.slice(at, _value_bytes(flat, rows))]
+            if flat.kind == STRINGS:
+                assert text is not None, "strings have bytes"
+                start = fact[kernels.BYTES_AT] - text.address
+                buffers.append(text.slice(start, fact[kernels.BYTES]))
+            elif flat.kind == NUMBERS and flat.type.bit_width < 32:
+                narrow = _narrow(flat.type, buffers[1], rows)
+                if narrow is None:
+                    return None
+                buffers[1] = narrow
+            arrays.append(pa.Array.from_buffers(flat.type, rows, buffers, nulls))
+        return arrays
 
 
-def _address(array: Bytes) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+def _value_bytes(flat: Flat, rows: int) -> int:
+    """Return how many bytes values, or offsets of strings, have."""
+    if flat.kind == STRINGS:
+        return _OFFSET_BYTES * (rows + 1)
+    if flat.kind == DECIMALS:
+        return _DECIMAL_BYTES * rows
+    return -(-rows // 8) if flat.kind == BITS else flat.size * rows
 
 
-def _strings(column: Flat, opened: _Opened, dictionary: Dictionary) -> pa.Array | None:
-    rows = opened.rows
-    present = np.empty(rows, np.uint8) if column.optional else _NO_PRESENCE
-    shared, own = np.empty(rows, np.int32), np.empty(rows, np.int32)
-    bytes_at = np.empty(len(opened.pages), np.int64)
-    offsets = pa.allocate_buffer(4 * (rows + 1))
-    ends = np.frombuffer(offsets, np.int32)
-    words, optional = dictionary.offsets, column.optional
-    if (
-        measure_strings(opened.pages, optional, words, present, shared, own, bytes_at, ends)
-        != kernels.DECODED
-    ):
-        return None
-    size = int(ends[-1])
-    data = pa.allocate_buffer(size + SLACK)
-    words_at = dictionary.bytes.address
-    fill_strings(
-        opened.pages,
-        optional,
-        words,
-        words_at,
-        words_at + dictionary.bytes.size,
-        present,
-        shared,
-        own,
-        bytes_at,
-        ends,
-        data.address,
-    )
-    validity, nulls = _validity(present)
-    return pa.Array.from_buffers(column.type, rows, [validity, offsets, data.slice(0, size)], nulls)
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
 
 
-def _validity(present: npt.NDArray[np.uint8]) -> tuple[pa.Buffer | None, int]:
-    nulls = len(present) - int(np.count_nonzero(present))
-    if not nulls:
-        return None, 0
-    return pa.py_buffer(np.packbits(present, bitorder="little")), nulls
+def _allocated(size: int) -> pa.Buffer:
+    """Return memory from the C library, which keeps what is given back for the next batch."""
+    return pa.allocate_buffer(size, memory_pool=pa.system_memory_pool())
 
 
-def _narrow(
-    type_: pa.DataType, wide: pa.Buffer, rows: int, validity: pa.Buffer | None, nulls: int
-) -> pa.Array | None:
+def _narrow(type_: pa.DataType, wide: pa.Buffer, rows: int) -> pa.Buffer | None:
     """Return numbers of one or two bytes, which Parquet keeps as four."""
     numbers = np.frombuffer(wide, np.int32, rows)
     narrow = numbers.astype(type_.to_pandas_dtype())
-    if not np.array_equal(narrow, numbers):
-        return None
-    return pa.Array.from_buffers(type_, rows, [validity, pa.py_buffer(narrow)], nulls)
+    return pa.py_buffer(narrow) if np.array_equal(narrow, numbers) else None

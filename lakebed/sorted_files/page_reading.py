@@ -7,7 +7,7 @@ then tell damage from what is merely unknown.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
@@ -15,13 +15,11 @@ import pyarrow as pa
 
 from lakebed.model.files import FilePart
 from lakebed.parquet_bytes.decoding import (
-    NO_DICTIONARY,
-    Dictionary,
     Flat,
-    Pages,
+    GroupPages,
     Places,
+    address_of,
     decode_dictionary,
-    decode_pages,
     flat_of,
     places_of,
 )
@@ -91,142 +89,111 @@ class PagedGroups:
 
         rows_max, bytes_max: of a batch, and of pages as stored, unless one page has more.
         """
-        columns = self._columns(group)
-        if not columns:
+        read = self._group(group)
+        if read is None:
             return
-        rows = columns[0].rows
-        size = max(1, sum(column.end - column.start for column in columns))
+        first_rows = read.places.first_rows
+        rows, pages = int(first_rows[-1]), len(first_rows) - 1
+        size = max(1, sum(chunk.end - chunk.start for chunk in read.chunks))
         ahead = rows if size <= bytes_max else rows * bytes_max // size
-        at = 0
-        while at < rows:
-            end = _piece_end(columns, at, rows_max)
-            if not all(column.has(end) for column in columns):
-                self._load(columns, max(end, at + ahead))
-            arrays = [column.take(end) for column in columns]
-            if any(array is None or len(array) != end - at for array in arrays):
+        page = 0
+        while page < pages:
+            begin = int(first_rows[page])
+            last = max(page + 1, int(np.searchsorted(first_rows, begin + rows_max, "right")) - 1)
+            if last > read.loaded:
+                loaded = int(np.searchsorted(first_rows, begin + ahead))
+                if not self._load(read, page, min(pages, max(last, loaded))):
+                    return
+            arrays = read.pages.decode(page, last)
+            if arrays is None:
                 return
             yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-            at = end
+            page = last
 
-    def _columns(self, group: int) -> list[_Column]:
-        """Return the columns of a row group; none if one of them is not known."""
+    def _group(self, group: int) -> _Group | None:
+        """Return a row group; None if one of its columns is not known."""
         if self._footer is None:
-            return []
-        columns = []
+            return None
         try:
             found = self._footer.group(group)
-            for leaf, field in zip(self._leaves, self._schema, strict=True):
-                chunk = found.chunks[leaf]
-                flat = flat_of(field, self._footer.leaves[leaf], chunk)
-                places = places_of(self._footer, found, chunk)
-                if flat is None or places is None:
-                    return []
-                columns.append(_Column(flat, chunk, places))
         except MalformedError:
-            return []
-        return columns
+            return None
+        chunks = [found.chunks[leaf] for leaf in self._leaves]
+        leaves = [self._footer.leaves[leaf] for leaf in self._leaves]
+        flats = [
+            flat
+            for field, leaf, chunk in zip(self._schema, leaves, chunks, strict=True)
+            if (flat := flat_of(field, leaf, chunk)) is not None
+        ]
+        places = places_of(self._footer, found, chunks)
+        if places is None or len(flats) < len(chunks):
+            return None
+        return _Group(flats, chunks, places)
 
-    def _load(self, columns: Sequence[_Column], end: int) -> None:
-        """Read the blocks of all pages that begin below a row, with one call to the store."""
+    def _load(self, read: _Group, page: int, last: int) -> bool:
+        """Read the blocks of pages from one up to another, with one call to the store. Whether
+        dictionaries are as expected."""
         tail_offset = self._part.file.tail_offset
-        wanted = [column.missing(end, tail_offset) for column in columns]
+        wanted = read.missing(page, last, tail_offset)
         spans = joined_spans(sorted(w for w in wanted if w[0] < w[1]), tail_offset)
         parts = read_verified(self._objects, self._part, self._tail, spans)
         begins = [start for start, _ in spans]
-        for column, (start, stop) in zip(columns, wanted, strict=True):
-            if start < stop:
-                place = bisect_right(begins, start) - 1
-                offset = start - begins[place]
-                column.add(parts[place][offset : offset + stop - start], start)
+        for place, (start, stop) in enumerate(wanted):
+            span = bisect_right(begins, start) - 1
+            offset = start - begins[span] if start < stop else 0
+            raw = parts[span][offset : offset + stop - start] if start < stop else memoryview(b"")
+            if not read.add(place, raw, start):
+                return False
+        read.loaded = last
+        return True
 
 
-class _Column:
-    """A column chunk being read from its first page to its last."""
+class _Group:
+    """A row group being read from its first page to its last. loaded: how many pages are."""
 
-    def __init__(self, flat: Flat, chunk: Chunk, places: Places) -> None:
-        self._flat = flat
-        self._starts = places.starts
-        self._ends = places.ends
-        self._first_rows = self.boundaries = places.first_rows
-        self._page_rows = np.diff(places.first_rows)
-        self.rows = places.first_rows[-1]
-        self.start, self.end = chunk.start, chunk.end
-        self._dictionary: Dictionary | None = NO_DICTIONARY
-        self._dictionary_end = 0
-        if chunk.dictionary_page_offset is not None:
-            self._dictionary, self._dictionary_end = None, chunk.data_page_offset
-        self._page = 0
-        """The next to decode."""
-        self._loaded_page = 0
-        """The first that is not loaded."""
-        self._raw = memoryview(b"")
-        self._raw_start = 0
-        self._held: pa.Array | None = None
-        """Rows of decoded pages that were not taken yet."""
+    def __init__(self, flats: Sequence[Flat], chunks: Sequence[Chunk], places: Places) -> None:
+        self.chunks = chunks
+        self.places = places
+        self.pages = GroupPages(flats, places)
+        self.loaded = 0
+        self._flats = flats
+        self._raw = [memoryview(b"")] * len(chunks)
+        self._raw_starts = [0] * len(chunks)
 
-    def has(self, end: int) -> bool:
-        """Whether all pages that begin below a row are loaded."""
-        return self._first_rows[self._loaded_page] >= end
+    def missing(self, page: int, last: int, data_end: int) -> list[tuple[int, int]]:
+        """Return the blocks of each column to be read for pages from one up to another. What
+        precedes them is forgotten, but not the block that they share with it."""
+        firsts = self.places.starts[:, page].tolist()
+        stops = self.places.ends[:, last - 1].tolist()
+        wanted = []
+        for place, (chunk, first, stop) in enumerate(zip(self.chunks, firsts, stops, strict=True)):
+            has_dictionary = page == 0 and chunk.dictionary_page_offset is not None
+            start, end = aligned(chunk.start if has_dictionary else first, stop, data_end)
+            raw, raw_start = self._raw[place], self._raw_starts[place]
+            held = raw_start + len(raw)
+            if raw_start <= start < held:
+                self._raw[place], self._raw_starts[place] = raw[start - raw_start :], start
+                start = max(start, min(held, end))
+            else:
+                self._raw[place], self._raw_starts[place] = memoryview(b""), start
+            wanted.append((start, end))
+        return wanted
 
-    def missing(self, end: int, data_end: int) -> tuple[int, int]:
-        """Return the blocks to be read, so that all pages are held that begin below a row. What
-        precedes them is forgotten, but for the block that they share with pages to come."""
-        last = bisect_left(self._first_rows, end, hi=len(self._starts))
-        self._loaded_page = max(self._loaded_page, last)
-        if self._page == self._loaded_page:
-            return data_end, data_end
-        first = self.start if self._dictionary is None else int(self._starts[self._page])
-        stop = int(self._ends[self._loaded_page - 1])
-        start, stop = aligned(first, stop, data_end)
-        held = self._raw_start + len(self._raw)
-        if self._raw_start <= start < held:
-            self._raw = self._raw[start - self._raw_start :]
-            self._raw_start = start
-            return max(start, min(held, stop)), stop
-        self._raw, self._raw_start = memoryview(b""), start
-        return start, stop
-
-    def add(self, raw: memoryview, start: int) -> None:
-        """Take blocks that were missing."""
-        assert start == self._raw_start + len(self._raw), "blocks follow each other"
-        self._raw = memoryview(b"".join((self._raw, raw))) if len(self._raw) else raw
-        if self._dictionary is None:
-            begin = self.start - self._raw_start
-            dictionary = self._raw[begin : self._dictionary_end - self._raw_start]
-            self._dictionary = decode_dictionary(self._flat, dictionary)
-
-    def take(self, end: int) -> pa.Array | None:
-        """Return the rows from the last ones taken up to `end`; None: they are not as expected."""
-        last = bisect_left(self._first_rows, end, hi=len(self._starts))
-        if last > self._page:
-            if self._dictionary is None:
-                return None
-            some = slice(self._page, last)
-            starts, ends = self._starts[some], self._ends[some]
-            pages = Pages(
-                self._raw, starts - self._raw_start, ends - self._raw_start, self._page_rows[some]
-            )
-            decoded = decode_pages(self._flat, pages, self._dictionary)
-            if decoded is None:
-                return None
-            self._page = last
-            held = self._held
-            self._held = decoded if held is None else pa.concat_arrays([held, decoded])
-        if self._held is None:
-            return None
-        rows = len(self._held) - (self._first_rows[self._page] - end)
-        taken = self._held.slice(0, rows)
-        self._held = self._held.slice(rows) if rows < len(self._held) else None
-        return taken
-
-
-def _piece_end(columns: Sequence[_Column], at: int, rows_max: int) -> int:
-    """Return the last row up to which a piece goes: where pages end, if they do so soon enough."""
-    ends = []
-    for column in columns:
-        place = bisect_right(column.boundaries, at + rows_max) - 1
-        ends.append(column.boundaries[place] if column.boundaries[place] > at else 0)
-    best = max(ends)
-    if best > at:
-        return best
-    return min(column.boundaries[bisect_right(column.boundaries, at)] for column in columns)
+    def add(self, place: int, raw: memoryview, start: int) -> bool:
+        """Take a column's blocks that were missing. Whether its dictionary is as expected."""
+        held, raw_start = self._raw[place], self._raw_starts[place]
+        assert not len(raw) or start == raw_start + len(held), "blocks follow each other"
+        if len(raw):
+            held = memoryview(b"".join((held, raw))) if len(held) else raw
+            self._raw[place] = held
+        self.pages.lies_at(place, address_of(held) - raw_start)
+        chunk = self.chunks[place]
+        if self.loaded or chunk.dictionary_page_offset is None:
+            return True
+        end = chunk.data_page_offset
+        dictionary = decode_dictionary(
+            self._flats[place], held[chunk.start - raw_start : end - raw_start]
+        )
+        if dictionary is not None:
+            self.pages.take_dictionary(place, dictionary)
+        return dictionary is not None

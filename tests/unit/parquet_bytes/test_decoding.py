@@ -20,10 +20,9 @@ if not available():
     pytest.skip("kernels need numba", allow_module_level=True)
 
 from lakebed.parquet_bytes.decoding import (
-    NO_DICTIONARY,
-    Pages,
+    GroupPages,
+    address_of,
     decode_dictionary,
-    decode_pages,
     flat_of,
     places_of,
 )
@@ -78,27 +77,25 @@ def decoded(file: bytes, first: int = 0, last: int | None = None) -> pa.Array | 
     footer = footer_of(file)
     group = footer.group(0)
     (chunk,) = group.chunks
-    index, places = pages_of(footer, group, chunk), places_of(footer, group, chunk)
+    index, places = pages_of(footer, group, chunk), places_of(footer, group, [chunk])
     assert index is not None
     assert places is not None
-    assert tuple(places.starts) == index.offsets
-    assert tuple(places.ends - places.starts) == index.sizes
-    assert places.first_rows == [*index.first_rows, group.rows]
+    assert tuple(places.starts[0]) == index.offsets
+    assert tuple(places.ends[0] - places.starts[0]) == index.sizes
+    assert places.first_rows.tolist() == [*index.first_rows, group.rows]
     field = pq.read_schema(pa.BufferReader(file)).field(0)
     flat = flat_of(field, footer.leaves[0], chunk)
     if flat is None:
         return None
-    raw = memoryview(file)
-    dictionary = NO_DICTIONARY
+    pages = GroupPages([flat], places)
+    pages.lies_at(0, address_of(file))
     if chunk.dictionary_page_offset is not None:
-        found = decode_dictionary(flat, raw[chunk.start : chunk.data_page_offset])
+        found = decode_dictionary(flat, memoryview(file)[chunk.start : chunk.data_page_offset])
         if found is None:
             return None
-        dictionary = found
-    starts = np.array(index.offsets)[first:last]
-    ends = starts + np.array(index.sizes)[first:last]
-    rows = np.diff([*index.first_rows, group.rows])[first:last]
-    return decode_pages(flat, Pages(raw, starts, ends, rows), dictionary)
+        pages.take_dictionary(0, found)
+    arrays = pages.decode(first, len(index.offsets) if last is None else last)
+    return None if arrays is None else arrays[0]
 
 
 def footer_of(file: bytes) -> Footer:
