@@ -21,8 +21,10 @@ from lakebed.ingest.sources import (
     WatchedSource,
     source_of,
 )
+from lakebed.inspection.log_listing import LogListing, list_log
+from lakebed.inspection.past_state import StateShown, show_state, state_at
 from lakebed.model.keys import KeyValue
-from lakebed.model.names import job_id
+from lakebed.model.names import TableName, TransactionNumber, job_id
 from lakebed.model.partitions import split_points_in, split_points_of
 from lakebed.model.predicates import Predicate
 from lakebed.model.processing import Processing, iterator_use
@@ -31,6 +33,7 @@ from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import Explanation
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.statestore.snapshots import Snapshots
 from lakebed.tables.change_table import (
     TableHistory,
     change_fields,
@@ -55,7 +58,7 @@ class Table:
         return f"<lakebed table {self.name!r} by {keys}>"
 
     @property
-    def name(self) -> str:
+    def name(self) -> TableName:
         """The table's name."""
         return self._opened.name
 
@@ -135,6 +138,33 @@ class Table:
     def history(self) -> TableHistory:
         """Return creation, clears, changes of settings and fields, as far as the log is kept."""
         return history(self._app.logs.open(self._opened.id))
+
+    def log(self, *, after: int | None = None, entries_max: int = 50) -> LogListing:
+        """Return entries of the log, readable. after: the number before the first; None: the last.
+
+        Raises:
+            LogTruncatedError: entries that far back are gone: the hint says what is kept.
+        """
+        number = None if after is None else TransactionNumber(after)
+        return list_log(self._app.logs.open(self._opened.id), after=number, entries_max=entries_max)
+
+    def state(self, *, number: int | None = None, files_max: int = 0) -> StateShown:
+        """Return what the state at an entry of the log holds. number: None for the newest.
+
+        files_max: of references that are listed. Raises: InvalidError: no such entry, or no
+        snapshot and log reach back to it.
+        """
+        log, snapshots = self._app.logs.open(self._opened.id), self._snapshots()
+        wanted = None if number is None else TransactionNumber(number)
+        return show_state(state_at(log, snapshots, wanted), self.name, files_max=files_max)
+
+    def write_snapshot(self) -> int:
+        """Write a snapshot of the newest state, unless it is there. Returns the state's number."""
+        with self._opened.head.reading() as state:
+            return self._snapshots().write(state)
+
+    def _snapshots(self) -> Snapshots:
+        return self._app.heads.snapshots(self._opened.id)
 
     def clear(self, *, split_points: Sequence[object] | None = None) -> None:
         """Remove all rows. Jobs that have begun before raise GenerationError: run them again.

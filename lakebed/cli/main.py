@@ -12,6 +12,7 @@ from lakebed.cli.explanations import explain
 from lakebed.cli.looking import fsck, status
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
+from lakebed.cli.states import state
 from lakebed.cli.table_changes import (
     alter,
     clear,
@@ -41,7 +42,7 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (table, ingest, query, run, compact, status, fsck, explain):
+for _command in (table, ingest, query, run, compact, status, fsck, state, explain):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online):
     table.add_command(_command)

@@ -8,11 +8,13 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from lakebed.errors import InvalidError, LakebedError
+from lakebed.model.names import MICROS_PER_SECOND
 
 if TYPE_CHECKING:
     from lakebed.lake import Lake
@@ -126,6 +128,11 @@ class Program(Group):
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun: `1 file`, `2,000 files`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def time_text(at: int) -> str:
+    """Return microseconds since 1970 as a time of day, to the second."""
+    return datetime.fromtimestamp(at // MICROS_PER_SECOND, UTC).isoformat().replace("+00:00", "Z")
 
 
 def _refused(error: click.ClickException) -> InvalidError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,8 @@ from lakebed.cli.key_text import (
     split_point_text,
     split_points_from_file,
 )
-from lakebed.cli.program import Command, Session, counted, pass_session
+from lakebed.cli.program import Command, Session, counted, pass_session, time_text
 from lakebed.errors import InvalidError
-from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.schema import schema_json
 
 if TYPE_CHECKING:
@@ -107,7 +105,7 @@ def history(session: Session, name: str) -> None:
     value = {
         "since": found.since,
         "changes": [
-            msgspec.to_builtins(change) | {"at": _time_text(change.at)} for change in found.changes
+            msgspec.to_builtins(change) | {"at": time_text(change.at)} for change in found.changes
         ],
     }
     lines = [_change_text(change) for change in found.changes]
@@ -242,10 +240,6 @@ def _set_online(session: Session, name: str, *, online: bool) -> None:
     )
 
 
-def _time_text(at: Micros) -> str:
-    return datetime.fromtimestamp(at // MICROS_PER_SECOND, UTC).isoformat().replace("+00:00", "Z")
-
-
 def _change_text(change: TableChange) -> str:
     said: str = change.what
     if change.leaves is not None:
@@ -253,7 +247,7 @@ def _change_text(change: TableChange) -> str:
     values = ", ".join(
         [*(f"{name} = {value}" for name, value in change.settings.items()), *change.fields]
     )
-    return f"{change.number}  {_time_text(change.at)}  {said}" + (f": {values}" if values else "")
+    return f"{change.number}  {time_text(change.at)}  {said}" + (f": {values}" if values else "")
 
 
 def _confirm(session: Session, *, yes: bool, question: str, table: str) -> None:

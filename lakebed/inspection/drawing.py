@@ -30,7 +30,7 @@ def draw_status(status: TableStatus, *, leaves_max: int = LEAVES_DRAWN_MAX) -> s
     lines = [
         _first_line(status),
         "",
-        *_tree(status.nodes, max(2, leaves_max)),
+        *draw_tree(status.nodes, max(2, leaves_max)),
         "",
         _jobs_line(status),
         *(_job_line(job) for job in status.jobs[:JOBS_DRAWN_MAX]),
@@ -50,10 +50,11 @@ def _first_line(status: TableStatus) -> str:
     rows, files = _rows(status.rows, exact=status.rows_exact), _count(status.files, "file")
     leaves = _count(status.leaves, "leaf", "leaves")
     offline = "" if status.online else ", offline"
-    return f"{status.name}: {rows} in {files} ({_size(status.bytes)}), {leaves}{offline}"
+    return f"{status.name}: {rows} in {files} ({size_text(status.bytes)}), {leaves}{offline}"
 
 
-def _tree(nodes: tuple[NodeStatus, ...], leaves_max: int) -> list[str]:
+def draw_tree(nodes: tuple[NodeStatus, ...], leaves_max: int = LEAVES_DRAWN_MAX) -> list[str]:
+    """Return a partition tree as lines of text."""
     if not nodes:
         return ["(no partitions)"]
     lines = _lines(nodes)
@@ -138,7 +139,7 @@ def _key(text: str | None) -> str:
 
 def _leaf_figures(node: NodeStatus) -> str:
     rows = _rows(node.rows, exact=node.rows_exact)
-    parts = [f"{rows:>20}", f"{_count(node.files, 'file'):>9}", f"{_size(node.bytes):>8}"]
+    parts = [f"{rows:>20}", f"{_count(node.files, 'file'):>9}", f"{size_text(node.bytes):>8}"]
     if node.claimed:
         parts.append(f"{node.claimed} claimed")
     if node.unsplittable:
@@ -167,7 +168,7 @@ def _garbage_line(status: TableStatus) -> str:
     if not status.garbage_files:
         return "garbage   none"
     files = _count(status.garbage_files, "file")
-    return f"garbage   {files} ({_size(status.garbage_bytes)}), {status.garbage_due} due"
+    return f"garbage   {files} ({size_text(status.garbage_bytes)}), {status.garbage_due} due"
 
 
 def _log_line(status: TableStatus) -> str:
@@ -184,7 +185,8 @@ def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _size(size: int) -> str:
+def size_text(size: int) -> str:
+    """Return a number of bytes, short."""
     value, unit = float(size), 0
     while value >= 1000 and unit < len(_UNITS) - 1:
         value, unit = value / 1000, unit + 1

@@ -119,7 +119,7 @@ class ReplayLog:
                     continue
                 if entry.at < state.head().at:
                     self._tell("log-time-backwards", number=number)
-                _apply(state, entry, number)
+                apply_entry(state, entry, number)
                 snapshot = snapshots.get(number)
                 if snapshot is not None and state.digest() != snapshot.digest:
                     self._tell("snapshot-differs", path=snapshot.path, number=number)
@@ -137,7 +137,8 @@ class ReplayLog:
                 return
 
 
-def _apply(state: TableState, entry: Entry, number: TransactionNumber) -> None:
+def apply_entry(state: TableState, entry: Entry, number: TransactionNumber) -> None:
+    """Do to a state what an entry of the log says was done."""
     moment = Moment(number, entry.at)
     with state.writing():
         for transaction in entry.transactions:

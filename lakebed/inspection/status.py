@@ -112,7 +112,7 @@ def table_status(
         files = file_figures(state)
         before = Micros(now - settings.garbage_seconds_min * MICROS_PER_SECOND)
         garbage = garbage_figures(state, before=before, now=now)
-        nodes = _nodes(state, state.schema())
+        nodes = nodes_of(state, state.schema())
         jobs, claims, pins = state.jobs(), dict(claims_by_job(state)), len(state.pins())
     depth = queue.depth() if queue is not None else (None, None)
     return TableStatus(
@@ -126,7 +126,7 @@ def table_status(
         jobs=tuple(_job(table, tracker, job, claims.get(job.id, 0), now) for job in jobs),
         pins=pins,
         snapshots=tuple(number for number, _ in snapshots.newest_first()) if snapshots else (),
-        settings=_changed(settings),
+        settings=changed_settings(settings),
         queued=depth[0],
         dead_letters=depth[1],
         online=online,
@@ -146,7 +146,8 @@ def _sums(files: FileFigures, garbage: GarbageFigures) -> dict[str, Any]:
     }
 
 
-def _nodes(state: TableState, schema: Schema) -> tuple[NodeStatus, ...]:
+def nodes_of(state: TableState, schema: Schema) -> tuple[NodeStatus, ...]:
+    """Return the partition tree, each parent before its children, in key order."""
     if not state.head().root:
         return ()
     tree = state.tree()
@@ -211,7 +212,8 @@ def _job(table: OpenTable, tracker: JobTracker, job: Job, files: int, now: Micro
     )
 
 
-def _changed(settings: TableSettings) -> dict[str, object]:
+def changed_settings(settings: TableSettings) -> dict[str, object]:
+    """Return those that differ from the defaults."""
     defaults = msgspec.structs.asdict(TableSettings())
     return {k: v for k, v in msgspec.structs.asdict(settings).items() if v != defaults[k]}
 

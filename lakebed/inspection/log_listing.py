@@ -1,0 +1,178 @@
+"""A table's log, readable: each entry with its transactions, each change as a phrase of counts and
+ids. Never rows or keys."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import msgspec
+
+from lakebed.errors import LogTruncatedError
+from lakebed.model.files import FileReference
+from lakebed.model.names import Micros, TransactionNumber
+from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.codec import decode_entry
+from lakebed.statestore.file_changes import (
+    AddFiles,
+    ClaimFiles,
+    GiveUp,
+    RaiseFloor,
+    RemoveGarbage,
+    ReplaceFiles,
+)
+from lakebed.statestore.table_changes import (
+    ChangeSchema,
+    ChangeSettings,
+    Clear,
+    CreateTable,
+    DropPin,
+    DropTable,
+    MarkUnsplittable,
+    PutPin,
+    SetProcessing,
+    Split,
+)
+from lakebed.statestore.transactions import Change, Transaction
+
+JOB_LETTERS = 12
+"""Of a job's id: enough to tell jobs of one log apart."""
+
+
+class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit. base: the log number that its worker had read. does: its changes, in order."""
+
+    id: str
+    base: int
+    generation: int
+    does: tuple[str, ...]
+
+
+class LoggedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the log. bytes: as it is stored."""
+
+    number: TransactionNumber
+    at: Micros
+    bytes: int
+    transactions: tuple[LoggedTransaction, ...]
+
+
+class LogListing(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries, ascending. oldest: the first number whose entry the log still keeps."""
+
+    oldest: TransactionNumber
+    entries: tuple[LoggedEntry, ...]
+
+
+def list_log(
+    log: TransactionLog, *, after: TransactionNumber | None = None, entries_max: int
+) -> LogListing:
+    """Return some entries. after: the number before the first; None: the last ones of the log.
+
+    Raises:
+        LogTruncatedError: entries that far back are gone.
+        CorruptError: an entry is damaged. NewerFormatError: a newer Lakebed wrote it.
+    """
+    oldest = _oldest(log)
+    bodies = log.read_after(TransactionNumber(oldest - 1) if after is None else after)
+    kept: Iterable[tuple[TransactionNumber, bytes]] = (
+        deque(bodies, maxlen=entries_max) if after is None else islice(bodies, entries_max)
+    )
+    entries = tuple(_entry(number, body) for number, body in kept)
+    return LogListing(oldest=oldest, entries=entries)
+
+
+def _oldest(log: TransactionLog) -> TransactionNumber:
+    try:
+        next(iter(log.read_after(TransactionNumber(0))), None)
+    except LogTruncatedError as error:
+        return TransactionNumber(error.oldest)
+    return TransactionNumber(1)
+
+
+def _entry(number: TransactionNumber, body: bytes) -> LoggedEntry:
+    entry = decode_entry(body, number)
+    transactions = tuple(_transaction(one) for one in entry.transactions)
+    return LoggedEntry(number=number, at=entry.at, bytes=len(body), transactions=transactions)
+
+
+def _transaction(one: Transaction) -> LoggedTransaction:
+    positions = [f"position of {change.name}" for change in one.positions]
+    return LoggedTransaction(
+        id=one.id,
+        base=one.base,
+        generation=one.generation,
+        does=(*map(change_text, one.changes), *positions),
+    )
+
+
+def change_text(change: Change) -> str:
+    """Return a change as a phrase."""
+    match change:
+        case AddFiles() | ClaimFiles() | ReplaceFiles() | GiveUp() | RemoveGarbage() | RaiseFloor():
+            return _file_change_text(change)
+        case CreateTable():
+            return f"create the table with {_counted(len(change.points) + 1, 'leaf', 'leaves')}"
+        case SetProcessing():
+            return f"processing: {', '.join(sorted(change.processing))}"
+        case Split():
+            leaves = len(change.points) + 1
+            return f"split leaf {change.partition} into {leaves}"
+        case MarkUnsplittable():
+            return f"leaf {change.partition} of {change.rows:,} rows has no split point"
+        case Clear():
+            anew = "" if change.points is None else f", {len(change.points) + 1} leaves anew"
+            return f"clear the table{anew}"
+        case ChangeSettings():
+            return "settings " + ", ".join(f"{k}={v}" for k, v in change.changes.items())
+        case ChangeSchema():
+            return "fields: " + "; ".join(map(str, change.changes))
+        case PutPin():
+            return f"pin {change.id}"
+        case DropPin():
+            return f"drop pin {change.id}"
+        case DropTable():
+            return "drop the table"
+
+
+def _file_change_text(
+    change: AddFiles | ClaimFiles | ReplaceFiles | GiveUp | RemoveGarbage | RaiseFloor,
+) -> str:
+    match change:
+        case AddFiles():
+            return f"add {_files_text(change.files)}"
+        case ClaimFiles():
+            inputs = _counted(len(change.inputs), "file")
+            return f"claim {inputs} of leaf {change.partition} for job {change.job[:JOB_LETTERS]}"
+        case ReplaceFiles():
+            by = "nothing" if change.output is None else _files_text((change.output,))
+            inputs = _counted(len(change.inputs), "file")
+            return f"replace {inputs} by {by}, job {change.job[:JOB_LETTERS]}"
+        case GiveUp():
+            return f"give up job {change.job[:JOB_LETTERS]}"
+        case RemoveGarbage():
+            return f"remove {_counted(len(change.files), 'file')} of garbage"
+        case RaiseFloor():
+            return f"raise the floor to {change.floor}"
+
+
+def _files_text(references: tuple[FileReference, ...]) -> str:
+    files = {reference.file.name for reference in references}
+    leaves = {reference.partition for reference in references}
+    rows = sum(reference.rows for reference in references)
+    where = f"leaf {min(leaves)}" if len(leaves) == 1 else f"{len(leaves)} leaves"
+    return f"{_counted(len(files), 'file')}, {_counted(rows, 'row')} in {where}"
+
+
+def entry_lines(entry: LoggedEntry, when: str) -> Iterator[str]:
+    """Yield an entry as lines. when: its time as text."""
+    yield f"{entry.number}  {when}  {entry.bytes:,} bytes"
+    for transaction in entry.transactions:
+        for does in transaction.does:
+            yield f"    {does}"
+        yield f"      commit {transaction.id[:JOB_LETTERS]}, base {transaction.base}"
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
