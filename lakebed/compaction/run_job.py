@@ -42,6 +42,7 @@ class _Taken(msgspec.Struct, frozen=True):
     schema: Schema
     inputs: dict[FileName, FilePart]
     processing: ProcessingPass | None
+    value_statistics: bool
 
 
 class RunCompactionJob(Generic[BatchT]):
@@ -67,7 +68,8 @@ class RunCompactionJob(Generic[BatchT]):
             region = own_region(state, held.partition)
             inputs = _inputs(table, state.claimed(job), region)
             processing = table.processing(state, "compaction")
-            taken = _Taken(held, start_of(state), state.schema(), inputs, processing)
+            statistics = state.settings().value_statistics
+            taken = _Taken(held, start_of(state), state.schema(), inputs, processing, statistics)
         self._reports.tell(table.id, job, "started")
         try:
             rows = self._merge(table, taken)
@@ -103,6 +105,7 @@ class RunCompactionJob(Generic[BatchT]):
             path=file_path(table.id, name),
             region=region,
             processing=taken.processing,
+            value_statistics=taken.value_statistics,
         )
         output = _reference(written, taken.job.partition)
         change = ReplaceFiles(job, taken.job.partition, tuple(inputs), output)

@@ -67,6 +67,13 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         int,
         Meta(ge=0, description="Time a job's id is remembered, so that sending it again is safe."),
     ] = 30 * 86_400
+    value_statistics: Annotated[
+        bool,
+        Meta(
+            description="Files written from now on tell the bounds of values, so that predicates on"
+            " them pass over row groups. Costs time when writing, most for numbers."
+        ),
+    ] = False
     redispatch_seconds: Annotated[
         int, Meta(ge=0, description="A job that nobody started for so long is sent again.")
     ] = 900

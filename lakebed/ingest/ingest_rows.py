@@ -176,6 +176,7 @@ class IngestRows(Generic[BatchT]):
                 path=file_path(table.id, name),
                 regions=regions,
                 job_rows=sum(counts),
+                value_statistics=settings.value_statistics,
             )
             if written is None:
                 continue  # processing left no row

@@ -127,12 +127,14 @@ class SortedFiles(Protocol[BatchT]):
         path: str,
         regions: Sequence[KeyRange],
         job_rows: int = 0,
+        value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put one file of sorted rows at `path`; None, and no object, when there are no rows.
 
         regions: ascending, hold every row. job_rows: how many the caller's whole job writes, about:
-        large jobs are done in another way, to the same end. The file exists when this returns: its
-        PUT was acknowledged, or read back (protocol H25).
+        large jobs are done in another way, to the same end. value_statistics: whether the file
+        tells the bounds of values, to spare queries. The file exists when this returns: its PUT was
+        acknowledged, or read back (protocol H25).
 
         Raises:
             ObjectExistsError: another object has the path.
@@ -149,6 +151,7 @@ class SortedFiles(Protocol[BatchT]):
         path: str,
         region: KeyRange,
         processing: ProcessingPass | None = None,
+        value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put the rows of all parts, each only inside its region, into one file; as `merge` and
         `write` would, but what needs no merging may be copied as it is stored.

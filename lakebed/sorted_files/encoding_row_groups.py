@@ -43,8 +43,10 @@ class RowGroupEncoder:
     kernels are used.
     """
 
-    def __init__(self, schema: Schema, first: pa.Table, *, compiled: bool) -> None:
-        self._choices = choose(schema, first)
+    def __init__(
+        self, schema: Schema, first: pa.Table, *, compiled: bool, value_statistics: bool = False
+    ) -> None:
+        self._choices = choose(schema, first, value_statistics=value_statistics)
         self._columns = arrow_schema(schema)
         self._leaves = template_for(schema).leaves
         self._codecs = [Codec.ZSTD] * len(self._leaves)
@@ -120,9 +122,12 @@ class _Kernels:
         for column in columns:
             name = column.name
             encoding = Encoding[choices.encodings.get(name, "PLAIN")]
+            is_value = name not in choices.keys
             if name in choices.dictionaries or not can_encode(column.type, encoding):
                 continue
-            bounds = kernels.UNSORTED if name in choices.keys else kernels.UNBOUNDED
+            if is_value and name in choices.bounded:
+                continue  # kernels know bounds of keys, which are never null
+            bounds = kernels.UNBOUNDED if is_value else kernels.UNSORTED
             bounds = kernels.SORTED if name == choices.keys[0] else bounds
             self._columns[name] = Column(name, column.type, column.nullable, encoding, bounds)
 

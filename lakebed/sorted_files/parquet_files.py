@@ -91,6 +91,7 @@ class ParquetFiles:
         path: str,
         regions: Sequence[KeyRange],
         job_rows: int = 0,
+        value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put one file of sorted rows at `path`; None, and no object, when there are no rows."""
         return write_file(
@@ -101,6 +102,7 @@ class ParquetFiles:
             path=path,
             regions=regions,
             compiled=kernels_pay(job_rows),
+            value_statistics=value_statistics,
         )
 
     def merge_into_file(
@@ -112,6 +114,7 @@ class ParquetFiles:
         path: str,
         region: KeyRange,
         processing: ProcessingPass | None = None,
+        value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put the rows of all parts into one file; row groups that need no merging are copied."""
         engine = engine_for(sum(part.rows for part in parts))
@@ -125,6 +128,7 @@ class ParquetFiles:
                 path=path,
                 regions=[region],
                 compiled=engine is not PLAIN,
+                value_statistics=value_statistics,
                 workers=workers,
             )
 

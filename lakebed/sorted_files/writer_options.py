@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.model.schema import Schema
-from lakebed.model.types import ListOf, MapOf, Primitive, StructOf, Type
+from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
 
 PAGE_ROWS_MIN, PAGE_ROWS_MAX = 1024, 4096
 PAGE_MEMORY_BYTES = 128 * 1024
@@ -40,18 +40,23 @@ _DELTA_INTEGERS = (
 class ColumnChoices(msgspec.Struct, frozen=True):
     """How the columns of a file are written, from its first row group on.
 
-    keys: columns with statistics. dictionaries: columns that have one. encodings: of each of
-    Parquet's columns by its path, if not plain.
+    keys: those of the keys. bounded: columns with statistics. dictionaries: columns that have one.
+    encodings: of each of Parquet's columns by its path, if not plain.
     """
 
     keys: tuple[str, ...]
+    bounded: frozenset[str]
     dictionaries: frozenset[str]
     encodings: dict[str, str]
 
 
-def choose(schema: Schema, first: pa.Table) -> ColumnChoices:
-    """Return how columns are written. first: the rows of the first row group."""
+def choose(schema: Schema, first: pa.Table, *, value_statistics: bool = False) -> ColumnChoices:
+    """Return how columns are written. first: the rows of the first row group. value_statistics:
+    whether columns of values have any, as far as they are of one piece and not long."""
     keys = tuple(field.name for field in schema.key_fields)
+    bounded = set(keys)
+    if value_statistics:
+        bounded |= {field.name for field in schema.values if _is_short(field.type)}
     dictionaries = {f.name for f in schema.values if _repeats(f.type, first.column(f.name))}
     encodings: dict[str, str] = {}
     ambiguous = set()  # a field called "a.b" beside a member b of a: pyarrow tells them not apart
@@ -62,7 +67,7 @@ def choose(schema: Schema, first: pa.Table) -> ColumnChoices:
             encodings[path] = encoding
     left_out = ambiguous | dictionaries
     kept = {path: encoding for path, encoding in encodings.items() if path not in left_out}
-    return ColumnChoices(keys, frozenset(dictionaries), kept)
+    return ColumnChoices(keys, frozenset(bounded), frozenset(dictionaries), kept)
 
 
 def page_rows(row_bytes: int) -> int:
@@ -86,7 +91,7 @@ def writer_options(
         },
         "use_dictionary": [name for name in names if name in choices.dictionaries],
         "column_encoding": dict(choices.encodings),
-        "write_statistics": [name for name in names if name in choices.keys],
+        "write_statistics": [name for name in names if name in choices.bounded],
         "write_page_index": True,
         "write_page_checksum": True,
         "max_rows_per_page": rows,
@@ -95,6 +100,11 @@ def writer_options(
         "write_batch_size": rows,
         "store_schema": True,
     }
+
+
+def _is_short(type_: Type) -> bool:
+    """Whether values of a type have bounds that are worth their bytes."""
+    return isinstance(type_, (Primitive, Decimal)) and str(type_) != "binary"
 
 
 def _repeats(type_: Type, column: pa.ChunkedArray) -> bool:

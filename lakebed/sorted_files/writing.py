@@ -44,11 +44,13 @@ def write_file(
     path: str,
     regions: Sequence[KeyRange],
     compiled: bool,
+    value_statistics: bool = False,
     workers: Workers = ALONE,
 ) -> FileWritten | None:
     """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises.
 
     contents: row groups that are passed on need one region. compiled: whether kernels encode.
+    value_statistics: of row groups that are encoded; those that are passed on stay as they are.
     workers: encode row groups, so many at a time.
     """
     groups = iter(_groups(contents))
@@ -57,7 +59,14 @@ def write_file(
         return None
     writer = objects.create(path)
     try:
-        file = _FileBeingWritten(schema, ObjectSink(writer), regions, workers, compiled=compiled)
+        file = _FileBeingWritten(
+            schema,
+            ObjectSink(writer),
+            regions,
+            workers,
+            compiled=compiled,
+            value_statistics=value_statistics,
+        )
         file.add(first)
         del first
         for group in groups:
@@ -103,6 +112,7 @@ class _FileBeingWritten:
         workers: Workers,
         *,
         compiled: bool,
+        value_statistics: bool,
     ) -> None:
         self._schema = schema
         self._keys = schema.key_fields
@@ -110,6 +120,7 @@ class _FileBeingWritten:
         self._sink = sink
         self._workers = workers
         self._compiled = compiled
+        self._value_statistics = value_statistics
         template = template_for(schema)
         self._assembly = Assembly(template, sink.write, sorted_by=len(self._keys))
         self._encoders: list[RowGroupEncoder] = []
@@ -135,7 +146,12 @@ class _FileBeingWritten:
         row_bytes = densest(group)
         self._groups.append(Group(first, row_bytes))
         if self._first is None:  # its first row group tells how all are encoded
-            self._first = RowGroupEncoder(self._schema, group, compiled=self._compiled)
+            self._first = RowGroupEncoder(
+                self._schema,
+                group,
+                compiled=self._compiled,
+                value_statistics=self._value_statistics,
+            )
             self._drain(0)
             self._put(_encoded(self._first, group, row_bytes))
             return

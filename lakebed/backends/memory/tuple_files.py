@@ -131,6 +131,7 @@ class TupleFiles:
         path: str,
         regions: Sequence[KeyRange],
         job_rows: int = 0,
+        value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put one file of sorted rows."""
         rows = [row for batch in batches for row in batch]
@@ -160,6 +161,7 @@ class TupleFiles:
         path: str,
         region: KeyRange,
         processing: ProcessingPass | None = None,
+        value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put the rows of all parts into one file."""
         merged = self.merge(schema, parts, processing=processing)

@@ -90,8 +90,16 @@ def groups(draw: st.DrawFn) -> pa.Table:
     return pa.Table.from_batches([whole.slice(at, step) for at in range(0, rows, step)])
 
 
-def file_of(schema: Schema, groups: Sequence[pa.Table], *, compiled: bool) -> bytes:
-    encoder = RowGroupEncoder(schema, groups[0], compiled=compiled)
+def file_of(
+    schema: Schema,
+    groups: Sequence[pa.Table],
+    *,
+    compiled: bool,
+    value_statistics: bool = False,
+) -> bytes:
+    encoder = RowGroupEncoder(
+        schema, groups[0], compiled=compiled, value_statistics=value_statistics
+    )
     out = io.BytesIO()
     assembly = Assembly(template_for(schema), out.writelines, sorted_by=len(schema.key_fields))
     for group in groups:
