@@ -26,7 +26,7 @@ from lakebed.statestore.transactions import Transaction
 from lakebed.tasks.job_reports import JobReports
 
 CLAIMS_PER_COMMIT = 100
-SENT_AT_ONCE = 10
+SENT_AT_ONCE = 1_000
 SETTLED_SECONDS_MIN = 3_600
 SETTLED_SECONDS_MIN_ASKED = 60
 """As exactly as the state knows when entries were written."""
@@ -96,8 +96,7 @@ class CreateCompactionJobs:
             some = jobs[at : at + SENT_AT_ONCE]
             bodies = (encode_message(CompactionMessage(table.id, job)) for job in some)
             self._queue.send([Message(body) for body in bodies])
-            for job in some:
-                self._reports.tell(table.id, job, event)
+            self._reports.tell_all(table.id, some, event)
 
 
 def _settled(state: TableState, now: Micros, *, everything: bool) -> TransactionNumber:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal, Protocol, get_args
 
 import msgspec
@@ -75,6 +75,10 @@ class JobTracker(Protocol):
 
     def report(self, report: JobReport) -> None:
         """Remember it."""
+        ...
+
+    def report_many(self, reports: Sequence[JobReport]) -> None:
+        """Remember them all, in fewer requests. Where it raises, some may be remembered."""
         ...
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:

@@ -9,6 +9,7 @@ undo a refusal, the id enters the log with nothing to do, under another digest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -34,7 +35,12 @@ from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
 from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.queued_commits import QueuedCommit, decode_commits, read_commits
+from lakebed.statestore.queued_commits import (
+    QueuedCommit,
+    WhomToTell,
+    decode_commits,
+    read_commits,
+)
 from lakebed.statestore.transactions import Transaction
 
 HIDDEN_SECONDS = 900.0
@@ -144,16 +150,24 @@ class Committer:
             self._tell_failed(error, arrived[0].message)
             return 0
         answers = answers_of(head, [commit.transaction for commit in commits])
-        answered = 0
-        left = iter(zip(commits, answers, strict=True))
+        reports = [
+            self._report(table, commit.whom, answer)
+            for commit, answer in zip(commits, answers, strict=True)
+            if not isinstance(answer, NO_ANSWER)
+        ]
+        try:
+            self._tracker.report_many(reports)
+        except LakebedError as error:  # perhaps nobody heard: the messages come back
+            self._tell_failed(error, arrived[0].message)
+            return 0
+        left = iter(answers)
         for one in arrived:
-            told = [self._tell(table, *next(left)) for _ in one.commits]
-            answered += sum(told)
-            if all(told):
+            own = list(islice(left, len(one.commits)))
+            if not any(isinstance(answer, NO_ANSWER) for answer in own):
                 self._end(one)
-        if answered:
-            events.tell(events.COMMITS_ANSWERED, table=table, commits_count=answered)
-        return answered
+        if reports:
+            events.tell(events.COMMITS_ANSWERED, table=table, commits_count=len(reports))
+        return len(reports)
 
     def _end(self, arrived: _Arrived) -> None:
         """Delete a message, then its object: one that is left is swept, a message comes back."""
@@ -164,21 +178,17 @@ class Committer:
         except LakebedError as error:
             self._tell_failed(error, arrived.message)
 
-    def _tell(self, table: TableId, commit: QueuedCommit, answer: Answer) -> bool:
-        """Tell who asked. False: there is no answer yet."""
-        if isinstance(answer, NO_ANSWER):
-            return False
-        whom = commit.whom
-        number, reason, event = TransactionNumber(0), "", _event_of(answer)
+    def _report(self, table: TableId, whom: WhomToTell, answer: Answer) -> JobReport:
+        number, reason = TransactionNumber(0), ""
         if isinstance(answer, LakebedError):
             reason = f"{answer.code()}: {answer.message}"
         else:
             number = answer
-        report = JobReport(
+        return JobReport(
             table=table,
             job=whom.job,
             kind=whom.kind,
-            event=event,
+            event=_event_of(answer),
             at=self._clock.now(),
             reason=reason,
             rows=whom.rows,
@@ -186,11 +196,6 @@ class Committer:
             run=whom.run,
             number=number,
         )
-        try:
-            self._tracker.report(report)
-        except LakebedError:  # nobody heard: the message comes back
-            return False
-        return True
 
     def _tell_failed(self, error: LakebedError, message: Received) -> None:
         events.tell(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)

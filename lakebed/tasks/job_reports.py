@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
 from lakebed.errors import LakebedError
 from lakebed.model.names import JobId, TableId
 from lakebed.observe import events
@@ -29,18 +33,21 @@ class JobReports:
         run: str = "",
     ) -> None:
         """Report that this happened to a job just now. Nothing fails when nobody hears it."""
-        report = JobReport(
-            table=table,
-            job=job,
-            kind=self._kind,
-            event=event,
-            at=self._clock.now(),
-            reason=reason,
-            rows=rows,
-            seconds=seconds,
-            run=run,
-        )
+        report = self._report(table, job, event)
+        more = {"reason": reason, "rows": rows, "seconds": seconds, "run": run}
+        self._send([msgspec.structs.replace(report, **more)])
+
+    def tell_all(self, table: TableId, jobs: Sequence[JobId], event: JobEvent) -> None:
+        """Report that this happened to jobs just now, in as few requests as can be."""
+        self._send([self._report(table, job, event) for job in jobs])
+
+    def _report(self, table: TableId, job: JobId, event: JobEvent) -> JobReport:
+        at = self._clock.now()
+        return JobReport(table=table, job=job, kind=self._kind, event=event, at=at)
+
+    def _send(self, reports: Sequence[JobReport]) -> None:
         try:
-            self._tracker.report(report)
+            self._tracker.report_many(reports)
         except LakebedError as error:
-            events.tell(events.REPORT_LOST, table=table, job=job, reason=error)
+            for report in reports:
+                events.tell(events.REPORT_LOST, table=report.table, job=report.job, reason=error)

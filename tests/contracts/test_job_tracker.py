@@ -72,6 +72,21 @@ def test_every_run_of_a_job_is_remembered_oldest_first(view: JobTracker) -> None
     assert told[-1].rows_per_second == 250
 
 
+def test_many_reports_are_remembered_as_one_by_one(view: JobTracker) -> None:
+    view.report(report("old", 8, event="committed"))
+    many = [report(f"j{n:03}", n, event="started") for n in range(130)]
+    many += [report("old", 5, event="started"), report("j007", 700, event="committed"), many[3]]
+    view.report_many(many)
+    view.report_many(many[:40])
+    view.report_many([])
+    assert [r.event for r in view.history(TABLE, JobId("old"))] == ["started", "committed"]
+    assert [r.event for r in view.history(TABLE, JobId("j007"))] == ["started", "committed"]
+    assert view.history(TABLE, JobId("j003")) == [many[3]]
+    committed = view.find(TABLE, events=["committed"], reports_max=200)
+    assert jobs(committed) == ["j007", "old"]
+    assert len(view.find(TABLE, events=["started"], reports_max=200)) == 129
+
+
 def test_recent_jobs_come_newest_first_and_no_more_than_asked(view: JobTracker) -> None:
     for job, at in (("a", 3), ("b", 9), ("c", 6), ("d", 10)):
         view.report(report(job, at))

@@ -24,6 +24,9 @@ IS_NEW = f"attribute_not_exists({PARTITION_KEY})"
 PUT_AT_ONCE = 25
 """What one request of DynamoDB puts."""
 
+WRITES_AT_ONCE = 100
+"""What one transaction of DynamoDB writes."""
+
 
 class Condition(msgspec.Struct, frozen=True):
     """What must hold for a write. names, values: of the words in it that begin with # and :."""

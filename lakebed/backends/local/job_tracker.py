@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -71,15 +71,20 @@ class SqliteJobTracker:
 
     def report(self, report: JobReport) -> None:
         """Remember it; it is the newest unless a newer one of the job is known."""
-        job, body = (report.table, report.job), _encode(report)
+        self.report_many((report,))
+
+    def report_many(self, reports: Sequence[JobReport]) -> None:
+        """Remember them all, or none."""
         with self._database.transaction() as connection:
-            if connection.execute(_IS_KNOWN, (*job, report.at, body)).fetchone():
-                return
-            found = connection.execute(_NEWEST, job).fetchone()
-            newest = found is None or found[0] <= report.at
-            if newest:
-                connection.execute(_OUTDATE, job)
-            connection.execute(_REPORT, (*job, report.at, report.event, newest, body))
+            for report in reports:
+                job, body = (report.table, report.job), _encode(report)
+                if connection.execute(_IS_KNOWN, (*job, report.at, body)).fetchone():
+                    continue
+                found = connection.execute(_NEWEST, job).fetchone()
+                newest = found is None or found[0] <= report.at
+                if newest:
+                    connection.execute(_OUTDATE, job)
+                connection.execute(_REPORT, (*job, report.at, report.event, newest, body))
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
         """Return the newest report of a job."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from lakebed.model.names import JobId, Micros, TableId
 from lakebed.ports.job_tracker import BEGINNING, JOB_EVENTS, JobEvent, JobReport, TaskReport
@@ -21,6 +21,11 @@ class MemoryJobTracker:
         if report not in reports:
             reports.append(report)
             reports.sort(key=lambda r: r.at)
+
+    def report_many(self, reports: Sequence[JobReport]) -> None:
+        """Remember them all."""
+        for report in reports:
+            self.report(report)
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
         """Return the newest report of a job."""
