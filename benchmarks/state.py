@@ -9,47 +9,25 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgspec
-
 from benchmarks.figures import Figure, medians
+from benchmarks.states import FILES, KEY_DIGITS, TABLE, adding, commit_of, creation, fill, key_of
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
-from lakebed.model.files import FileReference, StoredFile, bounds_of
-from lakebed.model.keys import TERMINATOR
-from lakebed.model.names import (
-    CommitId,
-    FileName,
-    JobId,
-    PartitionId,
-    TableId,
-    TransactionNumber,
-    digest_of,
-    file_name,
-)
 from lakebed.model.ranges import KeyRange
-from lakebed.model.schema import Field, Schema
-from lakebed.model.types import type_of
-from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.layout import open_cache
-from lakebed.statestore.placing import own_region, reached_leaves
+from lakebed.statestore.placing import reached_leaves
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import CreateTable, create_table
-from lakebed.statestore.transactions import Change, Transaction, finish_entry
+from lakebed.statestore.state import TableState
 
-FILES, LEAVES = 1_000_000, 50_000
 ROUNDS = 5
 COMMITS, GROUPS, GROUP = 400, 20, 100
 OPENINGS = 3
-KEY_DIGITS = 36
-TABLE = TableId("t")
 
 
 def run() -> list[Figure]:
@@ -63,7 +41,7 @@ def _million(root: Path) -> list[Figure]:
     clock = SystemClock()
     made = root / "made.sqlite"
     state = TableState(open_cache(made))
-    leaves = _fill(state)
+    leaves = fill(state)
     (root / "leaves.json").write_text(json.dumps(leaves))
     for name in ("objects", "logs"):
         (root / name).mkdir()
@@ -95,39 +73,6 @@ def _million(root: Path) -> list[Figure]:
     ]
 
 
-def _fill(state: TableState) -> list[PartitionId]:
-    """Write a million files to a new state; return its leaves."""
-    chance = random.Random(1)
-    points = sorted({_key(chance.getrandbits(4 * KEY_DIGITS)) for _ in range(LEAVES - 1)})
-    with state.writing():
-        _creation(tuple(points)).apply(state, Moment(TransactionNumber(1), SystemClock().now()))
-        finish_entry(state, Moment(TransactionNumber(1), SystemClock().now()))
-        regions = reached_leaves(state, state.head().root, (KeyRange(),))
-        for leaf, region in regions:
-            state.put_references(_references(chance, leaf, region, FILES // len(regions)))
-    return [leaf for leaf, _ in regions]
-
-
-def _references(
-    chance: random.Random, leaf: PartitionId, region: KeyRange, files: int
-) -> Iterator[FileReference]:
-    least = _number(region.min) if region.min else 0
-    most = _number(region.max) if region.max else 1 << (4 * KEY_DIGITS)
-    for _ in range(files):
-        ends = sorted(chance.randrange(least, most) for _ in range(2))
-        name = FileName(
-            chance.randrange(1_000_000).to_bytes(5, "big") + chance.randbytes(8) + bytes(3)
-        )
-        size = chance.randrange(10_000_000, 500_000_000)
-        checksums = chance.getrandbits(64), chance.getrandbits(32)
-        yield FileReference(
-            StoredFile(name, size, size - 100_000, *checksums),
-            leaf,
-            chance.randrange(100_000, 5_000_000),
-            bounds_of(_key(ends[0]), _key(ends[1])),
-        )
-
-
 def _commits(root: Path) -> list[Figure]:
     """Commits of one file each beside bare inserts, in turn; and grouped ones."""
     (root / "rates").mkdir()
@@ -135,15 +80,15 @@ def _commits(root: Path) -> list[Figure]:
     state = TableState(open_cache(root / "rates" / "cache.sqlite"))
     log = SqliteTransactionLogs(root / "rates", clock).open(TABLE)
     head = TableHead(log, state, clock=clock, chance=random.Random(2))
-    points = tuple(_key(i << (4 * KEY_DIGITS - 8)) for i in range(1, 256))
-    head.commit(_transaction(head, 0, _creation(points)))
+    points = tuple(key_of(i << (4 * KEY_DIGITS - 8)) for i in range(1, 256))
+    head.commit(commit_of(head, 0, creation(points)))
     leaves = [leaf for leaf, _ in reached_leaves(state, state.head().root, (KeyRange(),))]
     bare = _bare(root / "rates" / "bare.sqlite")
     chance = random.Random(3)
     rounds = []
     for _ in range(ROUNDS):
-        ours = [_adding(head, chance, leaves) for _ in range(COMMITS)]
-        grouped = [_adding(head, chance, leaves) for _ in range(GROUPS * GROUP)]
+        ours = [adding(head, chance, leaves) for _ in range(COMMITS)]
+        grouped = [adding(head, chance, leaves) for _ in range(GROUPS * GROUP)]
         marks = [time.perf_counter()]
         for _ in range(COMMITS):
             bare.execute("BEGIN")
@@ -174,38 +119,3 @@ def _bare(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("CREATE TABLE entry(number INTEGER PRIMARY KEY, body BLOB NOT NULL)")
     return connection
-
-
-def _adding(head: TableHead, chance: random.Random, leaves: list[PartitionId]) -> Transaction:
-    """Return a transaction that adds one file to one leaf."""
-    leaf = chance.choice(leaves)
-    region = own_region(head.state, leaf)
-    (reference,) = _references(chance, leaf, region, 1)
-    base = head.state.head().number
-    name = file_name(base=base, job=JobId("bench"), run=chance.getrandbits(32), sequence=0)
-    stored = msgspec.structs.replace(reference.file, name=name)
-    reference = msgspec.structs.replace(reference, file=stored)
-    return _transaction(head, chance.getrandbits(128), AddFiles((reference,)))
-
-
-def _transaction(head: TableHead, id_: int, change: Change) -> Transaction:
-    known = head.state.head()
-    name = f"{id_:032x}"
-    return Transaction(
-        CommitId(name), digest_of(name.encode()), known.number, known.generation, (change,)
-    )
-
-
-def _creation(points: tuple[bytes, ...]) -> CreateTable:
-    key = Field(name="key", type=type_of("string"), number=1)
-    value = Field(name="value", type=type_of("string"), number=2)
-    return create_table(Schema(row_keys=(key,), values=(value,)), {}, points)
-
-
-def _key(number: int) -> bytes:
-    """Return the encoding of a string key: 36 hexadecimal digits."""
-    return f"{number:0{KEY_DIGITS}x}".encode() + TERMINATOR
-
-
-def _number(key: bytes) -> int:
-    return int(key[:KEY_DIGITS], 16)

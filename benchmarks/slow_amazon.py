@@ -1,0 +1,336 @@
+"""A server that speaks as much of DynamoDB and SQS as our log, tracker and queues take, each answer
+so many milliseconds after its request. What a request costs does not grow with the table.
+
+It keeps all in memory, counts requests and units, and knows the conditions that we write only.
+`python -m benchmarks.slow_amazon` prints its port, and ends when its standard input is closed.
+GET /-/count answers with the counts since the last time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import re
+import selectors
+import subprocess
+import sys
+import urllib.request
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from email.utils import formatdate
+from hashlib import md5
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LATENCY_MS = 5.0
+COUNT = "/-/count"
+PAGE_BYTES = 1 << 20
+WRITE_UNIT, READ_UNIT = 1 << 10, 4 << 10
+
+Item = dict[str, Any]
+
+
+class Count(NamedTuple):
+    """What a server was asked for. units: as DynamoDB bills them, each begun one whole."""
+
+    requests: int
+    write_units: int
+    read_units: int
+
+
+class SlowAmazon(NamedTuple):
+    """A running server."""
+
+    url: str
+
+    def config(self) -> dict[str, str]:
+        """Return what boto3's clients take to come here."""
+        return {
+            "endpoint_url": self.url,
+            "region_name": "us-east-1",
+            "aws_access_key_id": "bench",
+            "aws_secret_access_key": "bench",
+        }
+
+    def count(self) -> Count:
+        """Return what was asked for since the last call."""
+        with urllib.request.urlopen(self.url + COUNT) as answer:
+            return Count(**json.load(answer))
+
+
+@contextmanager
+def serving(*, latency_ms: float = LATENCY_MS) -> Iterator[SlowAmazon]:
+    """Run a server in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.slow_amazon", "--latency-ms", str(latency_ms)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    with process:
+        assert process.stdin is not None, "it has a pipe"
+        assert process.stdout is not None, "it has a pipe"
+        try:
+            yield SlowAmazon(f"http://127.0.0.1:{int(process.stdout.readline())}")
+        finally:
+            process.stdin.close()
+
+
+class _RefusedError(Exception):
+    """What a request is refused with: a code of the service, and more of its answer."""
+
+    def __init__(self, code: str, **more: object) -> None:
+        super().__init__(code)
+        self.answer = {"__type": f"com.amazonaws#{code}", "message": code, **more}
+
+
+class _Partition:
+    """Items of one partition key, by sort key."""
+
+    def __init__(self) -> None:
+        self.items: dict[str | int, Item] = {}
+        self.order: list[Any] = []
+
+    def put(self, key: str | int, item: Item) -> None:
+        if key not in self.items:
+            if not self.order or key > self.order[-1]:
+                self.order.append(key)
+            else:
+                insort(self.order, key)
+        self.items[key] = item
+
+
+class _Tables:
+    """All of DynamoDB's tables. They are there when they are first used."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[str, str], _Partition] = {}
+        self.write_units = self.read_units = 0
+
+    def put(self, asked: Item) -> Item:
+        self._check(asked, asked["Item"])
+        self._write(asked["TableName"], asked["Item"])
+        return {}
+
+    def get(self, asked: Item) -> Item:
+        item = self._find(asked["TableName"], asked["Key"])
+        self.read_units += _units(item or {}, READ_UNIT)
+        return {} if item is None else {"Item": item}
+
+    def update(self, asked: Item) -> Item:
+        self._check(asked, asked["Key"])
+        item = dict(self._find(asked["TableName"], asked["Key"]) or asked["Key"])
+        for name, value in re.findall(r"([#\w]+) = (:\w+)", asked["UpdateExpression"]):
+            item[_named(asked, name)] = asked["ExpressionAttributeValues"][value]
+        self._write(asked["TableName"], item)
+        return {}
+
+    def transact(self, asked: Item) -> Item:
+        writes = [(kind, what) for write in asked["TransactItems"] for kind, what in write.items()]
+        held = [self._holds(what, what.get("Item") or what["Key"]) for _, what in writes]
+        if not all(held):
+            reasons = [{"Code": "None" if one else "ConditionalCheckFailed"} for one in held]
+            raise _RefusedError("TransactionCanceledException", CancellationReasons=reasons)
+        for kind, what in writes:
+            self.write_units += _units(what, WRITE_UNIT)  # a transaction's writes count twice
+            (self.put if kind == "Put" else self.update)(what)
+        return {}
+
+    def put_many(self, asked: Item) -> Item:
+        for table, writes in asked["RequestItems"].items():
+            for write in writes:
+                self._write(table, write["PutRequest"]["Item"])
+        return {"UnprocessedItems": {}}
+
+    def query(self, asked: Item) -> Item:
+        values = asked["ExpressionAttributeValues"]
+        found = self._partitions.get((asked["TableName"], values[":pk"]["S"]), _Partition())
+        after = bisect_right(found.order, _plain(values[":sk"])) if ":sk" in values else 0
+        forward = asked.get("ScanIndexForward", True)
+        places = range(after, len(found.order)) if forward else range(len(found.order) - 1, -1, -1)
+        items: list[Item] = []
+        size, limit = 0, asked.get("Limit", len(places))
+        for place in itertools.islice(places, limit):
+            item = found.items[found.order[place]]
+            items.append(item)
+            size += _bytes(item)
+            if size >= PAGE_BYTES:
+                break
+        self.read_units += max(1, -(-size // READ_UNIT))
+        more = len(items) < len(places)
+        last = {"LastEvaluatedKey": {k: items[-1][k] for k in ("pk", "sk")}} if more else {}
+        return {"Items": items, "Count": len(items), **last}
+
+    def _check(self, asked: Item, key: Item) -> None:
+        if not self._holds(asked, key):
+            raise _RefusedError("ConditionalCheckFailedException")
+
+    def _holds(self, asked: Item, key: Item) -> bool:
+        """Whether one of the conditions that are joined by OR holds."""
+        condition = asked.get("ConditionExpression")
+        if condition is None:
+            return True
+        item = self._find(asked["TableName"], key) or {}
+        return any(_holds(one.strip(" ()"), item, asked) for one in condition.split(" OR "))
+
+    def _find(self, table: str, key: Item) -> Item | None:
+        partition = self._partitions.get((table, key["pk"]["S"]))
+        return None if partition is None else partition.items.get(_plain(key["sk"]))
+
+    def _write(self, table: str, item: Item) -> None:
+        place = table, item["pk"]["S"]
+        self._partitions.setdefault(place, _Partition()).put(_plain(item["sk"]), item)
+        self.write_units += _units(item, WRITE_UNIT)
+
+
+def _holds(condition: str, item: Item, asked: Item) -> bool:
+    if new := re.fullmatch(r"attribute_not_exists\s?\(([#\w]+)\)?", condition):
+        return _named(asked, new[1]) not in item
+    compared = re.fullmatch(r"([#\w]+) (<|<=|=) (:\w+)", condition)
+    if compared is None:
+        raise _RefusedError("ValidationException")
+    name, how, value = compared.groups()
+    if (own := item.get(_named(asked, name))) is None:
+        return False
+    left, right = _plain(own), _plain(asked["ExpressionAttributeValues"][value])
+    return bool({"<": left < right, "<=": left <= right, "=": left == right}[how])
+
+
+def _named(asked: Item, name: str) -> str:
+    return str(asked.get("ExpressionAttributeNames", {}).get(name, name))
+
+
+def _plain(value: Mapping[str, str]) -> Any:  # noqa: ANN401 - a number or text
+    return int(value["N"]) if "N" in value else value["S"]
+
+
+def _bytes(item: Item) -> int:
+    """Return about what DynamoDB counts: names and values, bytes as they are, not as base64."""
+    return sum(
+        len(name) + (len(v["B"]) * 3 // 4 if "B" in v else len(str(*v.values())))
+        for name, v in item.items()
+    )
+
+
+def _units(item: Item, unit: int) -> int:
+    return max(1, -(-_bytes(item) // unit))
+
+
+class _Queues:
+    """Queues of SQS, which only take messages."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+
+    def send(self, asked: Item) -> Item:
+        self.messages += len(asked["Entries"])
+        return {
+            "Successful": [
+                {
+                    "Id": entry["Id"],
+                    "MessageId": entry["Id"],
+                    "MD5OfMessageBody": md5(entry["MessageBody"].encode()).hexdigest(),
+                }
+                for entry in asked["Entries"]
+            ],
+            "Failed": [],
+        }
+
+
+class _Server:
+    def __init__(self, latency_seconds: float) -> None:
+        self.latency_seconds = latency_seconds
+        self._tables, self._requests = _Tables(), 0
+        self._does: dict[str, Callable[[Item], Item]] = {
+            "DynamoDB_20120810.PutItem": self._tables.put,
+            "DynamoDB_20120810.GetItem": self._tables.get,
+            "DynamoDB_20120810.UpdateItem": self._tables.update,
+            "DynamoDB_20120810.Query": self._tables.query,
+            "DynamoDB_20120810.TransactWriteItems": self._tables.transact,
+            "DynamoDB_20120810.BatchWriteItem": self._tables.put_many,
+            "AmazonSQS.SendMessageBatch": _Queues().send,
+        }
+
+    def answer(self, operation: str, body: bytes) -> tuple[int, bytes]:
+        """Return status and body of the answer to a request."""
+        self._requests += 1
+        try:
+            does = self._does.get(operation)
+            if does is None:
+                raise _RefusedError("UnknownOperationException")
+            return 200, json.dumps(does(json.loads(body))).encode()
+        except _RefusedError as error:
+            return 400, json.dumps(error.answer).encode()
+
+    def counts(self) -> bytes:
+        """Return the counts, and begin anew."""
+        tables = self._tables
+        count = Count(self._requests, tables.write_units, tables.read_units)
+        self._requests = tables.write_units = tables.read_units = 0
+        return json.dumps(count._asdict()).encode()
+
+
+class _Connection(asyncio.Protocol):
+    """One client's requests, answered one after the other: each so long after it came."""
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self._raw = b""
+        self._transport: asyncio.WriteTransport | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        assert isinstance(transport, asyncio.WriteTransport), "a socket is written to"
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Take a request. Clients wait for an answer before they send the next."""
+        self._raw += data
+        head, end, body = self._raw.partition(b"\r\n\r\n")
+        if not end:
+            return
+        lines = head.decode("latin-1").split("\r\n")
+        fields = {
+            name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
+        }
+        if len(body) < int(fields.get("content-length", 0)):
+            return
+        self._raw = b""
+        if COUNT in lines[0]:
+            self._send(200, self._server.counts())
+        else:
+            given = self._server.answer(fields.get("x-amz-target", ""), body)
+            self._loop.call_later(self._server.latency_seconds, self._send, *given)
+
+    def _send(self, status: int, body: bytes) -> None:
+        assert self._transport is not None, "it has begun"
+        if not self._transport.is_closing():
+            head = f"HTTP/1.1 {status} OK\r\nContent-Length: {len(body)}\r\n"
+            told = (
+                f"{head}Content-Type: application/x-amz-json-1.0\r\nDate: {formatdate(usegmt=True)}"
+            )
+            self._transport.write(told.encode() + b"\r\n\r\n" + body)
+
+
+async def _serve(latency_ms: float) -> None:
+    served = _Server(latency_ms / 1000)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(served), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    async with server:
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--latency-ms", type=float, default=LATENCY_MS)
+    given = parser.parse_args()
+    # epoll counts in whole milliseconds, which would make each answer up to one too late.
+    selected = asyncio.SelectorEventLoop(selectors.SelectSelector())
+    with asyncio.Runner(loop_factory=lambda: selected) as runner:
+        runner.run(_serve(given.latency_ms))

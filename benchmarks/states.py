@@ -1,0 +1,106 @@
+"""States and commits of tables with very many files, made up, without the files themselves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import msgspec
+
+from lakebed.backends.system.clock import SystemClock
+from lakebed.model.files import FileReference, StoredFile, bounds_of
+from lakebed.model.keys import TERMINATOR
+from lakebed.model.names import (
+    CommitId,
+    FileName,
+    JobId,
+    PartitionId,
+    TableId,
+    TransactionNumber,
+    digest_of,
+    file_name,
+)
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Field, Schema
+from lakebed.model.types import type_of
+from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.placing import own_region, reached_leaves
+from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.table_changes import CreateTable, create_table
+from lakebed.statestore.transactions import Change, Transaction, finish_entry
+
+FILES, LEAVES = 1_000_000, 50_000
+KEY_DIGITS = 36
+TABLE = TableId("t")
+
+
+def fill(state: TableState, *, files: int = FILES, leaves: int = LEAVES) -> list[PartitionId]:
+    """Write so many files in so many leaves to a new state; return the leaves."""
+    chance = random.Random(1)
+    points = sorted({key_of(chance.getrandbits(4 * KEY_DIGITS)) for _ in range(leaves - 1)})
+    with state.writing():
+        creation(tuple(points)).apply(state, Moment(TransactionNumber(1), SystemClock().now()))
+        finish_entry(state, Moment(TransactionNumber(1), SystemClock().now()))
+        regions = reached_leaves(state, state.head().root, (KeyRange(),))
+        for leaf, region in regions:
+            state.put_references(references(chance, leaf, region, files // len(regions)))
+    return [leaf for leaf, _ in regions]
+
+
+def references(
+    chance: random.Random, leaf: PartitionId, region: KeyRange, files: int
+) -> Iterator[FileReference]:
+    """Yield made-up files of a leaf."""
+    least = _number(region.min) if region.min else 0
+    most = _number(region.max) if region.max else 1 << (4 * KEY_DIGITS)
+    for _ in range(files):
+        ends = sorted(chance.randrange(least, most) for _ in range(2))
+        name = FileName(
+            chance.randrange(1_000_000).to_bytes(5, "big") + chance.randbytes(8) + bytes(3)
+        )
+        size = chance.randrange(10_000_000, 500_000_000)
+        checksums = chance.getrandbits(64), chance.getrandbits(32)
+        yield FileReference(
+            StoredFile(name, size, size - 100_000, *checksums),
+            leaf,
+            chance.randrange(100_000, 5_000_000),
+            bounds_of(key_of(ends[0]), key_of(ends[1])),
+        )
+
+
+def adding(head: TableHead, chance: random.Random, leaves: list[PartitionId]) -> Transaction:
+    """Return a transaction that adds one file to one leaf."""
+    leaf = chance.choice(leaves)
+    region = own_region(head.state, leaf)
+    (reference,) = references(chance, leaf, region, 1)
+    base = head.state.head().number
+    name = file_name(base=base, job=JobId("bench"), run=chance.getrandbits(32), sequence=0)
+    stored = msgspec.structs.replace(reference.file, name=name)
+    reference = msgspec.structs.replace(reference, file=stored)
+    return commit_of(head, chance.getrandbits(128), AddFiles((reference,)))
+
+
+def commit_of(head: TableHead, id_: int, change: Change) -> Transaction:
+    """Return a commit that was planned on what a head knows."""
+    known = head.state.head()
+    name = f"{id_:032x}"
+    return Transaction(
+        CommitId(name), digest_of(name.encode()), known.number, known.generation, (change,)
+    )
+
+
+def creation(points: tuple[bytes, ...]) -> CreateTable:
+    """Return the first change of a table."""
+    key = Field(name="key", type=type_of("string"), number=1)
+    value = Field(name="value", type=type_of("string"), number=2)
+    return create_table(Schema(row_keys=(key,), values=(value,)), {}, points)
+
+
+def key_of(number: int) -> bytes:
+    """Return the encoding of a string key: 36 hexadecimal digits."""
+    return f"{number:0{KEY_DIGITS}x}".encode() + TERMINATOR
+
+
+def _number(key: bytes) -> int:
+    return int(key[:KEY_DIGITS], 16)
