@@ -7,7 +7,10 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import Construct
 
 from lakebed.config.instance import Deployment, deployment_of
+from lakebed.config.job_queues import COMMITS, COMPACTION_JOBS
 from stacks.address import AddressStack
+from stacks.committer import CommitterStack
+from stacks.compaction import CompactionStack
 from stacks.data import DataStack
 from stacks.state import StateStack
 
@@ -19,6 +22,8 @@ class Instance(Construct):
         super().__init__(scope, deployment.instance)
         data = DataStack(self, "Data", deployment=deployment)
         state = StateStack(self, "State", deployment=deployment)
+        compaction = CompactionStack(self, "Compaction", deployment=deployment)
+        committer = CommitterStack(self, "Committer", deployment=deployment)
         AddressStack(
             self,
             "Address",
@@ -27,6 +32,10 @@ class Instance(Construct):
             log=state.log,
             registry=state.registry,
             tracker=state.tracker,
+            queues={
+                COMPACTION_JOBS.kind: compaction.jobs.queue,
+                COMMITS.kind: committer.commits.queue,
+            },
         )
         Tags.of(self).add("lakebed:instance", deployment.instance)
 

@@ -38,7 +38,11 @@ def test_deployed_resources_are_where_the_parameter_says(
     named = {found.log_table, found.registry_table, found.tracker_table}
     assert tables(clients, deployed_instance.instance) == named
     assert found.bucket == "lakebed-tests-data-000000000000-us-east-1"
-    assert found.queues == {}
+    for url in found.queues.values():
+        asked = {"QueueUrl": url, "AttributeNames": ["RedrivePolicy", "FifoQueue"]}
+        told = clients.sqs.get_queue_attributes(**asked)["Attributes"]
+        assert told["FifoQueue"] == "true"
+        assert "dead.fifo" in told["RedrivePolicy"]
     write(deployed_instance.server, found.bucket)
 
 

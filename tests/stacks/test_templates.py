@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from lakebed.backends.aws.object_store import UNFINISHED
+from lakebed.backends.memory.job_queues import RECEIVES_MAX
 from lakebed.config.dynamo_tables import DYNAMO_TABLES, DynamoTable
 from lakebed.config.instance import OBJECTS_PREFIX, InstanceId, decode_resources
+from lakebed.config.job_queues import JOB_QUEUES
 from lakebed.errors import InvalidError
+from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from tests.golden import check_golden
 from tests.servers.dynamo import create_arguments
 from tests.stacks.conftest import CONTEXT, ROOT, Synthesize, Templates, templates_in
@@ -111,6 +115,35 @@ def test_the_parameter_names_what_the_stacks_made(templates: Templates) -> None:
     assert "RefLog" in found.log_table
     assert "RefRegistry" in found.registry_table
     assert "RefTracker" in found.tracker_table
+    assert set(found.queues) == {"compaction", "commits"}
+    assert "RefJobsQueue" in found.queues["compaction"]
+    assert "RefCommitsQueue" in found.queues["commits"]
+
+
+def test_each_queue_has_dead_letters_and_alarms_that_name_their_page(
+    templates: Templates,
+) -> None:
+    queues = {q["Properties"]["QueueName"]: q for q in resources(templates, "AWS::SQS::Queue")}
+    live = {name for name in queues if not name.endswith("-dead.fifo")}
+    assert live == {f"lakebed-dev-{shape.kind}.fifo" for shape in JOB_QUEUES}
+    for name in live:
+        redrive = queues[name]["Properties"]["RedrivePolicy"]
+        assert redrive["maxReceiveCount"] == RECEIVES_MAX
+        assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][1] == "Arn"
+        assert name.removesuffix(".fifo") + "-dead.fifo" in queues
+    for queue in queues.values():
+        assert queue["Properties"]["FifoQueue"]
+        assert queue["Properties"]["SqsManagedSseEnabled"]
+        assert "DeduplicationScope" not in queue["Properties"]
+    alarms = [a["Properties"] for a in resources(templates, "AWS::CloudWatch::Alarm")]
+    assert len(alarms) == 2 * len(live)
+    for alarm in alarms:
+        page = alarm["AlarmDescription"].rpartition(" ")[2]
+        assert (ROOT / page).exists()
+
+
+def test_queues_are_called_as_those_who_open_them_call_them() -> None:
+    assert {shape.kind for shape in JOB_QUEUES} == {COMPACTION_QUEUE, COMMIT_QUEUE}
 
 
 def test_everything_that_costs_carries_its_instance(templates: Templates) -> None:

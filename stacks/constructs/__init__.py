@@ -1,0 +1,1 @@
+"""What stacks repeat: each owns its alarms and its dead letters."""

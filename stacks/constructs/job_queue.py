@@ -1,0 +1,93 @@
+"""A queue of jobs with its dead letters, and an alarm on each."""
+
+from collections.abc import Callable
+
+from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from lakebed.config.instance import Deployment
+from lakebed.config.job_queues import JobQueueShape
+
+KEPT_DAYS = 14
+"""The longest that SQS keeps a message. Messages are hints: jobs live in the state."""
+
+PERIOD_MINUTES = 5
+
+
+class JobQueue(Construct):
+    """Messages in order within a group. One that was received too often goes to the dead letters,
+    and an alarm goes off; another does when the oldest message waits too long.
+
+    Requests that repeat a message within five minutes are swallowed across all groups, as messages
+    without a group rely on; that limits the queue to 3,000 messages a second, in batches.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, shape: JobQueueShape, deployment: Deployment
+    ) -> None:
+        super().__init__(scope, id)
+        name = deployment.name(shape.kind)
+        self.dead_letters = sqs.Queue(
+            self,
+            "DeadLetters",
+            queue_name=f"{name}-dead.fifo",
+            fifo=True,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=Duration.days(KEPT_DAYS),
+        )
+        Validations.of(self.dead_letters).acknowledge(
+            Acknowledgment(
+                id="Serverless::Serverless-SQSRedrivePolicy",
+                reason="these are the dead letters: a queue behind them would never be looked at",
+            )
+        )
+        self.queue = sqs.Queue(
+            self,
+            "Queue",
+            queue_name=f"{name}.fifo",
+            fifo=True,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=Duration.days(KEPT_DAYS),
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.dead_letters, max_receive_count=shape.receives_max
+            ),
+        )
+        self._alarm(
+            "DeadLettersAlarm",
+            name=f"{name}-dead-letters",
+            metric=self.dead_letters.metric_approximate_number_of_messages_visible,
+            threshold=1,
+            says=f"messages of {shape.kind} were given up: see docs/operate/dead-letters.md",
+        )
+        self._alarm(
+            "AgeAlarm",
+            name=f"{name}-age",
+            metric=self.queue.metric_approximate_age_of_oldest_message,
+            threshold=shape.age_seconds_max,
+            says=f"a message of {shape.kind} waits too long: see docs/operate/queue-age.md",
+        )
+
+    def _alarm(
+        self,
+        id: str,
+        *,
+        name: str,
+        metric: Callable[..., cloudwatch.Metric],
+        threshold: int,
+        says: str,
+    ) -> None:
+        cloudwatch.Alarm(
+            self,
+            id,
+            alarm_name=name,
+            alarm_description=says,
+            metric=metric(period=Duration.minutes(PERIOD_MINUTES), statistic="Maximum"),
+            threshold=threshold,
+            comparison_operator=(cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD),
+            evaluation_periods=1,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
