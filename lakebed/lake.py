@@ -12,8 +12,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
+from lakebed.bootstrap.app import App, Memory
+from lakebed.bootstrap.aws import SCHEME, AwsApp
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.bootstrap.local import LocalApp, Memory
+from lakebed.bootstrap.local import LocalApp
+from lakebed.errors import InvalidError
 from lakebed.inspection.fsck import FsckReport
 from lakebed.inspection.repair import RepairPlan, StepDone
 from lakebed.inspection.status import TableStatus
@@ -27,13 +30,13 @@ from lakebed.table import Table
 
 
 class Lake:
-    """A lake in a directory. Several processes may open it at once."""
+    """A lake in a directory, or on AWS. Several processes may open it at once."""
 
-    def __init__(self, app: LocalApp) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
 
     def __repr__(self) -> str:
-        return f"<lakebed lake at {self._app.directory.path}>"
+        return f"<lakebed lake at {self._app.place}>"
 
     def __enter__(self) -> Self:
         return self
@@ -162,16 +165,24 @@ def connect(
 ) -> Lake:
     """Open the lake in a directory; make it if there is none and `create` is true.
 
+    path: `aws:INSTANCE` opens what was deployed as that instance; nothing is made, and `objects` is
+    not for it. boto3 finds region and credentials. A directory of such a name is `./aws:INSTANCE`.
+
     objects: where a new lake keeps its objects: `s3://bucket/prefix` or a store; None: in the
     directory. A lake remembers an address, and stays there. Endpoint, region and credentials of S3
     come from the variables AWS_... or the machine's role. cache_bytes: of what is kept of files for
     lookups; None: 192 MiB. merge_bytes: of a compaction's buffers, kept or refused with the least.
 
     Raises:
-        InvalidError: no lake there, a directory of something else, on a network file system;
-            objects elsewhere, no such bucket, credentials refused; memory below 1 MiB.
-        UnavailableError: a new lake's bucket cannot be reached.
+        InvalidError: no lake there, no such instance, a directory of something else, on a network
+            file system; objects elsewhere, no such bucket, credentials refused; memory below 1 MiB.
+        UnavailableError: a new lake's bucket, or AWS, cannot be reached.
         NewerFormatError: a newer Lakebed made it.
     """
     memory = Memory(cache_bytes, merge_bytes)
+    if isinstance(path, str) and path.startswith(SCHEME):
+        if objects is not None:
+            hint = "its deployment says where they lie"
+            raise InvalidError("an instance has its own objects", instance=path, hint=hint)
+        return Lake(AwsApp(path.removeprefix(SCHEME), memory=memory))
     return Lake(LocalApp(path, create=create, objects=objects, memory=memory))

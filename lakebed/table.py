@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.bootstrap.app import App
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.bootstrap.local import LocalApp
 from lakebed.config.settings import TableSettings
 from lakebed.errors import InvalidError
 from lakebed.ingest.ingest_rows import Ingested
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 class Table:
     """A table of a lake: rows sorted by key."""
 
-    def __init__(self, app: LocalApp, opened: OpenTable) -> None:
+    def __init__(self, app: App, opened: OpenTable) -> None:
         self._app = app
         self._opened = opened
 

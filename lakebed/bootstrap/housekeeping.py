@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.app import App
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.model.jobs import CompactionMessage, decode_message
 from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId, TableName
@@ -55,7 +55,7 @@ class Housekeeping:
     told: is called with what has been done so far, after each job, for people who watch.
     """
 
-    def __init__(self, app: LocalApp, *, told: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, app: App, *, told: Callable[[str], None] = lambda _: None) -> None:
         self._app = app
         self._told = told
         queue = app.queue

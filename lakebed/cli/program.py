@@ -179,6 +179,13 @@ def _everywhere() -> list[click.Parameter]:
             callback=_set("lake_path"),
         ),
         click.Option(
+            ["--at"],
+            metavar="INSTANCE",
+            help="An instance on AWS in place of a directory; as `--lake aws:INSTANCE`.",
+            expose_value=False,
+            callback=_be_at,
+        ),
+        click.Option(
             ["--json"],
             is_flag=True,
             default=None,
@@ -203,6 +210,11 @@ def _set(name: str) -> Callable[[click.Context, click.Parameter, object], None]:
             setattr(ctx.ensure_object(Session), name, value)
 
     return callback
+
+
+def _be_at(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.ensure_object(Session).lake_path = f"aws:{value.removeprefix('aws:')}"
 
 
 def _be_verbose(ctx: click.Context, _: click.Parameter, value: object) -> None:

@@ -22,6 +22,7 @@ class TransactionLog(Protocol):
             LogConflictError: the number is taken, perhaps by an earlier try of this very call, or
                 was truncated: read before deciding.
             UnavailableError: this call wrote nothing; it may be sent again.
+            InvalidError: the store refuses it for good, for want of a permission; the same.
             UnknownOutcomeError: no answer came; the write may have landed, or may land later.
         """
         ...

@@ -19,6 +19,7 @@ import msgspec
 from lakebed.errors import (
     ClockAheadError,
     ConflictError,
+    InvalidError,
     JobIdReusedError,
     LakebedError,
     LogConflictError,
@@ -276,7 +277,7 @@ class TableHead:
             member.unresolved = max(moment.number, member.unresolved or moment.number)
         try:
             self._log.append(moment.number, body)
-        except UnavailableError:  # this try was not sent; an earlier one may still land
+        except (UnavailableError, InvalidError):  # it did nothing; an earlier try may still land
             for member, unresolved in zip(riders, before, strict=True):
                 member.unresolved = unresolved
             raise

@@ -107,11 +107,31 @@ class WarmHeads:
             del self._sizes[unused]
 
     def _size(self, table: TableId) -> int:
-        path = self.cache_path(table)
-        parts = (path.with_name(path.name + part) for part in _PARTS)
-        return sum(part.stat().st_size for part in parts if part.exists())
+        return _state_bytes(self.cache_path(table))
 
     def _left_behind(self) -> dict[TableId, int]:
-        paths = sorted(self._folder.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime)
-        tables = (TableId(path.name.removesuffix(_SUFFIX)) for path in paths)
-        return {table: self._size(table) for table in tables}
+        sizes = _states_in(self._folder)
+        return {TableId(path.name.removesuffix(_SUFFIX)): size for path, size in sizes.items()}
+
+
+def remove_unused_states(folder: Path, *, bytes_max: int) -> None:
+    """Delete states that earlier processes left in a folder, the longest unused first, until the
+    rest has so many bytes. One that a process has open is whole for it as long as that lasts."""
+    sizes = _states_in(folder)
+    left = sum(sizes.values())
+    for path, size in sizes.items():
+        if left <= bytes_max:
+            return
+        remove_cache(path)
+        left -= size
+
+
+def _states_in(folder: Path) -> dict[Path, int]:
+    """Return the states in a folder with their bytes, the longest unused first."""
+    paths = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime)
+    return {path: _state_bytes(path) for path in paths}
+
+
+def _state_bytes(path: Path) -> int:
+    parts = (path.with_name(path.name + part) for part in _PARTS)
+    return sum(part.stat().st_size for part in parts if part.exists())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import botocore.session
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
+from obstore.auth.boto3 import Boto3CredentialProvider
 
 from lakebed.backends.aws.answers import Language
 from lakebed.backends.aws.requests import Patience, Requests
@@ -30,6 +32,9 @@ CONNECT_SECONDS, ANSWER_SECONDS, LONG_POLL_SECONDS = 5, 10, 30
 """How long to wait for a connection, for an answer, and for one to a long poll of 20 s."""
 
 CONNECTIONS_MAX = 64
+
+CREDENTIALS_KEPT = timedelta(minutes=5)
+"""boto3 renews them ten minutes before they end."""
 
 Client = Any
 """One of boto3's: their classes are made at run time."""
@@ -123,6 +128,19 @@ class AmazonClients:
         client: STSClient = self._client("sts")
         return client
 
+    @property
+    def region(self) -> str:
+        """The region that requests go to."""
+        region: str = self.ssm.meta.region_name
+        return region
+
+    def credentials_for_objects(self) -> Boto3CredentialProvider:
+        """Return what gives obstore the credentials that these clients have, and new ones in
+        time."""
+        if self._session is None:
+            self._session = _new_session()
+        return Boto3CredentialProvider(self._session, ttl=CREDENTIALS_KEPT)
+
     def close(self) -> None:
         """Close connections; the next use opens them again."""
         with self._lock:
@@ -150,8 +168,7 @@ class AmazonClients:
         )
         try:
             if self._session is None:
-                # not boto3's default one: that is shared by all of the process
-                self._session = boto3.Session(botocore_session=botocore.session.Session())
+                self._session = _new_session()
             make: Any = self._session.client
             client = make(service, config=config, **self._config)
         except (BotoCoreError, ValueError) as error:
@@ -164,3 +181,8 @@ class AmazonClients:
     def _note_time(self, http_response: AWSResponse | None = None, **_: object) -> None:
         if http_response is not None:
             self.store_time.note(http_response.headers.get("date"))
+
+
+def _new_session() -> boto3.Session:
+    """Return a session; not boto3's default one, which all of the process shares."""
+    return boto3.Session(botocore_session=botocore.session.Session())

@@ -31,7 +31,7 @@ from lakebed.ports.object_store import ObjectFacts, ObjectRanges
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
-    from obstore.store import ClientConfig, RetryConfig, S3Config
+    from obstore.store import ClientConfig, RetryConfig, S3Config, S3CredentialProvider
 
 OBJECTS, UNFINISHED = "objects", "unfinished"
 PAGE_KEYS = 1_000
@@ -54,7 +54,8 @@ class S3ObjectStore:
     """Objects of a lake in a bucket. May be used by many threads.
 
     prefix: "" or folders inside the bucket. config: obstore's names; what it leaves out comes from
-    the environment (AWS_REGION, AWS_ACCESS_KEY_ID, ...) or the machine's role. chance: for waits
+    the environment (AWS_REGION, AWS_ACCESS_KEY_ID, ...) or the machine's role. credentials: what
+    gives them, in place of both. chance: for waits
     and for names of unfinished objects, so never one seed in two processes. single_bytes_max: up
     to here an object is held in memory and put at once, above it goes in parts of part_bytes.
     """
@@ -67,6 +68,7 @@ class S3ObjectStore:
         clock: Clock,
         chance: random.Random,
         config: Mapping[str, str] | None = None,
+        credentials: S3CredentialProvider | None = None,
         patience: Patience | None = None,
         single_bytes_max: int = 32 << 20,
         part_bytes: int = 8 << 20,
@@ -77,13 +79,13 @@ class S3ObjectStore:
         self._chance = chance
         self._root = f"{check_path(prefix)}/" if prefix else ""
         self.place = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
-        options = dict(config or {})
         patience = patience or Patience()
-        self.objects = _open(bucket, self._root + OBJECTS, options)
-        self.bucket_root = _open(bucket, None, options, seconds=600)
-        self._unfinished = _open(bucket, self._root + UNFINISHED, options)
+        open_ = partial(_open, bucket, config=dict(config or {}), credentials=credentials)
+        self.objects = open_(self._root + OBJECTS)
+        self.bucket_root = open_(None, seconds=600)
+        self._unfinished = open_(self._root + UNFINISHED)
         # Parts of what nobody sees may be repeated by obstore itself.
-        self.uploads = _open(bucket, self._root + UNFINISHED, options, patience=patience)
+        self.uploads = open_(self._root + UNFINISHED, patience=patience)
         self.requests = Requests(S3, bucket, clock=clock, chance=chance, patience=patience)
         once = Patience(tries_max=1)
         self.once = Requests(S3, bucket, clock=clock, chance=chance, patience=once)
@@ -289,8 +291,9 @@ class S3ObjectStore:
 def _open(
     bucket: str,
     prefix: str | None,
-    config: Mapping[str, str],
     *,
+    config: Mapping[str, str],
+    credentials: S3CredentialProvider | None,
     seconds: int = 120,
     patience: Patience | None = None,
 ) -> S3Store:
@@ -322,7 +325,12 @@ def _open(
     }
     try:
         return S3Store(
-            bucket, prefix=prefix, config=options, client_options=client, retry_config=retries
+            bucket,
+            prefix=prefix,
+            config=options,
+            client_options=client,
+            retry_config=retries,
+            credential_provider=credentials,
         )
     except OBSTORE_ERRORS as error:
         why, hint = answer_of(error).why, "see the variables AWS_... of the environment"

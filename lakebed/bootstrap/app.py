@@ -1,0 +1,203 @@
+"""The services of a lake in one process, over whatever backends they are given."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lakebed.backends.local.process_folder import (
+    ProcessFolder,
+    dead_in,
+    others_alive,
+    remove_dead,
+)
+from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.errors import ConflictError, InvalidError
+from lakebed.garbage.collect import CollectGarbage
+from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
+from lakebed.ingest.ingest_rows import IngestRows
+from lakebed.inspection.findings import Finding, finding
+from lakebed.inspection.fsck import Fsck
+from lakebed.inspection.repair import Repair
+from lakebed.inspection.status import TableStatus, table_status
+from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.model.names import TableId, TableName
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import JobQueues
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.table_registry import TableRegistry
+from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.query.run_query import RunQuery
+from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.splitting.split_leaves import SplitLeaves
+from lakebed.statestore.warm_heads import WarmHeads
+from lakebed.tables.catalog import TableCatalog
+
+MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 1 << 20, 1 << 40
+
+UNFINISHED_SECONDS_MAX = 48 * 3_600.0
+"""How long an object may take to be finished: as long as a job may be pending."""
+
+
+class Memory(NamedTuple):
+    """What one process may use. cache_bytes: of what is kept of files for lookups. merge_bytes: of
+    a compaction's buffers. None: the usual."""
+
+    cache_bytes: int | None = None
+    merge_bytes: int | None = None
+
+    def check(self) -> None:
+        """Raise InvalidError for nothing to keep rows in, or more than machines have."""
+        for name, size in self._asdict().items():
+            allowed = type(size) is int and MEMORY_BYTES_MIN <= size <= MEMORY_BYTES_MAX
+            if size is not None and not allowed:
+                hint = f"give {MEMORY_BYTES_MIN} to {MEMORY_BYTES_MAX} bytes, or leave it out"
+                raise InvalidError(f"{name} is not a size of memory", got=size, hint=hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """Where a lake is kept. place: in words. clock: all processes of a lake use the same kind."""
+
+    place: str
+    clock: Clock
+    chance: random.Random
+    objects: ObjectStore
+    logs: TransactionLogs
+    registry: TableRegistry
+    queues: JobQueues
+    tracker: JobTracker
+
+
+class App:
+    """The services of a lake. Several processes may open one lake at once.
+
+    states: a folder for states of tables, which processes may share. spill: a folder for rows on
+    their way, in which each process makes one of its own.
+    """
+
+    def __init__(self, stores: Stores, *, states: Path, spill: Path, memory: Memory) -> None:
+        self.place = stores.place
+        self.clock, self.chance = stores.clock, stores.chance
+        self.objects, self.logs = stores.objects, stores.logs
+        self.registry, self.tracker = stores.registry, stores.tracker
+        self.queue = stores.queues.open(COMPACTION_QUEUE)
+        self._spill_root = spill
+        self.spill = ProcessFolder(spill)
+        self.heads = WarmHeads(
+            folder=states,
+            scratch=self.spill.path,
+            logs=self.logs,
+            objects=self.objects,
+            clock=self.clock,
+            chance=self.chance,
+        )
+        self.files = ParquetFiles(
+            self.objects,
+            spill_directory=self.spill.path,
+            cache_bytes=memory.cache_bytes,
+            merge_bytes=memory.merge_bytes,
+            workers=_cpus(),
+        )
+        self._delete_objects = DeleteTableObjects(objects=self.objects)
+        self.catalog = TableCatalog(
+            registry=self.registry,
+            logs=self.logs,
+            open_head=self.heads,
+            delete_objects=self._delete_objects,
+            chance=self.chance,
+        )
+        self._make_services()
+
+    def _make_services(self) -> None:
+        files, clock, tracker = self.files, self.clock, self.tracker
+        self.ingest = IngestRows[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
+        self.create_jobs = CreateCompactionJobs(queue=self.queue, tracker=tracker, clock=clock)
+        self.run_job = RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
+        self.give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
+        self.split_leaves = SplitLeaves(files=files)
+        self.collect = CollectGarbage(objects=self.objects)
+        self.sweep = SweepObjects(objects=self.objects)
+        self.query = RunQuery[pa.RecordBatch](files=files)
+        self.fsck = Fsck(
+            registry=self.registry,
+            logs=self.logs,
+            objects=self.objects,
+            files=files,
+            open_head=self.heads,
+            snapshots=self.heads.snapshots,
+            leftovers=self.leftovers,
+        )
+        self.repair = Repair(
+            registry=self.registry,
+            logs=self.logs,
+            objects=self.objects,
+            snapshots=self.heads.snapshots,
+            rebuild_cache=self.rebuild_cache,
+            sweep_objects=self.sweep_objects,
+            sweep_leftovers=self.sweep_leftovers,
+            delete_objects=self._delete_objects.run,
+        )
+
+    def status(self, names: Sequence[str]) -> list[TableStatus]:
+        """Return what some tables look like now. Raises: TableMissingError."""
+        offline = {entry.id for entry in self.catalog.list() if not entry.online}
+        return [
+            table_status(
+                table,
+                tracker=self.tracker,
+                snapshots=self.heads.snapshots(table.id),
+                queue=self.queue,
+                online=table.id not in offline,
+            )
+            for table in [self.catalog.find(name) for name in names]
+        ]
+
+    def leftovers(self) -> list[Finding]:
+        """Return what dead processes left on this machine."""
+        spilled = dead_in(self._spill_root)
+        return [finding("spill-left", name=path.name) for path in spilled]
+
+    def sweep_leftovers(self) -> int:
+        """Remove what dead processes left on this machine, however new: the dead hold no lock.
+
+        What is unfinished elsewhere may be a living process's: only what is old goes.
+        """
+        unfinished = self.objects.abort_unfinished(older_than_seconds=UNFINISHED_SECONDS_MAX)
+        return unfinished + remove_dead(self._spill_root)
+
+    def rebuild_cache(self, table: TableId) -> int:
+        """Make what is kept of a table's state on this machine anew. Returns 1.
+
+        Raises:
+            ConflictError: another process has the lake open; nothing was changed.
+        """
+        others = others_alive(self._spill_root, self.spill)
+        if others:
+            hint = "end it, then repair again"
+            raise ConflictError("another process has the lake open", process=others[0], hint=hint)
+        self.heads.rebuild(table)
+        return 1
+
+    def sweep_objects(self, name: TableName) -> int:
+        """Sweep a table's objects now. Returns how many were deleted."""
+        return self.sweep.run(self.catalog.find(name))
+
+    def close(self) -> None:
+        """Close files; what was committed stays."""
+        self.heads.close()
+        self.spill.close()
+
+
+def _cpus() -> int:
+    """Return how many CPUs this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not everywhere
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

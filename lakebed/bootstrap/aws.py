@@ -1,0 +1,201 @@
+"""A lake on AWS: the services over what the deployment of an instance made.
+
+The parameter `/lakebed/INSTANCE` says what that is. On this machine lie only states of tables, read
+again from log and snapshots when they are gone, and rows on their way.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakebed.backends.memory.job_queues import MemoryJobQueues
+from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.clock import SystemClock
+from lakebed.bootstrap.app import App, Memory, Stores
+from lakebed.bootstrap.object_places import ENDPOINTS
+from lakebed.config.instance import (
+    InstanceId,
+    InstanceResources,
+    decode_resources,
+    instance_id,
+    parameter_name,
+)
+from lakebed.errors import InvalidError, LakebedError, ObjectMissingError
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import JobQueues
+from lakebed.statestore.warm_heads import remove_unused_states
+
+if TYPE_CHECKING:
+    from lakebed.backends.aws.clients import AmazonClients
+    from lakebed.backends.aws.object_store import S3ObjectStore
+
+SCHEME = "aws:"
+FOLDER_VARIABLE = "LAKEBED_CACHE"
+STATES_BYTES_MAX = 8 << 30
+"""Of states that earlier processes left on this machine: what was used longest ago goes first."""
+
+
+class AwsApp(App):
+    """The services of an instance. Many processes, on many machines, may open one at once.
+
+    folder: for states of tables and rows on their way; None: of $LAKEBED_CACHE, else
+    `~/.cache/lakebed`. memory: None: the usual.
+
+    Raises:
+        InvalidError: no such instance, the credentials do not permit to look, boto3 is not
+            installed, nothing to keep the folder in. NewerFormatError: a newer Lakebed deployed it.
+        UnavailableError: AWS cannot be reached.
+    """
+
+    def __init__(
+        self,
+        instance: str,
+        *,
+        clock: Clock | None = None,
+        folder: Path | None = None,
+        memory: Memory | None = None,
+        states_bytes_max: int = STATES_BYTES_MAX,
+    ) -> None:
+        memory = memory or Memory()
+        memory.check()
+        clock, chance = clock or SystemClock(), system_random()
+        id_ = instance_id(instance)
+        self._clients = _clients(clock, chance)
+        resources = _resources(self._clients, id_)
+        states, spill = _folders(folder or _default_folder(), id_)
+        remove_unused_states(states, bytes_max=states_bytes_max)
+        stores = _stores(self._clients, resources, chance)
+        super().__init__(stores, states=states, spill=spill, memory=memory)
+
+    def close(self) -> None:
+        """Close files and connections; what was committed stays."""
+        super().close()
+        self._clients.close()
+
+
+def _clients(clock: Clock, chance: random.Random) -> AmazonClients:
+    try:
+        from lakebed.backends.aws.clients import AmazonClients
+    except ImportError as error:
+        if error.name not in {"boto3", "botocore", "obstore"}:
+            raise
+        hint = "install it: pip install 'lakebed[aws]', or -r requirements/aws.txt"
+        raise InvalidError(f"a lake on AWS needs {error.name}", hint=hint) from None
+    return AmazonClients(clock=clock, chance=chance)
+
+
+def _resources(clients: AmazonClients, instance: InstanceId) -> InstanceResources:
+    """Return what the instance's deployment made."""
+    from lakebed.backends.aws.requests import Request
+    from lakebed.backends.aws.service_answers import AMAZON_PARAMETER
+
+    name = parameter_name(instance)
+    request = Request(what="looking for an instance", needs="ssm:GetParameter")
+    try:
+        answer = clients.requests(AMAZON_PARAMETER, name).run(
+            request, lambda: clients.ssm.get_parameter(Name=name)
+        )
+    except ObjectMissingError:
+        raise InvalidError(
+            "there is no such instance",
+            instance=instance,
+            region=clients.ssm.meta.region_name,
+            account=_account(clients),
+            hint="is it the right account and region? `cdk deploy -c instance=NAME` makes one",
+        ) from None
+    return decode_resources(answer["Parameter"].get("Value", ""), instance)
+
+
+def _account(clients: AmazonClients) -> str:
+    """Return whose credentials these are, as far as AWS tells."""
+    from lakebed.backends.aws.requests import Request
+    from lakebed.backends.aws.service_answers import AMAZON_PARAMETER
+
+    request = Request(what="asking who we are", needs="sts:GetCallerIdentity")
+    with suppress(LakebedError):
+        answer = clients.requests(AMAZON_PARAMETER, "").run(
+            request, clients.sts.get_caller_identity
+        )
+        return answer["Account"]
+    return "unknown"
+
+
+def _default_folder() -> Path:
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakebed"
+
+
+def _folders(root: Path, instance: InstanceId) -> tuple[Path, Path]:
+    """Return folders for states and for rows on their way, for nobody else to look into."""
+    folder = root / instance
+    states, spill = folder / "states", folder / "spill"
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for part in (states, spill):
+            part.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        hint = f"set {FOLDER_VARIABLE} to a folder on a local disk that you may write"
+        raise InvalidError(
+            "no folder for states of tables", folder=folder, why=error.strerror, hint=hint
+        ) from None
+    return states.resolve(), spill.resolve()
+
+
+def _stores(clients: AmazonClients, resources: InstanceResources, chance: random.Random) -> Stores:
+    """Return the stores of an instance."""
+    from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+    from lakebed.backends.aws.table_registry import DynamoTableRegistry
+    from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
+
+    objects = _objects(clients, resources, chance)
+    return Stores(
+        place=f"{SCHEME}{resources.instance}",
+        clock=clients.clock,
+        chance=chance,
+        objects=objects,
+        logs=DynamoTransactionLogs(clients, resources.log_table, objects=objects, chance=chance),
+        registry=DynamoTableRegistry(clients, resources.registry_table),
+        queues=_queues(clients, resources, chance),
+        tracker=DynamoDbJobTracker(clients, resources.tracker_table),
+    )
+
+
+def _queues(
+    clients: AmazonClients, resources: InstanceResources, chance: random.Random
+) -> JobQueues:
+    """Return the queues of an instance.
+
+    Where none are deployed, messages stay in this process: they are hints, jobs live in the state,
+    and another process sends again what this one did not run (protocol H20).
+    """
+    from lakebed.backends.aws.job_queues import SqsJobQueues
+
+    if not resources.queues:
+        return MemoryJobQueues(clients.clock)
+    return SqsJobQueues(clients, resources.queues, chance=chance)
+
+
+def _objects(
+    clients: AmazonClients, resources: InstanceResources, chance: random.Random
+) -> S3ObjectStore:
+    """Return the objects, asked for with the same credentials and in the same region."""
+    from lakebed.backends.aws.object_store import S3ObjectStore
+
+    config = {"region": clients.region}
+    endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
+    if endpoint:
+        config["endpoint"] = endpoint
+    return S3ObjectStore(
+        resources.bucket,
+        resources.prefix,
+        clock=clients.clock,
+        chance=chance,
+        config=config,
+        credentials=clients.credentials_for_objects(),
+    )

@@ -1,0 +1,295 @@
+"""A lake on AWS: the whole story of the demo, and what is said when something is not there."""
+
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from demo import flights as demo
+from lakebed.bootstrap.aws import AwsApp
+from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
+from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
+from lakebed.errors import CorruptError, InvalidError, NewerFormatError, UnavailableError
+from lakebed.lake import Lake
+from lakebed.model.jobs import COMPACTION_QUEUE
+from tests.e2e.test_objects_in_s3 import ROWS, SCHEMA, exit_code, rows
+from tests.servers.cdk import DeployedInstance
+from tests.servers.faulty_proxy import Answer, FaultyProxy
+from tests.servers.fixtures import deployed_instance, ministack, proxy  # noqa: F401 - fixtures
+from tests.servers.s3 import BUCKET, S3Server
+from tests.servers.sqs import make_queue
+
+AIRPORTS = ["EWR", "JFK", "LGA"]
+CARRIERS = ["9E", "AA", "B6", "DL", "EV", "UA"]
+FLIGHTS = 2_400
+ENVIRONMENT = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
+
+
+@pytest.fixture
+def server(
+    ministack: S3Server,  # noqa: F811 - the fixture
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> S3Server:
+    """Where the variables AWS_... of this test lead."""
+    for name, value in ministack.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LAKEBED_CACHE", str(tmp_path / "cache"))
+    return ministack
+
+
+def tell(server: S3Server, name: str, text: str) -> None:
+    with closing(server.clients()) as clients:
+        clients.ssm.put_parameter(
+            Name=parameter_name(InstanceId(name)), Value=text, Type="String", Overwrite=True
+        )
+
+
+@pytest.fixture
+def instance(server: S3Server) -> InstanceResources:
+    """An instance that was put together by hand."""
+    prefix = server.new_prefix()
+    with closing(server.clients()) as clients:
+        queues = {COMPACTION_QUEUE: make_queue(clients, f"{prefix}-compaction", receives_max=3)}
+    resources = InstanceResources(
+        instance=InstanceId(f"by-hand-{prefix.rpartition('-')[2]}"),
+        bucket=BUCKET,
+        prefix=prefix,
+        log_table=server.new_table(LOG_TABLE),
+        registry_table=server.new_table(REGISTRY_TABLE),
+        tracker_table=server.new_table(TRACKER_TABLE),
+        queues=queues,
+    )
+    tell(server, resources.instance, encode_resources(resources))
+    return resources
+
+
+def some_flights() -> pa.Table:
+    """Return flights like those of the demo, fewer."""
+    first = datetime(2013, 1, 1, tzinfo=UTC)
+    hours = [first + timedelta(hours=n * 8_760 // FLIGHTS) for n in range(FLIGHTS)]
+    hours[10] = first + timedelta(hours=10)  # what the demo asks for
+    return pa.table(
+        {
+            "month": [hour.month for hour in hours],
+            "carrier": ["UA" if n == 10 else CARRIERS[n % 6] for n in range(FLIGHTS)],
+            "flight": [1545 if n == 10 else n % 300 for n in range(FLIGHTS)],
+            "origin": [AIRPORTS[n % 3] for n in range(FLIGHTS)],
+            "delay": [None if n % 7 == 0 else n / 10 for n in range(FLIGHTS)],
+            "time_hour": pa.array(hours, pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+@pytest.mark.timeout(300)
+def test_the_whole_story_of_the_demo_on_what_was_deployed(
+    deployed_instance: DeployedInstance,  # noqa: F811 - the fixture
+    server: S3Server,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flights, show = some_flights(), demo.Show()
+    place = f"aws:{deployed_instance.instance}"
+    with lakebed.connect(place) as lake:
+        assert place in repr(lake)
+        settings = demo.SETTINGS | {"leaf_rows_max": 400}
+        table = lake.create_table("flights", demo.columns_of(flights), settings=settings)
+        demo.fill(show, table, flights)
+        demo.settle(show, lake)
+        demo.tidy(show, lake, table)
+        (status,) = lake.status("flights")
+        assert status.rows == FLIGHTS
+        assert len(table.split_points) > 3
+    shutil.rmtree(tmp_path / "cache")
+    with lakebed.connect(place) as lake:  # another machine
+        demo.compare(show, lake.table("flights"), flights)
+        assert not show.wrong, capsys.readouterr().out
+        again = lake.table("flights").ingest(flights.slice(0, 0), job="nothing")
+        assert again.rows == 0
+        assert not [f for f in lake.fsck(deep=True).findings if f.severity != "notice"]
+        lake.rename_table("flights", "departures")
+        assert lake.tables() == ["departures"]
+        lake.drop_table("departures")
+        lake.run()
+        assert lake.tables() == []
+
+
+def test_the_command_works_at_an_instance(
+    instance: InstanceResources, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with lakebed.connect(f"aws:{instance.instance}") as lake:
+        lake.create_table("t", SCHEMA)
+    path = tmp_path / "rows.parquet"
+    pa.parquet.write_table(rows(0), path)
+    for at in (["--at", instance.instance], ["--lake", f"aws:{instance.instance}"]):
+        assert exit_code([*at, "ingest", "t", str(path), "--job", "first"]) == 0
+    at = ["--at", f"aws:{instance.instance}"]
+    assert exit_code([*at, "run"]) == 0
+    capsys.readouterr()
+    assert exit_code([*at, "--json", "query", "t", "--key", "id=3"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0]) == {"id": 3, "name": "n3"}
+    assert exit_code([*at, "status", "t"]) == 0
+    assert f"{ROWS:,}" in capsys.readouterr().out
+    assert exit_code([*at, "fsck", "--deep"]) == 0
+
+
+def test_a_compaction_job_goes_through_the_queue_and_any_process_may_run_it(
+    instance: InstanceResources, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    app = AwsApp(instance.instance)
+    with Lake(app) as lake:
+        table = lake.create_table("t", SCHEMA, settings={"garbage_seconds_min": 0})
+        for first in range(3):
+            table.ingest(rows(first))
+        assert app.create_jobs.run(table._opened, everything=True) == 1
+        assert app.queue.depth() == (1, 0)
+    monkeypatch.setenv("LAKEBED_CACHE", str(tmp_path / "another machine"))
+    other = AwsApp(instance.instance)
+    with Lake(other) as lake:
+        done = lake.run()
+        assert done.jobs_done == 1
+        assert done.files_collected == 3
+        assert other.queue.depth() == (0, 0)
+        (status,) = lake.status("t")
+        assert status.files == 1
+        id_ = lake.table("t")._opened.id
+        reports = other.tracker.find(id_, events=["committed"], reports_max=10)
+        assert [report.kind for report in reports].count("compaction") == 1
+
+
+def test_an_instance_that_is_not_there_is_named_with_region_and_account(server: S3Server) -> None:
+    with pytest.raises(InvalidError, match=r"instance=nowhere region=us-east-1 account=0{12}"):
+        lakebed.connect("aws:nowhere")
+    for wrong in ("aws:", "aws:No", "aws:a--b", f"aws:{'a' * 40}"):
+        with pytest.raises(InvalidError, match="not a name of an instance"):
+            lakebed.connect(wrong)
+    with pytest.raises(InvalidError, match="its own objects"):
+        lakebed.connect("aws:nowhere", objects="s3://bucket/x")
+
+
+def test_what_a_newer_lakebed_deployed_or_nobody_is_refused(server: S3Server) -> None:
+    tell(server, "newer", '{"format": 99}')
+    with pytest.raises(NewerFormatError, match="upgrade"):
+        lakebed.connect("aws:newer")
+    tell(server, "mangled", "{")
+    with pytest.raises(CorruptError, match="deploy the instance again"):
+        lakebed.connect("aws:mangled")
+
+
+def through(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+
+
+@pytest.mark.parametrize(
+    ("operation", "permission"),
+    [
+        ("GetParameter", "ssm:GetParameter"),
+        ("DynamoDB_20120810.GetItem", "dynamodb:GetItem"),
+        ("DynamoDB_20120810.TransactWriteItems", "dynamodb:PutItem"),
+    ],
+)
+def test_a_permission_that_lacks_is_named_and_nothing_changes(
+    instance: InstanceResources,
+    proxy: FaultyProxy,  # noqa: F811 - the fixture
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    permission: str,
+) -> None:
+    with monkeypatch.context() as patch:
+        through(proxy, patch)
+        denied = Answer(400, "AccessDeniedException")
+        proxy.rule = lambda _, target: denied if target.endswith(operation) else None
+        with (
+            pytest.raises(InvalidError, match=permission),
+            lakebed.connect(f"aws:{instance.instance}") as lake,
+        ):
+            lake.create_table("t", SCHEMA)
+    with lakebed.connect(f"aws:{instance.instance}") as lake:
+        assert lake.tables() == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (Answer(403, "AccessDenied"), "s3:PutObject"),
+        (Answer(404, "NoSuchBucket"), "no such bucket"),
+    ],
+)
+def test_a_bucket_of_another_account_is_told_and_nothing_is_lost(
+    instance: InstanceResources,
+    proxy: FaultyProxy,  # noqa: F811 - the fixture
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Answer,
+    says: str,
+) -> None:
+    through(proxy, monkeypatch)
+    with lakebed.connect(f"aws:{instance.instance}") as lake:
+        table = lake.create_table("t", SCHEMA)
+        table.ingest(rows(0), job="before")
+        proxy.rule = lambda method, target: (
+            answer if method == "PUT" and target.startswith(f"/{BUCKET}/") else None
+        )
+        with pytest.raises(InvalidError, match=says):
+            table.ingest(rows(1), job="after")
+        proxy.rule = lambda _method, _target: None
+        assert table.ingest(rows(1), job="after").rows == ROWS
+        assert table.query().read_all().num_rows == 2 * ROWS
+
+
+def test_throttling_is_a_bounded_wait_and_the_same_request_works_later(
+    instance: InstanceResources,
+    proxy: FaultyProxy,  # noqa: F811 - the fixture
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    through(proxy, monkeypatch)
+    app = AwsApp(instance.instance)
+    with Lake(app) as lake:
+        table = lake.create_table("t", SCHEMA)
+        clock = app.clock
+        head = table._opened.head
+        head._retry = type(head._retry)(seconds_max=1.0)
+        busy = Answer(400, "ProvisionedThroughputExceededException")
+        proxy.rule = lambda _, target: busy if target.endswith("PutItem") else None
+        began = clock.monotonic()
+        with pytest.raises(UnavailableError, match="Throughput"):
+            table.ingest(rows(0), job="a")
+        assert clock.monotonic() - began < 60
+        proxy.rule = lambda _method, _target: None
+        assert table.ingest(rows(0), job="a").rows == ROWS
+        assert table.query().read_all().num_rows == ROWS
+
+
+def test_states_on_this_machine_are_kept_within_a_bound(
+    instance: InstanceResources, tmp_path: Path
+) -> None:
+    states = tmp_path / "cache" / instance.instance / "states"
+    with lakebed.connect(f"aws:{instance.instance}") as lake:
+        for name in ("a", "b"):
+            lake.create_table(name, SCHEMA).ingest(rows(0))
+    assert len(list(states.glob("*.sqlite"))) == 2
+    with Lake(AwsApp(instance.instance, states_bytes_max=100_000)) as lake:
+        assert len(list(states.glob("*.sqlite"))) < 2
+        assert lake.table("a").query().read_all().num_rows == ROWS
+        assert lake.table("b").query().read_all().num_rows == ROWS
+
+
+def test_a_lake_in_a_directory_starts_without_amazons_clients(tmp_path: Path) -> None:
+    program = (
+        "import sys, lakebed\n"
+        "lakebed.connect(sys.argv[1]).close()\n"
+        "print(sorted({'boto3', 'botocore', 'obstore'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "lake")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
