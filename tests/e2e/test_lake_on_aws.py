@@ -22,7 +22,11 @@ from lakebed.model.jobs import COMPACTION_QUEUE
 from tests.e2e.test_objects_in_s3 import ROWS, SCHEMA, exit_code, rows
 from tests.servers.cdk import DeployedInstance
 from tests.servers.faulty_proxy import Answer, FaultyProxy
-from tests.servers.fixtures import deployed_instance, ministack, proxy  # noqa: F401 - fixtures
+from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
+    deployed_instance,
+    ministack,
+    proxy,
+)
 from tests.servers.s3 import BUCKET, S3Server
 from tests.servers.sqs import make_queue
 
@@ -183,7 +187,7 @@ def test_what_a_newer_lakebed_deployed_or_nobody_is_refused(server: S3Server) ->
         lakebed.connect("aws:mangled")
 
 
-def through(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def through(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811 - the fixture
     monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
 
 

@@ -14,4 +14,4 @@ def test_a_sweep_forgets_reports_older_than_thirty_days(lake: lakebed.Lake) -> N
         report = JobReport(table=table, job=JobId(f"{days}"), kind="ingest", event="sent", at=at)
         tracker.report(report)
     lake.run()
-    assert [report.job for report in tracker.recent(table, reports_max=9)] == ["0", "29"]
+    assert [report.job for report in tracker.find(table, reports_max=9)] == ["0", "29"]
