@@ -14,7 +14,7 @@ ENTRIES_SHOWN, FILES_SHOWN = 20, 1_000
     cls=Group,
     examples="""
     lakebed state log trips
-    lakebed state show trips --at 12
+    lakebed state show trips --number 12
     """,
 )
 def state() -> None:
@@ -47,14 +47,14 @@ def log(session: Session, *, table: str, after: int | None, limit: int) -> None:
 @state.command(
     examples="""
     lakebed state show trips
-    lakebed state show trips --at 12 --files
+    lakebed state show trips --number 12 --files
     """,
 )
 @click.argument("table")
-@click.option("--at", type=click.IntRange(min=1), help="Number of a log entry; else the newest.")
+@click.option("--number", type=click.IntRange(min=1), help="Of a log entry; else the newest.")
 @click.option("--files", is_flag=True, help=f"List files too, the first {FILES_SHOWN:,}.")
 @pass_session
-def show(session: Session, *, table: str, at: int | None, files: bool) -> None:
+def show(session: Session, *, table: str, number: int | None, files: bool) -> None:
     """Show figures, partitions and files of TABLE as they were at an entry of its log.
 
     It is worked out from snapshots and log, whatever the local cache says.
@@ -62,7 +62,7 @@ def show(session: Session, *, table: str, at: int | None, files: bool) -> None:
     from lakebed.inspection.past_state import draw_state
 
     with session.open() as lake:
-        shown = lake.table(table).state(number=at, files_max=FILES_SHOWN if files else 0)
+        shown = lake.table(table).state(number=number, files_max=FILES_SHOWN if files else 0)
     session.give(msgspec.to_builtins(shown), draw_state(shown, time_text(shown.at)))
 
 

@@ -187,8 +187,8 @@ def test_what_a_newer_lakebed_deployed_or_nobody_is_refused(server: S3Server) ->
         lakebed.connect("aws:mangled")
 
 
-def through(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811 - the fixture
-    monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+def through(passing: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", passing.url)
 
 
 @pytest.mark.parametrize(

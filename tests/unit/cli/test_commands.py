@@ -334,11 +334,11 @@ def test_the_log_and_its_states_can_be_looked_into(trips: Shell) -> None:
     said = trips.ok("state", "log", "trips")
     assert "create the table with 1 leaf" in said
     assert "rows in leaf 1" in said
-    shown = trips.ok("state", "show", "trips", "--at", "1")
+    shown = trips.ok("state", "show", "trips", "--number", "1")
     assert shown.startswith("trips at entry 1, ")
     assert "0 rows in 0 files" in shown
     listed = trips.json("state", "show", "trips", "--files")
     assert len(listed["references"]) == listed["files"] == 1
     assert trips.ok("state", "snapshot", "trips") == "trips: a snapshot of entry 2\n"
-    assert trips.refused("state", "show", "trips", "--at", "9")[1]["hint"] == "its last is 2"
+    assert trips.refused("state", "show", "trips", "--number", "9")[1]["hint"] == "its last is 2"
     assert trips.ok("state", "log", "trips", "--after", "2") == "no entry there\n"
