@@ -231,6 +231,14 @@ class UnreadableInputError(InvalidError):
     """
 
 
+class SumTooLargeError(InvalidError):
+    """Values of one key add up to more than their field's type holds.
+
+    What is done: nothing was changed. A compaction job keeps its files and is tried again after a
+    day, or when asked. What you can do: widen the field (`lakebed table alter`), then compact.
+    """
+
+
 class IteratorError(InvalidError):
     """A user's iterator raised, or gave other columns, rows out of order or keys of elsewhere.
 

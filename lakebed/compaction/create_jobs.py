@@ -31,6 +31,11 @@ SETTLED_SECONDS_MIN = 3_600
 SETTLED_SECONDS_MIN_ASKED = 60
 """As exactly as the state knows when entries were written."""
 
+REJECTED_SECONDS = 86_400
+REJECTED_SECONDS_ASKED = 60
+"""After that a job whose files could not be merged as they are is tried again. It keeps them: so
+they are not planned again and again, and a split takes its claim along."""
+
 
 class CreateCompactionJobs:
     """Gives a table the compaction jobs it needs. Safe to kill anywhere, and to run twice at
@@ -53,7 +58,8 @@ class CreateCompactionJobs:
             settled = _settled(state, now, everything=everything)
             plans = _plans(state, settings, settled, everything=everything)
             waiting = state.jobs()
-        self._send_again(table, waiting, settings, now)
+        rejected = REJECTED_SECONDS_ASKED if everything else REJECTED_SECONDS
+        self._send_again(table, waiting, settings.redispatch_seconds, rejected, now)
         created = 0
         for at in range(0, len(plans), CLAIMS_PER_COMMIT):
             claims = [
@@ -81,13 +87,15 @@ class CreateCompactionJobs:
         return claimed
 
     def _send_again(
-        self, table: OpenTable, jobs: list[Job], settings: TableSettings, now: Micros
+        self, table: OpenTable, jobs: list[Job], seconds: int, rejected_seconds: int, now: Micros
     ) -> None:
+        """Send jobs of which nothing was heard for so long."""
         late = []
         for job in jobs:
             last = self._tracker.last(table.id, job.id)
             heard = max(job.at, last.at if last else job.at)
-            if now - heard >= settings.redispatch_seconds * MICROS_PER_SECOND:
+            wait = rejected_seconds if last and last.event == "rejected" else seconds
+            if now - heard >= wait * MICROS_PER_SECOND:
                 late.append(job.id)
         self._send(table, late, "sent")
 

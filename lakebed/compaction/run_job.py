@@ -13,6 +13,7 @@ from lakebed.errors import (
     GenerationError,
     LakebedError,
     ObjectMissingError,
+    SumTooLargeError,
     TableMissingError,
 )
 from lakebed.model.files import FilePart, FileReference
@@ -54,7 +55,8 @@ class RunCompactionJob(Generic[BatchT]):
         self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
     def run(self, table: OpenTable, job: JobId) -> bool:
-        """Merge and commit. False: the job had ended already, or ended while this run was merging.
+        """Merge and commit. False: the job had ended already, or ended while this run was merging,
+        or cannot be done as it is: then it is reported as rejected and keeps its files.
 
         Raises:
             CorruptError: an input's bytes do not verify; the claim stays until it is given up.
@@ -78,6 +80,11 @@ class RunCompactionJob(Generic[BatchT]):
             return False
         except ObjectMissingError as error:
             self._refuse_if_held(table, job, error)
+            return False
+        except SumTooLargeError as error:
+            reason = f"{error.code()}: {error}"
+            self._reports.tell(table.id, job, "rejected", reason=reason)
+            events.tell(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
             return False
         except LakebedError as error:
             self._reports.tell(table.id, job, "failed", reason=f"{error.code()}: {error}")

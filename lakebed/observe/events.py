@@ -10,6 +10,7 @@ COMPACTION_JOBS_CREATED = "compaction_jobs_created"
 COMPACTION_COMMITTED = "compaction_committed"
 COMPACTION_LOST = "compaction_lost"
 COMPACTION_GIVEN_UP = "compaction_given_up"
+COMPACTION_REJECTED = "compaction_rejected"
 PARTITIONS_SPLIT = "partitions_split"
 GARBAGE_COLLECTED = "garbage_collected"
 OBJECTS_SWEPT = "objects_swept"
@@ -34,6 +35,7 @@ MEANINGS = {
     COMPACTION_COMMITTED: "one file took the place of a compaction job's inputs",
     COMPACTION_LOST: "a compaction job ended for nothing: its claim was gone, or others were first",
     COMPACTION_GIVEN_UP: "a compaction job failed too often; its files are free again",
+    COMPACTION_REJECTED: "files cannot be merged as they are; their job keeps them, see its reason",
     PARTITIONS_SPLIT: "leaves with too many rows became several",
     GARBAGE_COLLECTED: "files that nothing refers to any more were deleted",
     OBJECTS_SWEPT: "objects that never got a reference were deleted",

@@ -177,7 +177,7 @@ class SortedFiles(Protocol[BatchT]):
         that hold such are given.
 
         Raises:
-            InvalidError: a sum that its field cannot hold. IteratorError: a user's code failed.
+            SumTooLargeError: a field cannot hold a sum. IteratorError: a user's code failed.
             ObjectMissingError: a file is not there: read the state again to learn whether it
             should. CorruptError: its bytes contradict its reference, a checksum or the schema.
         """

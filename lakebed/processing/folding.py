@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.errors import InvalidError
+from lakebed.errors import SumTooLargeError
 from lakebed.processing.value_order import (
     Numbers,
     Places,
@@ -33,7 +33,7 @@ def folded(column: pa.Array, starts: Places, function: str, field: str) -> pa.Ar
     field: its name, for errors.
 
     Raises:
-        InvalidError: a sum that the type cannot hold.
+        SumTooLargeError: a sum that the type cannot hold.
     """
     if pa.types.is_map(column.type):
         return _folded_map(column, starts, function, field)
@@ -87,9 +87,9 @@ def _fits(numbers: Numbers, starts: Places, sums: Numbers, least: int, most: int
     return reach <= most or (int(sums.min()) >= least and int(sums.max()) <= most)
 
 
-def _too_large(field: str, type_: pa.DataType) -> InvalidError:
+def _too_large(field: str, type_: pa.DataType) -> SumTooLargeError:
     hint = "values of one key add up to more than the type holds: use a wider type, or floats"
-    return InvalidError("a sum does not fit its field", field=field, type=type_, hint=hint)
+    return SumTooLargeError("a sum does not fit its field", field=field, type=type_, hint=hint)
 
 
 def _decimal_sum(column: pa.Array, starts: Places, field: str) -> pa.Array:

@@ -13,7 +13,7 @@ from decimal import Decimal, localcontext
 from itertools import groupby
 from typing import Any
 
-from lakebed.errors import InvalidError
+from lakebed.errors import InvalidError, SumTooLargeError
 from lakebed.model.literals import INTEGER_BITS, UNSIGNED_BITS, integer_range
 from lakebed.model.predicates import And, Compare, In, IsNotNull, IsNull, Not, Or, Predicate
 from lakebed.model.processing import Latest, ProcessingPass, age_off_limit, fold_of
@@ -155,7 +155,7 @@ def folded(values: list[Any], function: str, field: Field, type_: Type) -> objec
     if isinstance(type_, Primitive) and type_.name in (*INTEGER_BITS, *UNSIGNED_BITS):
         least, most = integer_range(type_.name)
         if not least <= total <= most:
-            raise InvalidError("a sum does not fit its field", field=field.name, type=type_)
+            raise SumTooLargeError("a sum does not fit its field", field=field.name, type=type_)
     return total
 
 
