@@ -61,6 +61,10 @@ class Cdk:
         """Return what it said."""
         return self.run("deploy", "--all", "--require-approval", "never", *arguments)
 
+    def command(self) -> tuple[Path, Path]:
+        """Return Node, and what it runs."""
+        return NODE, self.program
+
     def run(self, *arguments: str, folder: Path = ROOT) -> str:
         """Return what the command said, which must have been a success."""
         done = self.try_(*arguments, folder=folder)
@@ -73,7 +77,7 @@ class Cdk:
         return subprocess.run(
             [str(NODE), str(self.program), *arguments, *where],
             cwd=folder,
-            env=self._environment(),
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -82,7 +86,8 @@ class Cdk:
             check=False,
         )
 
-    def _environment(self) -> Mapping[str, str]:
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables that lead it to the emulator."""
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
         folders = [str(Path(sys.executable).parent), str(NODE.parent), os.environ["PATH"]]
         return {

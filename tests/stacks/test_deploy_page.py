@@ -1,0 +1,71 @@
+"""docs/operate/deploy.md, command by command, against the emulator."""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.servers.cdk import SECONDS_MAX, Cdk
+from tests.servers.s3 import S3Server
+from tests.stacks.conftest import ROOT, Templates
+
+PAGE = (ROOT / "docs/operate/deploy.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+UNASKED = {"deploy": "--require-approval never", "destroy": "--force", "import": "--force"}
+"""What answers the questions that people are asked."""
+
+
+@pytest.fixture
+def checkout(ministack: S3Server, tmp_path: Path) -> Path:
+    """A folder that looks like a checkout after `make cdk`."""
+    folder = tmp_path / "checkout"
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("app.py", "cdk.json", "lakebed", "stacks"):
+        (folder / name).symlink_to(ROOT / name)
+    cdk = Cdk(ministack, tmp_path / "out")
+    answers = "".join(f'{name}) set -- "$@" {more} ;;\n' for name, more in UNASKED.items())
+    node, program = cdk.command()
+    shims = {
+        "cdk": f'case "$1" in\n{answers}esac\nexec "{node}" "{program}" "$@"',
+        "lakebed": f'exec "{sys.executable}" -c "from lakebed.cli.main import main; main()" "$@"',
+        "make": "exit 0",
+    }
+    for name, body in shims.items():
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n", "utf-8")
+        (programs / name).chmod(0o755)
+    return folder
+
+
+@pytest.mark.slow
+def test_each_command_of_the_page_works(
+    checkout: Path, ministack: S3Server, templates: Templates, tmp_path: Path
+) -> None:
+    assert any(f'"{id_}"' in PAGE for id_ in templates["data"]["Resources"])
+    cdk = Cdk(ministack, tmp_path / "out")
+    path = os.pathsep.join([str(checkout / ".venv/bin"), cdk.environment()["PATH"]])
+    folders = {"PYTHONPATH": str(ROOT), "LAKEBED_CACHE": str(tmp_path / "cache")}
+    said = []
+    for block in BLOCKS:
+        done = subprocess.run(
+            ["bash", "-eu", "-c", block],
+            cwd=checkout,
+            env={**cdk.environment(), **folders, "PATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=2 * SECONDS_MAX,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stdout}"
+        said.append(done.stdout)
+        if "lakebed-dev-data" in block:
+            assert "IMPORT_COMPLETE" in done.stdout
+    assert len(said) >= 5
+    with closing(ministack.clients()) as clients:
+        assert "lakebed-dev-log" not in clients.dynamodb.list_tables()["TableNames"]
