@@ -42,6 +42,7 @@ def checkout(ministack: S3Server, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_each_command_of_the_page_works(
     checkout: Path, ministack: S3Server, templates: Templates, tmp_path: Path
 ) -> None:
@@ -49,7 +50,7 @@ def test_each_command_of_the_page_works(
     cdk = Cdk(ministack, tmp_path / "out")
     path = os.pathsep.join([str(checkout / ".venv/bin"), cdk.environment()["PATH"]])
     folders = {"PYTHONPATH": str(ROOT), "LAKEBED_CACHE": str(tmp_path / "cache")}
-    said = []
+    said: list[str] = []
     for block in BLOCKS:
         done = subprocess.run(
             ["bash", "-eu", "-c", block],

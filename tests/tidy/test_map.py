@@ -13,7 +13,7 @@ FEATURES = 175
 MATURITIES = {"works", "works in part", "tried in simulation", "not yet"}
 TEXT = (ROOT / "docs/map.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (\d+) \| (.+?) \| (.+?) \| (.*?) ?\|$", TEXT, re.MULTILINE)
-FOLDERS = "lakebed|tests|docs|demo|benchmarks"
+FOLDERS = "lakebed|stacks|tests|docs|demo|benchmarks"
 
 
 def code() -> Iterator[str]:
