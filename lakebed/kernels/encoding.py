@@ -211,7 +211,7 @@ def _load_strings(
 
 
 @part
-def _load_string_page(
+def load_string_page(
     values: Numbers,
     bytes_: Numbers,
     bits: Numbers,
@@ -247,7 +247,7 @@ def _load_string_page(
 
 
 @part
-def _shared(a: int, b: int, both: int) -> int:
+def shared_bytes(a: int, b: int, both: int) -> int:
     """Return how many first bytes two strings share, of `both` at most."""
     place = 0
     while place + _WORD <= both:
@@ -263,7 +263,7 @@ def _shared(a: int, b: int, both: int) -> int:
 @part
 def is_below(a: int, a_length: int, b: int, b_length: int) -> bool:
     both = min(a_length, b_length)
-    shared = _shared(a, b, both)
+    shared = shared_bytes(a, b, both)
     if shared == both:
         return a_length < b_length
     return load_u8(a + shared) < load_u8(b + shared)
@@ -314,7 +314,7 @@ def _put_prefixed(to: int, starts: Numbers, lengths: Numbers, count: int, prefix
     before = before_length = 0
     for place in range(count):
         start, length = starts[place], lengths[place]
-        shared = _shared(before, start, min(before_length, length))
+        shared = shared_bytes(before, start, min(before_length, length))
         prefixes[place] = shared
         starts[place] = start + shared
         lengths[place] = length - shared
@@ -375,7 +375,7 @@ def encode_strings(
     for page in range(len(ends)):
         begin = page * rows
         last = min(firsts[-1], begin + rows)
-        count = _load_string_page(
+        count = load_string_page(
             values, bytes_, bits, skip, firsts, begin, last, starts, lengths, levels
         )
         size = 0

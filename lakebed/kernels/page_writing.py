@@ -16,6 +16,8 @@ HEADER_ROOM = 64
 """Of a page's header, which has 50 bytes at most."""
 DATA, DICTIONARY = 0, 2
 """Types of pages."""
+PLAIN = 0
+"""The encoding of a dictionary."""
 
 UNORDERED, ASCENDING, DESCENDING = 0, 1, 2
 """As a ColumnIndex tells them."""
@@ -62,10 +64,10 @@ def _put_header(
 def write_pages(
     compress: int,
     context: int,
-    type_: int,
     encoding: int,
     rows: int,
     last: int,
+    words: int,
     source: int,
     ends: Numbers,
     to: int,
@@ -78,38 +80,38 @@ def write_pages(
     """Write pages whose payloads lie at `source` one behind the other, up to `ends`.
 
     compress: zstd's function, 0 for none; context: what it works with. rows: of every page but the
-    last one, which has `last`. Gets of each page its place behind `to`, its size, that of its
+    last one, which has `last`. words: of a dictionary, which is the last payload and becomes the
+    first page; -1: there is none. Gets of each page its place behind `to`, its size, that of its
     header, and the CRC-32 of both. Returns the bytes written; a negative number: zstd failed.
     """
     at = to
-    begin = source
-    for page in range(len(ends)):
+    pages = len(ends) if words < 0 else len(ends) - 1
+    for place in range(len(ends)):
+        page = place + pages - len(ends)
+        type_, values, page_encoding = DATA, rows if page + 1 < pages else last, encoding
+        if page < 0:
+            type_, values, page_encoding, page = DICTIONARY, words, PLAIN, pages
+        begin = source + (ends[page - 1] if page else 0)
         raw = source + ends[page] - begin
         if CHECKED:
             assert at - to + HEADER_ROOM + raw <= room
-        values = rows if page + 1 < len(ends) else last
+        stored, body = raw, begin
         if compress:
             body = at + HEADER_ROOM
             stored = call_5(compress, context, body, room - (body - to), begin, raw)
             if stored < 0:
                 return stored
-            checksum = crc32(0, body, stored)
-            behind = _put_header(at, type_, raw, stored, checksum, values, encoding)
-            place = 0
-            while place < stored:  # downwards: what is written over was read
-                copy_32(behind + place, body + place)
-                place += 32
-        else:
-            stored = raw
-            checksum = crc32(0, begin, raw)
-            behind = _put_header(at, type_, raw, raw, checksum, values, encoding)
-            copy_bytes(behind, begin, raw)
-        offsets[page] = at - to
-        sizes[page] = behind + stored - at
-        headers[page] = behind - at
-        checksums[page] = joined_crc32(crc32(0, at, behind - at), checksum, stored)
+        checksum = crc32(0, body, stored)
+        behind = _put_header(at, type_, raw, stored, checksum, values, page_encoding)
+        moved = 0
+        while moved < stored:  # downwards: what is written over was read
+            copy_32(behind + moved, body + moved)
+            moved += 32
+        offsets[place] = at - to
+        sizes[place] = behind + stored - at
+        headers[place] = behind - at
+        checksums[place] = joined_crc32(crc32(0, at, behind - at), checksum, stored)
         at = behind + stored
-        begin += raw
     return at - to
 
 

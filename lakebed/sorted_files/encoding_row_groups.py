@@ -26,7 +26,7 @@ from lakebed.sorted_files.writer_options import (
 )
 
 if TYPE_CHECKING:  # loads llvmlite
-    from lakebed.parquet_bytes.column_encoding import Column
+    from lakebed.parquet_bytes.chunk_metadata import Column
 
 SAVING_MIN = 0.03
 """Packed integers that zstd makes smaller by less than this are stored as they are, from the second
@@ -111,8 +111,8 @@ class _Kernels:
 
     def __init__(self, columns: pa.Schema, choices: ColumnChoices) -> None:
         from lakebed.kernels import encoding as kernels  # noqa: PLC0415  loads llvmlite
+        from lakebed.parquet_bytes.chunk_metadata import Column  # noqa: PLC0415  loads llvmlite
         from lakebed.parquet_bytes.column_encoding import (  # noqa: PLC0415  loads llvmlite
-            Column,
             ColumnEncoder,
             can_encode,
         )
@@ -123,7 +123,9 @@ class _Kernels:
             name = column.name
             encoding = Encoding[choices.encodings.get(name, "PLAIN")]
             is_value = name not in choices.keys
-            if name in choices.dictionaries or not can_encode(column.type, encoding):
+            if name in choices.dictionaries:
+                encoding = Encoding.RLE_DICTIONARY
+            if not can_encode(column.type, encoding):
                 continue
             if is_value and name in choices.bounded:
                 continue  # kernels know bounds of keys, which are never null

@@ -2,16 +2,21 @@
 
 import random
 import zlib
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
 from lakebed.kernels.encoding import SORTED, UNBOUNDED, UNSORTED
 from lakebed.parquet_bytes.arrow_chunks import encode_by_arrow
-from lakebed.parquet_bytes.column_encoding import Column, ColumnEncoder, can_encode
+from lakebed.parquet_bytes.chunk_metadata import Column
+from lakebed.parquet_bytes.column_encoding import ColumnEncoder, can_encode
 from lakebed.parquet_bytes.encoded import EncodedChunk
 from lakebed.parquet_bytes.footer import Codec, Encoding
 
@@ -34,6 +39,9 @@ CASES: list[tuple[pa.DataType, list[Any], Encoding]] = [
     (pa.string(), TEXTS, Encoding.DELTA_LENGTH_BYTE_ARRAY),
     (pa.string(), TEXTS, Encoding.DELTA_BYTE_ARRAY),
     (pa.binary(), [b"", b"\xff", b"\0" * 70], Encoding.DELTA_BYTE_ARRAY),
+    (pa.string(), TEXTS, Encoding.RLE_DICTIONARY),
+    (pa.string(), [f"word-{n}" for n in range(300)], Encoding.RLE_DICTIONARY),
+    (pa.binary(), [b"one value"], Encoding.RLE_DICTIONARY),
 ]
 PAGE = 100
 
@@ -49,15 +57,24 @@ def column_of(type_: pa.DataType, values: list[Any], rows: int) -> pa.Array:
 
 def ours(column: Column, array: pa.Array, step: int) -> EncodedChunk:
     pieces = [array.slice(at, step) for at in range(0, len(array), step)]
-    return ColumnEncoder(zstd_level=1).encode(column, Codec.UNCOMPRESSED, pieces, PAGE)
+    return encoded(column, Codec.UNCOMPRESSED, pieces)
+
+
+def encoded(
+    column: Column, codec: Codec, pieces: Sequence[pa.Array], page: int = PAGE
+) -> EncodedChunk:
+    chunk = ColumnEncoder(zstd_level=1).encode(column, codec, pieces, page)
+    assert chunk is not None
+    return chunk
 
 
 def pyarrows(column: Column, array: pa.Array) -> EncodedChunk:
     schema = pa.schema([pa.field(column.name, column.type, column.nullable)])
+    has_dictionary = column.encoding == Encoding.RLE_DICTIONARY
+    written = {"column_encoding": {column.name: column.encoding.name}, "use_dictionary": False}
     options = {
         "compression": "none",
-        "use_dictionary": False,
-        "column_encoding": {column.name: column.encoding.name},
+        **({"use_dictionary": True} if has_dictionary else written),
         "write_statistics": [column.name] if column.bounds != UNBOUNDED else [],
         "write_page_index": True,
         "write_page_checksum": True,
@@ -90,7 +107,7 @@ def test_pages_statistics_and_indexes_are_pyarrows(
     assert can_encode(type_, encoding)
     for nullable in (False, True):
         bounds = UNBOUNDED if nullable or pa.types.is_unsigned_integer(type_) else UNSORTED
-        bounds = UNBOUNDED if pa.types.is_floating(type_) else bounds
+        bounds = UNBOUNDED if encoding in (Encoding.PLAIN, Encoding.RLE_DICTIONARY) else bounds
         column = Column("c", type_, nullable, encoding, bounds)
         chunk, wanted = ours(column, array, 70), pyarrows(column, array)
         assert chunk.raw == wanted.raw
@@ -104,16 +121,46 @@ def test_pages_statistics_and_indexes_are_pyarrows(
         assert chunk.metadata == wanted.metadata
 
 
+RUNS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 30)), min_size=1, max_size=60)
+
+
+@settings(max_examples=60)
+@given(RUNS, st.booleans())
+def test_runs_in_dictionary_columns_are_pyarrows(
+    runs: list[tuple[int, int]], nullable: bool
+) -> None:
+    array = pa.array([f"{value}" for value, times in runs for _ in range(times)])
+    column = Column("c", pa.string(), nullable, Encoding.RLE_DICTIONARY)
+    assert ours(column, array, 70).raw == pyarrows(column, array).raw
+
+
+def test_nulls_have_no_place_in_a_dictionary() -> None:
+    array = pa.array([None if n % 3 else f"{n % 7}" for n in range(1000)])
+    column = Column("c", pa.string(), True, Encoding.RLE_DICTIONARY)
+    chunk, wanted = ours(column, array, 70), pyarrows(column, array)
+    assert located(chunk)[2] == located(wanted)[2]
+    assert byte_counts(chunk) == byte_counts(wanted)
+    assert chunk.metadata[16] == wanted.metadata[16]
+
+
+@pytest.mark.parametrize("size", [0, 400])
+def test_too_many_strings_for_a_dictionary_are_for_pyarrow(size: int) -> None:
+    array = pa.array([f"{n:09}" + size * "x" for n in range(9000)])
+    column = Column("c", pa.string(), False, Encoding.RLE_DICTIONARY)
+    encoder = ColumnEncoder(zstd_level=1)
+    assert encoder.encode(column, Codec.ZSTD, [array.slice(0, 2000)], 1000) is not None
+    assert encoder.encode(column, Codec.ZSTD, [array.slice(0, 9000 - 10 * size)], 1000) is None
+
+
+@pytest.mark.parametrize("encoding", [Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.RLE_DICTIONARY])
 @pytest.mark.parametrize("codec", Codec)
-def test_checksums_are_those_of_whole_pages(codec: Codec) -> None:
+def test_checksums_are_those_of_whole_pages(codec: Codec, encoding: Encoding) -> None:
     array = pa.array([f"{n % 7}{'x' * (n % 90)}" for n in range(350)])
-    column = Column("c", pa.string(), False, Encoding.DELTA_LENGTH_BYTE_ARRAY)
-    chunk = ColumnEncoder(zstd_level=1).encode(column, codec, [array], PAGE)
-    assert chunk.pages is not None
+    chunk = encoded(Column("c", pa.string(), False, encoding), codec, [array])
     assert chunk.checksums is not None
+    ends = [*located(chunk)[0][encoding != Encoding.RLE_DICTIONARY :], chunk.size]
     assert chunk.checksums.tolist() == [
-        zlib.crc32(chunk.raw[at : at + size])
-        for at, size in zip(chunk.pages.offsets, chunk.pages.sizes, strict=True)
+        zlib.crc32(chunk.raw[at:end]) for at, end in pairwise([0, *ends])
     ]
 
 
@@ -121,17 +168,18 @@ def test_chunks_stay_until_they_are_forgotten_though_memory_is_used_again() -> N
     encoder = ColumnEncoder(zstd_level=1)
     column = Column("c", pa.float64(), False, Encoding.PLAIN)
 
-    def encoded(number: int) -> EncodedChunk:  # of 2.4 MB
-        return encoder.encode(column, Codec.UNCOMPRESSED, [pa.array([number / 3] * 300_000)], 9999)
+    def of_number(number: int) -> EncodedChunk:  # 2.4 MB
+        array = pa.array([number / 3] * 300_000)
+        chunk = encoder.encode(column, Codec.UNCOMPRESSED, [array], 9999)
+        assert chunk is not None
+        return chunk
 
     for _ in range(2):
         encoder.forget()
-        chunks = [encoded(number) for number in range(3)]
+        chunks = [of_number(number) for number in range(3)]
         assert len({bytes(chunk.raw) for chunk in chunks}) == 3
-        wanted = ColumnEncoder(zstd_level=1).encode(
-            column, Codec.UNCOMPRESSED, [pa.array([0.0] * 300_000)], 9999
-        )
-        assert chunks[0].raw == wanted.raw
+        zeros = pa.array([0.0] * 300_000)
+        assert chunks[0].raw == encoded(column, Codec.UNCOMPRESSED, [zeros], 9999).raw
 
 
 def test_bytes_of_strings_are_counted() -> None:

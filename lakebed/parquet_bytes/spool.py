@@ -1,0 +1,38 @@
+"""Memory that kernels write chunks into, used again for the next row group."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lakebed.kernels.arrays import address_of
+from lakebed.parquet_bytes.varints import Bytes
+
+_BLOCK_BYTES = 4 * 1024 * 1024
+
+
+class Spool:
+    """Memory to write into, piece behind piece, and to be used again."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Bytes] = []
+        self._block = 0
+        self._at = 0
+
+    def room(self, size: int) -> int:
+        """Return the address of so many bytes."""
+        while self._block < len(self._blocks):
+            block = self._blocks[self._block]
+            if len(block) - self._at >= size:
+                return address_of(block) + self._at
+            self._block, self._at = self._block + 1, 0
+        self._blocks.append(np.empty(max(size, _BLOCK_BYTES), np.uint8))
+        return address_of(self._blocks[-1])
+
+    def keep(self, size: int) -> memoryview:
+        """Return what was written where there was room: so many bytes."""
+        begin, self._at = self._at, self._at + size
+        return self._blocks[self._block].data[begin : self._at]
+
+    def clear(self) -> None:
+        """Let everything be written over."""
+        self._block = self._at = 0
