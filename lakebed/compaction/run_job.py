@@ -17,18 +17,19 @@ from lakebed.errors import (
     TableMissingError,
 )
 from lakebed.model.files import FilePart, FileReference
-from lakebed.model.names import FileName, JobId, PartitionId, file_name
+from lakebed.model.names import FileName, JobId, PartitionId, file_name, run_name
 from lakebed.model.paths import file_path
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.ports.sorted_files import FileWritten, SortedFiles
 from lakebed.statestore.file_changes import GiveUp, ReplaceFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.placing import own_region
+from lakebed.statestore.queued_commits import QueuedCommit, SendCommits, WhomToTell
 from lakebed.statestore.state import Job
 from lakebed.tasks.job_reports import JobReports
 
@@ -47,16 +48,29 @@ class _Taken(msgspec.Struct, frozen=True):
 
 
 class RunCompactionJob(Generic[BatchT]):
-    """Merges what a job has claimed. The first run to commit wins; a loser deletes nothing."""
+    """Merges what a job has claimed. The first run to commit wins; a loser deletes nothing.
 
-    def __init__(self, *, files: SortedFiles[BatchT], clock: Clock, tracker: JobTracker) -> None:
+    commits: sends them to the committer; None: they are committed directly.
+    """
+
+    def __init__(
+        self,
+        *,
+        files: SortedFiles[BatchT],
+        clock: Clock,
+        tracker: JobTracker,
+        commits: SendCommits | None = None,
+    ) -> None:
         self._files = files
+        self._commits = commits
         self._clock = clock
         self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
     def run(self, table: OpenTable, job: JobId) -> bool:
         """Merge and commit. False: the job had ended already, or ended while this run was merging,
         or cannot be done as it is: then it is reported as rejected and keeps its files.
+
+        A commit that is sent may still be refused; the job's tracker is told.
 
         Raises:
             CorruptError: an input's bytes do not verify; the claim stays until it is given up.
@@ -72,9 +86,10 @@ class RunCompactionJob(Generic[BatchT]):
             processing = table.processing(state, "compaction")
             statistics = state.settings().value_statistics
             taken = _Taken(held, start_of(state), state.schema(), inputs, processing, statistics)
-        self._reports.tell(table.id, job, "started")
+        run = table.fresh_run()
+        self._reports.tell(table.id, job, "started", run=run_name(run))
         try:
-            rows = self._merge(table, taken)
+            rows = self._merge(table, taken, run, began)
         except (ClaimLostError, GenerationError, TableMissingError) as error:
             events.tell(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
             return False
@@ -87,12 +102,14 @@ class RunCompactionJob(Generic[BatchT]):
             events.tell(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
             return False
         except LakebedError as error:
-            self._reports.tell(table.id, job, "failed", reason=f"{error.code()}: {error}")
+            reason = f"{error.code()}: {error}"
+            self._reports.tell(table.id, job, "failed", reason=reason, run=run_name(run))
             raise
         seconds = self._clock.monotonic() - began
-        self._reports.tell(table.id, job, "committed", rows=rows, seconds=seconds)
+        done: JobEvent = "committed" if self._commits is None else "finished"
+        self._reports.tell(table.id, job, done, rows=rows, seconds=seconds, run=run_name(run))
         events.tell(
-            events.COMPACTION_COMMITTED,
+            events.COMPACTION_COMMITTED if self._commits is None else events.COMPACTION_FINISHED,
             table=table.name,
             job=job,
             files_in_count=len(inputs),
@@ -101,10 +118,10 @@ class RunCompactionJob(Generic[BatchT]):
         )
         return True
 
-    def _merge(self, table: OpenTable, taken: _Taken) -> int:
+    def _merge(self, table: OpenTable, taken: _Taken, run: int, began: float) -> int:
         job, start, inputs = taken.job.id, taken.start, taken.inputs
         region = next(iter(inputs.values())).region
-        name = file_name(base=start.base, job=job, run=table.fresh_run(), sequence=0)
+        name = file_name(base=start.base, job=job, run=run, sequence=0)
         written = self._files.merge_into_file(
             taken.schema,
             list(inputs.values()),
@@ -116,8 +133,14 @@ class RunCompactionJob(Generic[BatchT]):
         )
         output = _reference(written, taken.job.partition)
         change = ReplaceFiles(job, taken.job.partition, tuple(inputs), output)
-        table.head.commit(table.own(start, change))
-        return output.rows if output else 0
+        transaction, rows = table.own(start, change), output.rows if output else 0
+        if self._commits is None:
+            table.head.commit(transaction)
+        else:
+            seconds = self._clock.monotonic() - began
+            whom = WhomToTell("compaction", job, run_name(run), rows, seconds)
+            self._commits.run(table.id, [QueuedCommit(transaction, whom)])
+        return rows
 
     def _refuse_if_held(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> None:
         """A missing input of a job that still holds its claim is damage, else somebody was

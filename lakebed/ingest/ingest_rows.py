@@ -18,16 +18,18 @@ from lakebed.model.names import (
     RequestDigest,
     TransactionNumber,
     file_name,
+    run_name,
 )
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import JobEvent, JobTracker
+from lakebed.ports.job_tracker import NOT_COMMITTED, JobEvent, JobTracker
 from lakebed.ports.sorted_files import RowSorter, SortedFiles
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.statestore.queued_commits import QueuedCommit, SendCommits, WhomToTell
 from lakebed.statestore.state import TableState
 from lakebed.tasks.job_reports import JobReports
 
@@ -58,13 +60,28 @@ class RowSource(Protocol[BatchT_co]):
 
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
     """What became of an ingest job. rows: in its files, which the table's processing may have made
-    fewer. repeated: it had been committed before; this call did nothing."""
+    fewer. repeated: it had been committed before; this call did nothing. number: of the log entry;
+    0: the commit was sent, and what becomes of this run is told to the job's tracker."""
 
     job: JobId
     number: TransactionNumber
     rows: int = 0
     files: int = 0
     repeated: bool = False
+    run: str = ""
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """One attempt at a job. began: by the machine's monotonic clock."""
+
+    job: JobId
+    start: Start
+    number: int
+    began: float
+
+    @property
+    def name(self) -> str:
+        return run_name(self.number)
 
 
 class _Leaves(msgspec.Struct, frozen=True):
@@ -73,10 +90,21 @@ class _Leaves(msgspec.Struct, frozen=True):
 
 
 class IngestRows(Generic[BatchT]):
-    """Takes rows into a table. Idempotent by job id; safe to kill anywhere."""
+    """Takes rows into a table. Idempotent by job id; safe to kill anywhere.
 
-    def __init__(self, *, files: SortedFiles[BatchT], clock: Clock, tracker: JobTracker) -> None:
+    commits: sends them to the committer; None: they are committed directly.
+    """
+
+    def __init__(
+        self,
+        *,
+        files: SortedFiles[BatchT],
+        clock: Clock,
+        tracker: JobTracker,
+        commits: SendCommits | None = None,
+    ) -> None:
         self._files = files
+        self._commits = commits
         self._clock = clock
         self._reports = JobReports("ingest", tracker=tracker, clock=clock)
 
@@ -103,20 +131,30 @@ class IngestRows(Generic[BatchT]):
         if known is not None:
             return Ingested(job=id_, number=known, repeated=True)
         began = self._clock.monotonic()
-        self._reports.tell(table.id, id_, "started")
+        run = _Run(id_, start, table.fresh_run(), began)
+        self._reports.tell(table.id, id_, "started", run=run.name)
         try:
-            done = self._take(table, source, id_, start)
+            done = self._take(table, source, run)
         except UnknownOutcomeError as error:
             error.facts["job"] = id_
             raise
         except LakebedError as error:
             event: JobEvent = "rejected" if error.exit_code == 2 else "failed"
-            self._reports.tell(table.id, id_, event, reason=f"{error.code()}: {error.message}")
+            reason = f"{error.code()}: {error.message}"
+            self._reports.tell(table.id, id_, event, reason=reason, run=run.name)
             raise
         seconds = self._clock.monotonic() - began
-        self._reports.tell(table.id, id_, "committed", rows=done.rows, seconds=seconds)
+        self._reports.tell(
+            table.id,
+            id_,
+            "committed" if done.number else "finished",
+            rows=done.rows,
+            seconds=seconds,
+            run=run.name,
+            number=done.number,
+        )
         events.tell(
-            events.INGEST_COMMITTED,
+            events.INGEST_COMMITTED if done.number else events.INGEST_FINISHED,
             table=table.name,
             job=id_,
             rows_count=done.rows,
@@ -125,9 +163,7 @@ class IngestRows(Generic[BatchT]):
         )
         return done
 
-    def _take(
-        self, table: OpenTable, source: RowSource[BatchT], id_: JobId, start: Start
-    ) -> Ingested:
+    def _take(self, table: OpenTable, source: RowSource[BatchT], run: _Run) -> Ingested:
         with table.head.reading() as state:
             processing = table.processing(state, "ingest")
         sorter = self._files.sorter(source.schema, processing)
@@ -136,37 +172,42 @@ class IngestRows(Generic[BatchT]):
             for batch in source.batches():
                 taken += self._files.rows(batch)
                 sorter.add(batch)
-            references, rows = self._write(table, source.schema, sorter, id_, start)
+            references, rows = self._write(table, source.schema, sorter, run)
             assert rows == taken or processing is not None, "no row is lost on the way"
         finally:
             sorter.close()
         digest = source.digest
         assert digest is not None, "known once all batches were read"
         change = AddFiles(tuple(references))
-        number = table.head.commit(table.of_user(start, CommitId(id_), digest, change))
-        if number <= start.base:  # a stream that had been taken before: these files are swept
-            return Ingested(job=id_, number=number, repeated=True)
+        transaction = table.of_user(run.start, CommitId(run.job), digest, change)
         files = len({r.file.name for r in references})
-        return Ingested(job=id_, number=number, rows=rows, files=files)
+        done = Ingested(job=run.job, number=NOT_COMMITTED, rows=rows, files=files, run=run.name)
+        if self._commits is not None:
+            seconds = self._clock.monotonic() - run.began
+            whom = WhomToTell("ingest", run.job, run.name, rows, seconds)
+            self._commits.run(table.id, [QueuedCommit(transaction, whom)])
+            return done
+        number = table.head.commit(transaction)
+        if number <= run.start.base:  # a stream that had been taken before: these files are swept
+            return Ingested(job=run.job, number=number, repeated=True)
+        return msgspec.structs.replace(done, number=number)
 
     def _write(
         self,
         table: OpenTable,
         schema: Schema,
         sorter: RowSorter[BatchT],
-        id_: JobId,
-        start: Start,
+        run: _Run,
     ) -> tuple[list[FileReference], int]:
         with table.head.reading() as state:  # leaves as new as can be: a split may have come
             leaves = _leaves(state)
             settings = state.settings()
             counts = sorter.rows_in(leaves.regions)
             _refuse_if_busy(state, leaves, counts, settings.leaf_files_max)
-        run = table.fresh_run()
         references: list[FileReference] = []
         groups = plan_files(counts, scrap_rows_max=settings.scrap_rows_max)
         for sequence, group in enumerate(groups):
-            name = file_name(base=start.base, job=id_, run=run, sequence=sequence)
+            name = file_name(base=run.start.base, job=run.job, run=run.number, sequence=sequence)
             regions = [leaves.regions[place] for place in group]
             whole = KeyRange(regions[0].min, regions[-1].max)
             written = self._files.write(

@@ -91,6 +91,11 @@ def file_name(*, base: TransactionNumber, job: JobId, run: int, sequence: int) -
     )
 
 
+def run_name(run: int) -> str:
+    """Return a run as people and reports name it, and as it stands in the names of its files."""
+    return run.to_bytes(RUN_BYTES, "big").hex()
+
+
 def base_of(name: FileName) -> TransactionNumber:
     """Return the log number that the writer of the file started from."""
     return TransactionNumber(int.from_bytes(name[:BASE_BYTES], "big"))

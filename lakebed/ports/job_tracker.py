@@ -24,7 +24,7 @@ JobEvent = Literal[
 
 
 JOB_EVENTS: tuple[JobEvent, ...] = get_args(JobEvent)
-BEGINNING = Micros(0)
+BEGINNING, NOT_COMMITTED = Micros(0), TransactionNumber(0)
 KEPT_SECONDS = 30 * 86_400
 """How long reports are kept: as long as the ids of users' jobs are remembered, unless set."""
 
@@ -46,7 +46,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     run: str = ""
     task: str = ""
-    number: TransactionNumber = TransactionNumber(0)
+    number: TransactionNumber = NOT_COMMITTED
 
     @property
     def rows_per_second(self) -> float:

@@ -32,7 +32,7 @@ from lakebed.model.names import TableId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
-from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
+from lakebed.ports.job_tracker import NOT_COMMITTED, JobEvent, JobReport, JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.queued_commits import (
@@ -179,7 +179,7 @@ class Committer:
             self._tell_failed(error, arrived.message)
 
     def _report(self, table: TableId, whom: WhomToTell, answer: Answer) -> JobReport:
-        number, reason = TransactionNumber(0), ""
+        number, reason = NOT_COMMITTED, ""
         if isinstance(answer, LakebedError):
             reason = f"{answer.code()}: {answer.message}"
         else:
@@ -231,10 +231,14 @@ def answers_of(head: TableHead, transactions: Sequence[Transaction]) -> list[Ans
 
 
 def refusal_of(transaction: Transaction) -> Transaction:
-    """Return what takes a commit's id and does nothing: after it the commit cannot land."""
+    """Return what takes a commit's id and does nothing: after it the commit cannot land.
+
+    It is forgotten when the floor passes its base, and then the base refuses the commit.
+    """
     return msgspec.structs.replace(
         transaction,
         digest=digest_of(b"refused", transaction.digest),
         changes=(),
         positions=(),
+        user=False,
     )

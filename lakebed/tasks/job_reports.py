@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from lakebed.errors import LakebedError
-from lakebed.model.names import JobId, TableId
+from lakebed.model.names import JobId, TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import JobEvent, JobKind, JobReport, JobTracker
+from lakebed.ports.job_tracker import NOT_COMMITTED, JobEvent, JobKind, JobReport, JobTracker
 
 
 class JobReports:
@@ -31,10 +31,11 @@ class JobReports:
         rows: int = 0,
         seconds: float = 0.0,
         run: str = "",
+        number: TransactionNumber = NOT_COMMITTED,
     ) -> None:
         """Report that this happened to a job just now. Nothing fails when nobody hears it."""
         report = self._report(table, job, event)
-        more = {"reason": reason, "rows": rows, "seconds": seconds, "run": run}
+        more = {"reason": reason, "rows": rows, "seconds": seconds, "run": run, "number": number}
         self._send([msgspec.structs.replace(report, **more)])
 
     def tell_all(self, table: TableId, jobs: Sequence[JobId], event: JobEvent) -> None:

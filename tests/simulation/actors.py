@@ -29,6 +29,7 @@ from lakebed.statestore.table_changes import ChangeSettings, Clear, PutPin
 from lakebed.tables.change_table import change_fields
 from tests.simulation.auditor import CLOCK_SLACK, Auditor
 from tests.simulation.machine import Machine
+from tests.simulation.queued import commit_queued, hear, queue_claims, queue_rows
 from tests.simulation.rows import ArrowRequest, Row, TupleRequest, rows_asked
 from tests.simulation.truth import Asked
 from tests.simulation.violation import READERS, Violation
@@ -309,6 +310,10 @@ def fits(world: World, condition: Condition | None, row: Row) -> bool:
     return any(all(map(KeyRange.contains, box, key)) for box in condition.boxes)
 
 
+def hear_answers(world: World, machine: Machine) -> None:
+    hear(world)
+
+
 ACTORS: dict[Actor, int] = {
     ingest: 20,
     send_again: 8,
@@ -331,6 +336,10 @@ ACTORS: dict[Actor, int] = {
     sweep_nameless: 1,
     read: 8,
     read_pinned: 2,
+    queue_rows: 5,
+    queue_claims: 3,
+    commit_queued: 8,
+    hear_answers: 2,
 }
 
 THEMES: dict[str, tuple[Actor, ...]] = {
@@ -340,6 +349,16 @@ THEMES: dict[str, tuple[Actor, ...]] = {
     "jobs": (ingest, create_jobs, work, run_any_job, split, give_up, dead_letters),
     "again": (ingest, send_again, sweep),
     "tables": (create_table, drop_table, sweep_nameless),
+    "queued": (
+        ingest,
+        queue_rows,
+        queue_claims,
+        commit_queued,
+        create_jobs,
+        give_up,
+        hear_answers,
+        snapshot_twice,
+    ),
     "readers": (ingest, read, read_pinned, create_jobs, work, collect),
 }
 """What a world does most."""
@@ -352,5 +371,6 @@ WHILE_OTHERS_STALL: tuple[Actor, ...] = (
     send_again,
     create_jobs,
     work,
+    commit_queued,
 )
 """What is dangerous for a task that hangs at a door."""

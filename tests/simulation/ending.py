@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from lakebed.errors import LakebedError, TableBusyError, TableMissingError
-from lakebed.model.paths import file_path, files_prefix, snapshot_of, snapshots_prefix
+from lakebed.model.paths import (
+    commits_prefix,
+    file_path,
+    files_prefix,
+    snapshot_of,
+    snapshots_prefix,
+)
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.placing import own_region
 from lakebed.statestore.state import TableState
@@ -15,6 +21,7 @@ from tests.simulation.actors import send
 from tests.simulation.auditor import Auditor
 from tests.simulation.machine import Machine
 from tests.simulation.new_state import state_in
+from tests.simulation.queued import check_told, drain
 from tests.simulation.rows import rows_asked
 from tests.simulation.violation import ENDS, LEAKS, NAMES, REPLAY, ROWS, TRUTH, Violation
 
@@ -65,6 +72,7 @@ def keep_house(world: World, machine: Machine, table: OpenTable) -> None:
     machine.create_jobs.run(table)
     world.clock.advance(1_000)
     machine.worker.run(jobs_max=5_000)
+    drain(world, machine)
     machine.give_up_dead_letters()
     machine.collect.run(table)
     machine.sweep.run(table)
@@ -92,6 +100,7 @@ def check_world(world: World) -> None:
     """Raise a Violation for each promise that was broken."""
     machine = world.calm_machine()
     world.machines.append(machine)
+    check_told(world)
     if world.weather.reused_paths:
         raise Violation(NAMES, f"put twice with other bytes: {world.weather.reused_paths}")
     for asked in world.truth.asked.values():
@@ -176,6 +185,7 @@ def check_rest(world: World, table: OpenTable, auditor: Auditor) -> None:
     floor = state.head().floor
     known |= {file_path(table.id, g.file) for g in state.garbage()}
     there = set(world.shared.objects.list(files_prefix(table.id)))
+    there |= set(world.shared.objects.list(commits_prefix(table.id)))
     if there - known:
         raise Violation(LEAKS, f"objects that nothing knows, floor {floor}: {there - known}")
     if state.garbage():

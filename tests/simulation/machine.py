@@ -25,11 +25,13 @@ from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import Received
+from lakebed.ports.job_queue import BODY_BYTES_MAX, Received
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
+from lakebed.statestore.committer import Committer
 from lakebed.statestore.head import Retry, TableHead
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 from lakebed.tables.catalog import TableCatalog
@@ -38,6 +40,9 @@ from tests.simulation.new_state import new_state
 from tests.simulation.observed import ObservedLog, ObservedLogs, ObservedObjects
 from tests.simulation.registry import KillableRegistry
 from tests.simulation.weather import Weather
+
+BODY_BYTES_SMALL = 400
+"""So that some commits are too large for a message."""
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +54,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     sweep: type[SweepObjects] = SweepObjects
     collect: type[CollectGarbage] = CollectGarbage
     query: type[RunQuery[Any]] = RunQuery
+    committer: type[Committer] = Committer
 
 
 class Shared(msgspec.Struct, kw_only=True):
@@ -89,12 +95,24 @@ class Machine:
         self._retry = Retry(seconds_max=seconds, throttled_seconds=max(0.2, seconds / 10))
         self.logs = FaultyTransactionLogs(shared.logs, shared.weather, crashes)
         self.objects = FaultyObjectStore(shared.objects, shared.weather, crashes)
-        self.queue = FaultyJobQueues(shared.queues, shared.weather, crashes).open(COMPACTION_QUEUE)
+        queues = FaultyJobQueues(shared.queues, shared.weather, crashes)
+        self.queue, commits = queues.open(COMPACTION_QUEUE), queues.open(COMMIT_QUEUE)
         self.files = self._sorted_files()
         told: dict[str, Any] = {"clock": clock, "tracker": shared.tracker}
+        self.commits = SendCommits(
+            queue=commits,
+            objects=self.objects,
+            chance=chance,
+            body_bytes_max=chance.choice((BODY_BYTES_MAX, BODY_BYTES_SMALL)),
+        )
+        self.committer = parts.committer(
+            queue=commits, objects=self.objects, heads=self.head, **told
+        )
         self.ingest = IngestRows[Any](files=self.files, **told)
+        self.queued_ingest = IngestRows[Any](files=self.files, commits=self.commits, **told)
         self.create_jobs = CreateCompactionJobs(queue=self.queue, **told)
-        self.run_job = RunCompactionJob[Any](files=self.files, **told)
+        commits_of_jobs = self.commits if chance.random() < 0.3 else None
+        self.run_job = RunCompactionJob[Any](files=self.files, commits=commits_of_jobs, **told)
         self.give_up = GiveUpCompactionJob(**told)
         self.split = SplitLeaves(files=self.files)
         self.collect = parts.collect(objects=self.objects)

@@ -25,13 +25,16 @@ from lakebed.model.names import (
     JobId,
     Micros,
     RequestDigest,
+    TableId,
     TransactionNumber,
     file_name,
 )
 from lakebed.model.paths import file_of, files_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import QueryPlan, RunQuery
+from lakebed.statestore import committer as committer_module
 from lakebed.statestore import head as head_module
+from lakebed.statestore.committer import Committer
 from lakebed.statestore.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.open_table import OpenTable, start_of
@@ -237,6 +240,44 @@ class LeavesOutCommits(Snapshots):
             copy.connection.close()
 
 
+def refusals_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuses a queued commit, and forgets that it did."""
+    monkeypatch.setattr(committer_module, "answers_of", TableHead.commit_group)
+
+
+def a_group_has_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers_of = committer_module.answers_of
+
+    def one(head: TableHead, transactions: Sequence[Transaction]) -> list[Any]:
+        answers = answers_of(head, transactions)
+        return answers[:1] * len(answers)
+
+    monkeypatch.setattr(committer_module, "answers_of", one)
+
+
+class NewIdWithEachDelivery(Committer):
+    """Takes what a message brings for something new."""
+
+    def _commit(self, table: TableId, arrived: Sequence[Any]) -> int:
+        for one in arrived:
+            for n, commit in enumerate(one.commits):
+                id_ = CommitId(f"{one.message.receipt}/{n}/{commit.transaction.id}")
+                anew = msgspec.structs.replace(commit.transaction, id=id_)
+                one.commits[n] = msgspec.structs.replace(commit, transaction=anew)
+        return super()._commit(table, arrived)
+
+
+class AnswersBeforeCommit(Committer):
+    """Tells all that they are in, then commits."""
+
+    def _commit(self, table: TableId, arrived: Sequence[Any]) -> int:
+        number = TransactionNumber(self._heads(table).state.head().number + 1)
+        for one in arrived:
+            for commit in one.commits:
+                self._tell(table, commit, number)
+        return super()._commit(table, arrived)
+
+
 def split_drops_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = Split.apply
 
@@ -330,6 +371,12 @@ TWINS: dict[str, Twin] = {
     "split that loses a leaf": _twin("jobs", v.TILES, patches=(split_loses_a_leaf,)),
     "claim of what is held": _twin("jobs", v.CLAIMS, patches=(claims_what_is_held,)),
     "merge of all but one": _twin("jobs", v.ROWS, v.READERS, patches=(merges_all_but_one,)),
+    "refusal that may end": _twin("queued", v.TRUTH, patches=(refusals_may_end,)),
+    "a group has one answer": _twin("queued", v.TRUTH, patches=(a_group_has_one_answer,)),
+    "new id with each delivery": _twin(
+        "queued", v.LANDED_ONCE, committer=NewIdWithEachDelivery, patches=(ids_may_return,)
+    ),
+    "answer before the commit": _twin("queued", v.TRUTH, committer=AnswersBeforeCommit),
     "job never sent again": _twin("jobs", v.ENDS, patches=(never_sends_again,)),
     "names are guessed": _twin("all", v.NAMES, patches=(names_are_guessed,)),
 }

@@ -29,6 +29,7 @@ from tests.simulation.ending import check_world, end_in_peace
 from tests.simulation.machine import Machine, Parts, Shared
 from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
+from tests.simulation.queued import Sent
 from tests.simulation.rows import SCHEMAS, Request, RowMaker, processing_of
 from tests.simulation.scheduler import ScheduledClock, Scheduler
 from tests.simulation.truth import Asked, Truth
@@ -64,6 +65,7 @@ class World:
         self.row_maker = RowMaker(self.schema, self.chance)
         self.auditors: dict[TableId, Auditor] = {}
         self.truth = Truth(self.auditors)
+        self.sent: list[Sent] = []
         self._requests: dict[Any, Request] = _Requests(self.truth)
         parts = parts or Parts()
         self.shared = Shared(

@@ -1,0 +1,128 @@
+"""Commits that are queued, and what those who sent them are told: it is as true as a direct answer.
+
+Rows are sent by the ingest that sends its commit; claims are sent because what refuses them ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lakebed.errors import LakebedError
+from lakebed.model.names import JobId, RequestDigest, TableId, run_name
+from lakebed.ports.job_tracker import JobReport
+from lakebed.statestore.file_changes import ClaimFiles
+from lakebed.statestore.open_table import start_of
+from lakebed.statestore.queued_commits import QueuedCommit, WhomToTell
+from tests.simulation.machine import Machine
+from tests.simulation.rows import ArrowRequest, TupleRequest
+from tests.simulation.truth import Asked
+from tests.simulation.violation import TRUTH, Violation
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+ANSWERS = ("committed", "rejected", "failed")
+TOO_LATE = "fenced"
+"""A refusal that does not say what became of an earlier delivery, whose id may be forgotten."""
+
+
+class Sent(msgspec.Struct):
+    """A commit that was queued. asked: whose rows it brings; None: it claims files."""
+
+    table: TableId
+    job: JobId
+    run: str
+    digest: RequestDigest
+    asked: Asked | None = None
+    told: str = ""
+
+
+def queue_rows(world: World, machine: Machine) -> None:
+    """Take new rows, or some that were sent before, by a commit that is queued."""
+    table = world.some_table(machine)
+    recent = [a for a in world.truth.asked.values() if a.table == table.id and a.job]
+    asked = world.chance.choice(recent[-6:]) if recent and world.chance.random() < 0.2 else None
+    if asked is None or not world.is_remembered(asked):
+        asked = world.ask(table.id)
+    source = (ArrowRequest if world.parquet else TupleRequest)(world.schema, asked.request)
+    asked.open += 1
+    done = machine.queued_ingest.run(table, source, asked.job)
+    if done.number:
+        world.truth.acknowledge(asked, done.number)
+    else:
+        world.sent.append(Sent(table.id, done.job, done.run, asked.request.digest, asked))
+
+
+def queue_claims(world: World, machine: Machine) -> None:
+    """Send claims of files, free or not: a refused one is never sent again by its sender."""
+    table = world.some_table(machine)
+    with table.head.reading() as state:
+        start = start_of(state)
+        leaves = [f.partition for f in state.leaf_figures() if f.files]
+        if not leaves:
+            return
+        leaf = world.chance.choice(leaves)
+        files = [r.file.name for r, _ in state.references(leaf)]
+    commits = []
+    for _ in range(world.chance.choice((1, 2))):
+        some = world.chance.sample(files, world.chance.randint(1, min(3, len(files))))
+        job, run = JobId(table.fresh_id()), run_name(table.fresh_run())
+        transaction = table.own(start, ClaimFiles(job, leaf, tuple(some)))
+        commits.append(QueuedCommit(transaction, WhomToTell("compaction", job, run)))
+        world.sent.append(Sent(table.id, job, run, transaction.digest))
+    machine.commits.run(table.id, commits)
+
+
+def commit_queued(world: World, machine: Machine) -> None:
+    machine.committer.run(batches_max=world.chance.randrange(1, 4))
+
+
+def hear(world: World) -> None:
+    """Let all who wait look what they were told, and hold it against the log."""
+    for sent in world.sent:
+        reports = world.shared.tracker.history(sent.table, sent.job)
+        answers = [r for r in reports if r.run == sent.run and r.event in ANSWERS]
+        answers = [r for r in answers if not r.reason.startswith(TOO_LATE)]
+        if not answers:
+            continue
+        if len({r.event == "committed" for r in answers}) > 1:
+            raise Violation(TRUTH, f"job {sent.job} was told yes and no")
+        if not sent.told:
+            believe(world, sent, answers[0])
+            sent.told = answers[0].event
+
+
+def believe(world: World, sent: Sent, answer: JobReport) -> None:
+    """Somebody was told, for the first time."""
+    if answer.event == "committed":
+        if not is_landed(world, sent):
+            raise Violation(TRUTH, f"job {sent.job} was told {answer.number}, and is not there")
+        if sent.asked is not None:
+            world.truth.acknowledge(sent.asked, answer.number)
+    elif sent.asked is not None and world.is_remembered(sent.asked):
+        world.truth.refuse(sent.asked)
+
+
+def is_landed(world: World, sent: Sent) -> bool:
+    auditor = world.auditors[sent.table]
+    every = (one for found in auditor.landings.values() for one in found)
+    return any(one.digest == sent.digest for one in every)
+
+
+def check_told(world: World) -> None:
+    """What was refused never landed, however often it was delivered."""
+    hear(world)
+    for sent in world.sent:
+        refused = sent.told in {"rejected", "failed"} and sent.asked is None
+        if refused and is_landed(world, sent):
+            raise Violation(TRUTH, f"job {sent.job} was refused, and landed")
+
+
+def drain(world: World, machine: Machine) -> None:
+    """Commit all that is queued, in peace."""
+    try:
+        machine.committer.run(batches_max=10_000)
+    except LakebedError as error:
+        raise Violation(TRUTH, f"queued commits are refused in peace: {error}") from error
