@@ -185,13 +185,16 @@ class Table:
         format: FileFormat | None = None,
         extra_columns: ExtraColumns = "refuse",
         told: Callable[[int], None] | None = None,
+        queued: bool = False,
     ) -> Ingested:
         """Take rows in, all or none, durably.
 
         rows: a path of a file (Parquet, CSV, JSON lines) or of a directory of them, several paths,
         or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same request
         under the same name is done once, for `job_id_seconds_min`. extra_columns: "drop" ignores
-        unknown columns. told: called with the number of rows that were read so far.
+        unknown columns. told: called with the number of rows that were read so far. queued: send the
+        commit, which `lake.run()` puts into the log together with others; what became of it, `jobs`
+        tells.
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
@@ -203,7 +206,8 @@ class Table:
         source = source_of(rows, self.schema, format=format, extra_columns=extra_columns)
         watched = source if told is None else WatchedSource(source, told)
         try:
-            return self._app.ingest.run(self._opened, watched, None if job is None else job_id(job))
+            service = self._app.queued_ingest if queued else self._app.ingest
+            return service.run(self._opened, watched, None if job is None else job_id(job))
         except InvalidError as error:
             if isinstance(source, FileSource) and source.reading is not None:
                 error.facts.setdefault("path", source.reading)

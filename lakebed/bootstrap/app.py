@@ -38,6 +38,8 @@ from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
+from lakebed.statestore.committer import Committer
+from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
 
@@ -90,6 +92,7 @@ class App:
         self.objects, self.logs = stores.objects, stores.logs
         self.registry, self.tracker = stores.registry, stores.tracker
         self.queue = stores.queues.open(COMPACTION_QUEUE)
+        self.commit_queue = stores.queues.open(COMMIT_QUEUE)
         self._spill_root = spill
         self.spill = ProcessFolder(spill)
         self.heads = WarmHeads(
@@ -122,6 +125,19 @@ class App:
         self.ingest = IngestRows[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
         self.create_jobs = CreateCompactionJobs(queue=self.queue, tracker=tracker, clock=clock)
         self.run_job = RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
+        self.queued_ingest = IngestRows[pa.RecordBatch](
+            files=files,
+            clock=clock,
+            tracker=tracker,
+            commits=SendCommits(queue=self.commit_queue, objects=self.objects, chance=self.chance),
+        )
+        self.committer = Committer(
+            queue=self.commit_queue,
+            objects=self.objects,
+            heads=self.heads,
+            tracker=tracker,
+            clock=clock,
+        )
         self.give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
         self.split_leaves = SplitLeaves(files=files)
         self.collect = CollectGarbage(objects=self.objects)

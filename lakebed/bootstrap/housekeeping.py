@@ -1,7 +1,7 @@
 """The scheduled work of a lake in one process: what lambdas, queues and tasks do when deployed.
 
-A round: split leaves, create compaction jobs, work on the queue, give up dead letters, write
-snapshots and truncate logs, collect garbage. The sweeps come last, once.
+A round: split leaves, create compaction jobs, work on the queue, commit what is queued, give up
+dead letters, write snapshots and truncate logs, collect garbage. The sweeps come last, once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from functools import partial
 import msgspec
 
 from lakebed.bootstrap.app import App
-from lakebed.errors import ConflictError, InvalidError
-from lakebed.model.jobs import CompactionMessage, decode_message
-from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId, TableName
+from lakebed.compaction.dead_letters import GiveUpDeadJobs
+from lakebed.errors import ConflictError
+from lakebed.model.jobs import decode_message
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
 from lakebed.observe import events
 from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.ports.table_registry import TableEntry
@@ -24,7 +25,6 @@ from lakebed.tasks.worker import Visibility, Worker
 
 HIDDEN_SECONDS = 30.0
 JOBS_PER_ROUND_MAX = 10_000
-DEAD_LETTERS_AT_ONCE = 10
 
 
 class WorkDone(msgspec.Struct, frozen=True):
@@ -33,6 +33,7 @@ class WorkDone(msgspec.Struct, frozen=True):
     leaves_split: int = 0
     jobs_created: int = 0
     jobs_done: int = 0
+    commits_answered: int = 0
     jobs_given_up: int = 0
     snapshots_written: int = 0
     files_collected: int = 0
@@ -66,6 +67,14 @@ class Housekeeping:
                 hidden_seconds=HIDDEN_SECONDS,
                 keep_hidden=lambda m: keep_hidden(queue, m, hidden_seconds=HIDDEN_SECONDS),
             ),
+        )
+
+        self._give_up_dead_jobs = GiveUpDeadJobs(
+            jobs=queue,
+            commits=app.commit_queue,
+            objects=app.objects,
+            find_table=self._table_of,
+            give_up=app.give_up,
         )
 
     def run(
@@ -103,7 +112,8 @@ class Housekeeping:
         total = total.plus(
             WorkDone(
                 jobs_done=self._worker.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop),
-                jobs_given_up=self._give_up_dead_letters(),
+                commits_answered=self._app.committer.run(batches_max=JOBS_PER_ROUND_MAX),
+                jobs_given_up=self._give_up_dead_jobs.run(),
             )
         )
         for table in opened:
@@ -166,27 +176,8 @@ class Housekeeping:
             self._app.run_job.run(table, message.job)
             self._told(f"{table.name}: merged job {message.job[:8]}")
 
-    def _give_up_dead_letters(self) -> int:
-        given_up = 0
-        while letters := self._app.queue.dead_letters(messages_max=DEAD_LETTERS_AT_ONCE):
-            for letter in letters:
-                message = _message_in(letter.body)
-                table = self._table_of(message.table) if message else None
-                if message is not None and table is not None:
-                    reason = f"its message was received {letter.receives} times"
-                    given_up += self._app.give_up.run(table, JobId(message.job), reason=reason)
-                self._app.queue.delete(letter.receipt)
-        return given_up
-
     def _table_of(self, id_: TableId) -> OpenTable | None:
         for entry in self._app.catalog.list():
             if entry.id == id_:
                 return self._app.catalog.opened(entry)
         return None  # dropped: the job went with it
-
-
-def _message_in(body: bytes) -> CompactionMessage | None:
-    try:
-        return decode_message(body)
-    except InvalidError:
-        return None

@@ -22,6 +22,7 @@ Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | No
 WORDS = {
     "leaves_split": ("leaf split", "leaves split"),
     "jobs_done": ("compaction job done", "compaction jobs done"),
+    "commits_answered": ("queued commit answered", "queued commits answered"),
     "jobs_given_up": ("job given up", "jobs given up"),
     "snapshots_written": ("snapshot written", "snapshots written"),
     "files_collected": ("file collected", "files collected"),

@@ -108,14 +108,15 @@ class RunCompactionJob(Generic[BatchT]):
         seconds = self._clock.monotonic() - began
         done: JobEvent = "committed" if self._commits is None else "finished"
         self._reports.tell(table.id, job, done, rows=rows, seconds=seconds, run=run_name(run))
-        events.tell(
-            events.COMPACTION_COMMITTED if self._commits is None else events.COMPACTION_FINISHED,
-            table=table.name,
-            job=job,
-            files_in_count=len(inputs),
-            rows_count=rows,
-            seconds=round(seconds, 3),
-        )
+        if done == "committed":
+            events.tell(
+                events.COMPACTION_COMMITTED,
+                table=table.name,
+                job=job,
+                files_in_count=len(inputs),
+                rows_count=rows,
+                seconds=round(seconds, 3),
+            )
         return True
 
     def _merge(self, table: OpenTable, taken: _Taken, run: int, began: float) -> int:

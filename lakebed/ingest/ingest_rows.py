@@ -153,14 +153,15 @@ class IngestRows(Generic[BatchT]):
             run=run.name,
             number=done.number,
         )
-        events.tell(
-            events.INGEST_COMMITTED if done.number else events.INGEST_FINISHED,
-            table=table.name,
-            job=id_,
-            rows_count=done.rows,
-            files_count=done.files,
-            seconds=round(seconds, 3),
-        )
+        if done.number:
+            events.tell(
+                events.INGEST_COMMITTED,
+                table=table.name,
+                job=id_,
+                rows_count=done.rows,
+                files_count=done.files,
+                seconds=round(seconds, 3),
+            )
         return done
 
     def _take(self, table: OpenTable, source: RowSource[BatchT], run: _Run) -> Ingested:

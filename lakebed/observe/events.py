@@ -6,10 +6,8 @@ from __future__ import annotations
 import logging
 
 INGEST_COMMITTED = "ingest_committed"
-INGEST_FINISHED = "ingest_finished"
 COMPACTION_JOBS_CREATED = "compaction_jobs_created"
 COMPACTION_COMMITTED = "compaction_committed"
-COMPACTION_FINISHED = "compaction_finished"
 COMPACTION_LOST = "compaction_lost"
 COMPACTION_GIVEN_UP = "compaction_given_up"
 COMPACTION_REJECTED = "compaction_rejected"
@@ -33,10 +31,8 @@ KERNELS_ABSENT = "kernels_absent"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
-    INGEST_FINISHED: "the files of an ingest job are written, its commit was sent",
     COMPACTION_JOBS_CREATED: "files were claimed for new compaction jobs, which were sent",
     COMPACTION_COMMITTED: "one file took the place of a compaction job's inputs",
-    COMPACTION_FINISHED: "a compaction job's output is written, its commit was sent",
     COMPACTION_LOST: "a compaction job ended for nothing: its claim was gone, or others were first",
     COMPACTION_GIVEN_UP: "a compaction job failed too often; its files are free again",
     COMPACTION_REJECTED: "files cannot be merged as they are; their job keeps them, see its reason",

@@ -46,6 +46,8 @@ from lakebed.statestore.transactions import Transaction
 HIDDEN_SECONDS = 900.0
 """A commit tries for 60 s, and a batch may hold ten tables, each asked up to three times: mostly it
 is a few milliseconds. What comes back sooner does no harm."""
+RETRY_SECONDS = 30.0
+"""After which a message comes back whose commits could not all be answered."""
 
 Answer = TransactionNumber | LakebedError
 
@@ -147,7 +149,9 @@ class Committer:
         try:
             head = self._heads(table)
         except LakebedError as error:  # one table's damage does not hold up the others
-            self._tell_failed(error, arrived[0].message)
+            for one in arrived:
+                self._tell_failed(error, one.message)
+                self._give_back(one.message)
             return 0
         answers = answers_of(head, [commit.transaction for commit in commits])
         reports = [
@@ -158,13 +162,17 @@ class Committer:
         try:
             self._tracker.report_many(reports)
         except LakebedError as error:  # perhaps nobody heard: the messages come back
-            self._tell_failed(error, arrived[0].message)
+            for one in arrived:
+                self._tell_failed(error, one.message)
+                self._give_back(one.message)
             return 0
         left = iter(answers)
         for one in arrived:
             own = list(islice(left, len(one.commits)))
             if not any(isinstance(answer, NO_ANSWER) for answer in own):
                 self._end(one)
+            else:
+                self._give_back(one.message)
         if reports:
             events.tell(events.COMMITS_ANSWERED, table=table, commits_count=len(reports))
         return len(reports)
@@ -177,6 +185,12 @@ class Committer:
                 self._objects.delete([arrived.path])
         except LakebedError as error:
             self._tell_failed(error, arrived.message)
+
+    def _give_back(self, message: Received) -> None:
+        try:
+            self._queue.extend(message.receipt, hidden_seconds=RETRY_SECONDS)
+        except LakebedError as error:  # it comes back later
+            self._tell_failed(error, message)
 
     def _report(self, table: TableId, whom: WhomToTell, answer: Answer) -> JobReport:
         number, reason = NOT_COMMITTED, ""

@@ -111,7 +111,7 @@ def give_up(world: World, machine: Machine) -> None:
 
 
 def dead_letters(world: World, machine: Machine) -> None:
-    machine.give_up_dead_letters()
+    machine.give_up_dead_jobs.run()
 
 
 def split(world: World, machine: Machine) -> None:

@@ -73,7 +73,7 @@ def keep_house(world: World, machine: Machine, table: OpenTable) -> None:
     world.clock.advance(1_000)
     machine.worker.run(jobs_max=5_000)
     drain(world, machine)
-    machine.give_up_dead_letters()
+    machine.give_up_dead_jobs.run()
     machine.collect.run(table)
     machine.sweep.run(table)
 

@@ -18,6 +18,7 @@ from lakebed.backends.faulty import (
 )
 from lakebed.backends.memory import MemoryJobQueues, MemoryJobTracker, MemoryTableRegistry
 from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
@@ -125,6 +126,13 @@ class Machine:
             delete_objects=DeleteTableObjects(objects=self.objects),
             chance=chance,
         )
+        self.give_up_dead_jobs = GiveUpDeadJobs(
+            jobs=self.queue,
+            commits=commits,
+            objects=self.objects,
+            find_table=self._table_of,
+            give_up=self.give_up,
+        )
         visibility = Visibility(keep_hidden=self._kept_hidden)
         self.worker = Worker(queue=self.queue, handle=self._run_message, visibility=visibility)
 
@@ -146,15 +154,6 @@ class Machine:
     def snapshots(self, table: TableId) -> Snapshots:
         """Return a table's snapshots."""
         return self.shared.parts.snapshots(table, self.objects, scratch=self.shared.scratch)
-
-    def give_up_dead_letters(self) -> None:
-        """End the claims of jobs whose messages failed too often."""
-        for letter in self.queue.dead_letters(messages_max=10):
-            message = decode_message(letter.body)
-            table = self._table_of(message.table)
-            if table is not None:
-                self.give_up.run(table, message.job, reason="dead letter")
-            self.queue.delete(letter.receipt)
 
     def close(self) -> None:
         """Forget what the process knew."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lakebed.errors import LakebedError
+from lakebed.errors import JobIdReusedError, LakebedError
 from lakebed.model.names import JobId, RequestDigest, TableId, run_name
 from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.file_changes import ClaimFiles
@@ -48,7 +48,11 @@ def queue_rows(world: World, machine: Machine) -> None:
         asked = world.ask(table.id)
     source = (ArrowRequest if world.parquet else TupleRequest)(world.schema, asked.request)
     asked.open += 1
-    done = machine.queued_ingest.run(table, source, asked.job)
+    try:
+        done = machine.queued_ingest.run(table, source, asked.job)
+    except JobIdReusedError:
+        world.truth.refuse_as_reused(asked)
+        return
     if done.number:
         world.truth.acknowledge(asked, done.number)
     else:

@@ -1,0 +1,91 @@
+"""What reaches the dead letters frees its claims, by a transaction: its files can be compacted
+again.
+
+A run that finishes late finds its claim gone: it is refused, and what it wrote is swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lakebed.compaction.run_job import GiveUpCompactionJob
+from lakebed.errors import InvalidError, LakebedError
+from lakebed.model.jobs import decode_message
+from lakebed.model.names import JobId, TableId
+from lakebed.observe import events
+from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
+from lakebed.ports.object_store import ObjectStore
+from lakebed.statestore.file_changes import ReplaceFiles
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.queued_commits import decode_commits, read_commits
+from lakebed.statestore.transactions import Transaction
+
+
+class GiveUpDeadJobs:
+    """Ends the claims of compaction jobs whose messages, or whose commits, were given up.
+
+    find_table: None for a table that was dropped: the job went with it. Safe to kill anywhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        jobs: JobQueue,
+        commits: JobQueue,
+        objects: ObjectStore,
+        find_table: Callable[[TableId], OpenTable | None],
+        give_up: GiveUpCompactionJob,
+    ) -> None:
+        self._jobs = jobs
+        self._commits = commits
+        self._objects = objects
+        self._find_table = find_table
+        self._give_up = give_up
+
+    def run(self) -> int:
+        """Give up at most ten letters of each queue. Returns how many claims ended."""
+        ended = 0
+        for letter in self._jobs.dead_letters(messages_max=MESSAGES_AT_ONCE_MAX):
+            ended += self._end_job(letter)
+        for letter in self._commits.dead_letters(messages_max=MESSAGES_AT_ONCE_MAX):
+            ended += self._end_commits(letter)
+        return ended
+
+    def _end_job(self, letter: Received) -> int:
+        """Free what the job of a message holds. The letter says nothing else: it goes."""
+        ended = 0
+        try:
+            message = decode_message(letter.body)
+            ended = self._free(message.table, [message.job], letter)
+        except InvalidError as error:  # it names no job
+            events.tell(events.JOB_FAILED, code=error.code(), reason=error)
+        except LakebedError as error:  # not now: the next run finds the letter again
+            events.tell(events.JOB_FAILED, code=error.code(), reason=error)
+            return 0
+        self._jobs.delete(letter.receipt)
+        return ended
+
+    def _end_commits(self, letter: Received) -> int:
+        """Free what the jobs of queued commits hold. Other commits are for people to send again."""
+        try:
+            message = decode_commits(letter.body)
+            commits = read_commits(self._objects, message).commits()
+            jobs = [commit.whom.job for commit in commits if _replaces(commit.transaction)]
+            ended = self._free(message.table, jobs, letter)
+        except LakebedError as error:
+            events.tell(events.JOB_FAILED, code=error.code(), reason=error)
+            return 0
+        if len(jobs) == len(commits):
+            self._commits.delete(letter.receipt)
+        return ended
+
+    def _free(self, id_: TableId, jobs: Sequence[JobId], letter: Received) -> int:
+        table = self._find_table(id_)
+        if table is None:
+            return 0
+        reason = f"its message was received {letter.receives} times"
+        return sum(self._give_up.run(table, job, reason=reason) for job in jobs)
+
+
+def _replaces(transaction: Transaction) -> bool:
+    return any(isinstance(change, ReplaceFiles) for change in transaction.changes)

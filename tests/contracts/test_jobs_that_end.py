@@ -1,0 +1,267 @@
+"""How jobs end when something goes wrong: over memory and over Amazon's stores the same."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.aws.job_queues import SqsJobQueues
+from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+from lakebed.backends.aws.table_registry import DynamoTableRegistry
+from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
+from lakebed.backends.memory import (
+    MemoryJobQueues,
+    MemoryJobTracker,
+    MemoryObjectStore,
+    MemoryTableRegistry,
+    MemoryTransactionLogs,
+    VirtualClock,
+)
+from lakebed.backends.system import system_random
+from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
+from lakebed.errors import ClockAheadError, FencedError
+from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.ports.job_queue import Message
+from lakebed.statestore.file_changes import GiveUp
+from lakebed.statestore.queued_commits import COMMIT_QUEUE
+from tests.contracts.depot import HIDDEN_SECONDS, Depot, Stores, rows_of_jobs
+from tests.contracts.fast_time import FastClock, FastQueues
+from tests.servers.s3 import S3Server
+from tests.servers.sqs import make_queue
+
+RECEIVES_MAX = 2
+HOUR = 3_600
+Process = Callable[..., Depot]
+
+
+@pytest.fixture(params=["memory", "ministack"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
+    if request.param == "memory":
+        clock = VirtualClock()
+        yield Stores(
+            clock,
+            MemoryTransactionLogs(clock),
+            MemoryObjectStore(clock),
+            MemoryJobQueues(clock, receives_max=RECEIVES_MAX),
+            MemoryJobTracker(),
+            MemoryTableRegistry(),
+            tmp_path,
+        )
+        return
+    server: S3Server = request.getfixturevalue("ministack")
+    prefix, chance = server.new_prefix(), system_random()
+    with closing(server.clients()) as clients:
+        urls = {
+            name: make_queue(clients, f"{prefix}-{name}", receives_max=RECEIVES_MAX)
+            for name in (COMPACTION_QUEUE, COMMIT_QUEUE)
+        }
+        objects = server.store(prefix)
+        yield Stores(
+            FastClock(),
+            DynamoTransactionLogs(
+                clients, server.new_table(LOG_TABLE), objects=objects, chance=chance
+            ),
+            objects,
+            FastQueues(SqsJobQueues(clients, urls, chance=chance)),
+            DynamoDbJobTracker(clients, server.new_table(TRACKER_TABLE)),
+            DynamoTableRegistry(clients, server.new_table(REGISTRY_TABLE)),
+            tmp_path,
+        )
+
+
+@pytest.fixture
+def process(stores: Stores) -> Iterator[Process]:
+    with ExitStack() as stack:
+        yield lambda name, **more: stack.enter_context(closing(Depot(stores, name, **more)))
+
+
+def when_its_message_dies(depot: Depot) -> None:
+    """Nobody finishes the job, as often as the queue hands it out."""
+    for _ in range(RECEIVES_MAX + 1):
+        depot.queue.receive(messages_max=1, hidden_seconds=HIDDEN_SECONDS)
+        depot.stores.advance(HIDDEN_SECONDS + 10)
+
+
+def test_what_reaches_the_dead_letters_frees_its_claims_by_a_transaction(process: Process) -> None:
+    depot = process("a")
+    depot.given_table(redispatch_seconds=HOUR)
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (job,) = depot.jobs()
+    when_its_message_dies(depot)
+    before = depot.number()
+    assert depot.give_up_dead_jobs.run() == 1
+    assert (depot.jobs(), depot.number()) == ([], before + 1)
+    assert depot.events(job) == ["created", "given up"]
+    assert depot.give_up_dead_jobs.run() == 0
+    assert depot.create_jobs.run(depot.table) == 1
+
+
+@pytest.mark.parametrize("queued", [False, True], ids=["direct", "queued"])
+def test_a_late_finisher_is_refused_and_leaves_no_visible_trace(
+    process: Process, monkeypatch: pytest.MonkeyPatch, queued: bool
+) -> None:
+    depot, late = process("a"), process("late", queued=queued)
+    depot.given_table(redispatch_seconds=HOUR)
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (job,) = depot.jobs()
+    merge = late.files.merge_into_file
+
+    def slow_merge(*given: object, **named: object) -> object:
+        """While it merges, its message dies, and another job takes its files."""
+        written = merge(*given, **named)  # type: ignore[arg-type] # as the files have it
+        when_its_message_dies(depot)
+        depot.give_up_dead_jobs.run()
+        return written
+
+    monkeypatch.setattr(late.files, "merge_into_file", slow_merge)
+    stored, before = depot.stored(), depot.number()
+    assert late.run_job.run(late.table, job) is queued
+    if queued:
+        assert depot.committer.run(batches_max=5) == 1
+        assert depot.events(job)[-1] == "failed"
+    assert depot.number() == before + 1
+    assert depot.rows() == rows_of_jobs("x", "y")
+    assert len(depot.stored()) == len(stored) + 1
+    depot.create_jobs.run(depot.table)
+    depot.worker.run(jobs_max=5)
+    depot.collect.run(depot.table)
+    depot.stores.advance(90)
+    depot.sweep.run(depot.table)
+    assert len(depot.stored()) == 1
+    assert depot.rows() == rows_of_jobs("x", "y")
+
+
+def test_a_queued_commit_that_dies_frees_the_claims_of_its_job(process: Process) -> None:
+    depot = process("a", queued=True)
+    depot.given_table(redispatch_seconds=HOUR)
+    depot.when_taken("x", "y")
+    depot.committer.run(batches_max=5)
+    depot.create_jobs.run(depot.table)
+    depot.worker.run(jobs_max=1)
+    (job,) = depot.jobs()
+    for _ in range(RECEIVES_MAX + 1):
+        depot.commit_queue.receive(messages_max=1, hidden_seconds=HIDDEN_SECONDS)
+        depot.stores.advance(HIDDEN_SECONDS + 10)
+    assert depot.give_up_dead_jobs.run() == 1
+    assert depot.jobs() == []
+    assert depot.events(job)[-1] == "given up"
+    assert depot.commit_queue.depth() == (0, 0)
+
+
+def test_a_sweep_spares_an_output_that_waits_for_its_commit(process: Process) -> None:
+    """Its base is not below the floor, however often and late the sweeper comes."""
+    depot, sender = process("a"), process("b", queued=True)
+    depot.given_table(pending_seconds_max=48 * HOUR)
+    sender.when_taken("x")
+    for _ in range(2):
+        depot.when_taken("y")
+        depot.stores.advance(90)
+        assert depot.sweep.run(depot.table) == 0
+    assert len(depot.stored()) == 2
+    assert depot.committer.run(batches_max=5) == 1
+    assert depot.rows() == rows_of_jobs("x", "y")
+
+
+def test_an_output_that_was_swept_cannot_be_committed(process: Process) -> None:
+    depot, sender = process("a"), process("b", queued=True)
+    depot.given_table()
+    depot.when_taken("w")
+    sender.when_taken("x")
+    depot.when_taken("y", "z")
+    stored = len(depot.stored())
+    depot.stores.advance(90)
+    assert depot.sweep.run(depot.table) == 1
+    assert len(depot.stored()) == stored - 1
+    depot.committer.run(batches_max=5)
+    report = depot.stores.tracker.history(depot.table.id, sender.table.id and "x")[-1]  # type: ignore[arg-type]
+    assert (report.event, report.reason.partition(":")[0]) == ("failed", FencedError.code())
+    assert depot.rows() == rows_of_jobs("w", "y", "z")
+
+
+def test_a_compaction_message_that_is_delivered_twice_is_done_once(process: Process) -> None:
+    depot, other = process("a"), process("b")
+    depot.given_table()
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (message,) = depot.queue.receive(messages_max=1, hidden_seconds=0.1)
+    for _ in range(2):
+        depot.queue.send([Message(message.body)])
+    depot.stores.advance(HIDDEN_SECONDS)
+    assert depot.worker.run(jobs_max=2) == 2
+    before = depot.number()
+    assert other.worker.run(jobs_max=5) == 1
+    assert other.number() == before
+    assert depot.rows() == rows_of_jobs("x", "y")
+
+
+def test_commits_that_are_delivered_twice_are_done_once(process: Process) -> None:
+    depot, other = process("a", queued=True), process("b")
+    depot.given_table()
+    depot.when_taken("x")
+    (message,) = depot.commit_queue.receive(messages_max=1, hidden_seconds=0.1)
+    for _ in range(2):
+        depot.commit_queue.send([Message(message.body, message.group)])
+    depot.stores.advance(HIDDEN_SECONDS)
+    assert depot.committer.step() == 3
+    depot.commit_queue.send([Message(message.body, message.group)])
+    before = depot.number()
+    assert other.committer.run(batches_max=5) == 1
+    assert other.number() == before
+    assert other.rows() == rows_of_jobs("x")
+
+
+@pytest.mark.parametrize("hours", [1, -1], ids=["ahead", "behind"])
+@pytest.mark.parametrize("queued", [False, True], ids=["direct", "queued"])
+def test_a_clock_that_jumps_an_hour_loses_no_row(
+    process: Process, hours: int, queued: bool
+) -> None:
+    """Ahead it is told to set its clock before anything is written; behind, time stands still."""
+    depot, wrong = process("a"), process("wrong", queued=queued)
+    depot.given_table(pending_seconds_max=HOUR // 2, garbage_seconds_min=HOUR // 2)
+    wrong.when_taken("x")
+    depot.when_taken("y")
+    depot.committer.run(batches_max=5)
+    wrong.clock.offset_seconds = hours * HOUR
+    stored = depot.stored()
+    for step in (
+        lambda: wrong.when_taken("z"),
+        lambda: wrong.committer.run(batches_max=5),
+        lambda: wrong.create_jobs.run(wrong.table),
+        lambda: wrong.worker.run(jobs_max=5),
+        lambda: wrong.collect.run(wrong.table),
+        lambda: wrong.sweep.run(wrong.table),
+    ):
+        if hours > 0:
+            try:
+                step()
+            except ClockAheadError:
+                continue
+        else:
+            step()
+    assert set(stored) <= set(depot.stored()), "nothing was deleted too early"
+    wrong.clock.offset_seconds = 0
+    wrong.when_taken("z")
+    depot.stores.advance(HIDDEN_SECONDS + 10)
+    for one in (wrong, depot):
+        one.worker.run(jobs_max=5)
+        one.committer.run(batches_max=5)
+    assert depot.rows() == rows_of_jobs("x", "y", "z")
+
+
+def test_an_operator_and_the_dead_letters_may_both_give_up(process: Process) -> None:
+    depot = process("a")
+    depot.given_table(redispatch_seconds=HOUR)
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (job,) = depot.jobs()
+    when_its_message_dies(depot)
+    with depot.table.head.reading() as state:
+        from lakebed.statestore.open_table import start_of
+
+        start = start_of(state)
+    depot.table.head.commit(depot.table.own(start, GiveUp(job)))
+    assert depot.give_up_dead_jobs.run() == 0
+    assert depot.queue.depth() == (0, 0)
