@@ -26,6 +26,7 @@ from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
 from lakebed.processing.iterators import load_iterator
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.statestore.redrive import Redriven
 from lakebed.table import Table
 
 
@@ -123,6 +124,10 @@ class Lake:
             TableMissingError: with the nearest known name.
         """
         return self._app.status(self.tables() if table is None else [table])
+
+    def redrive(self, *, limit: int = 100) -> Redriven:
+        """Send queued commits again that were given up; what is too old to be done once stays."""
+        return self._app.redrive_commits.run(letters_max=limit)
 
     def fsck(
         self,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.config.settings import TableSettings
-from lakebed.errors import InvalidError
+from lakebed.errors import InvalidError, did_you_mean
 from lakebed.ingest.ingest_rows import Ingested
 from lakebed.ingest.sources import (
     ExtraColumns,
@@ -24,11 +24,18 @@ from lakebed.ingest.sources import (
 from lakebed.inspection.log_listing import LogListing, list_log
 from lakebed.inspection.past_state import StateShown, show_state, state_at
 from lakebed.model.keys import KeyValue
-from lakebed.model.names import TableName, TransactionNumber, job_id
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    Micros,
+    TableName,
+    TransactionNumber,
+    job_id,
+)
 from lakebed.model.partitions import split_points_in, split_points_of
 from lakebed.model.predicates import Predicate
 from lakebed.model.processing import Processing, iterator_use
 from lakebed.model.schema import Schema
+from lakebed.ports.job_tracker import JOB_EVENTS, JobReport
 from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import Explanation
 from lakebed.query.run_query import condition_of
@@ -192,9 +199,8 @@ class Table:
         rows: a path of a file (Parquet, CSV, JSON lines) or of a directory of them, several paths,
         or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same request
         under the same name is done once, for `job_id_seconds_min`. extra_columns: "drop" ignores
-        unknown columns. told: called with the number of rows that were read so far. queued: send the
-        commit, which `lake.run()` puts into the log together with others; what became of it, `jobs`
-        tells.
+        unknown columns. told: called with the number of rows that were read so far. queued: send
+        the commit, which `lake.run()` puts into the log with others; `jobs` tells of it.
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
@@ -212,6 +218,34 @@ class Table:
             if isinstance(source, FileSource) and source.reading is not None:
                 error.facts.setdefault("path", source.reading)
             raise
+
+    def jobs(
+        self,
+        *,
+        job: str | None = None,
+        events: Sequence[str] = (),
+        since_seconds: float | None = None,
+        limit: int = 20,
+    ) -> list[JobReport]:
+        """Return the newest report of each job, newest first. Hints: truth is in the state.
+
+        job: all reports of that one instead, of all its runs, oldest first. events: only those that
+        tell of one of these; none: of any. since_seconds: of the last so many seconds.
+
+        Raises:
+            InvalidError: there is no such event.
+        """
+        for event in events:
+            if event not in JOB_EVENTS:
+                hint = did_you_mean(event, JOB_EVENTS, what="event")
+                raise InvalidError("no such event of a job", event=event, hint=hint)
+        tracker = self._app.tracker
+        if job is not None:
+            return tracker.history(self._opened.id, job_id(job))[-limit:]
+        wanted = [event for event in JOB_EVENTS if not events or event in events]
+        ago = round((since_seconds or 0) * MICROS_PER_SECOND)
+        since = Micros(0) if since_seconds is None else Micros(self._app.clock.now() - ago)
+        return tracker.find(self._opened.id, events=wanted, since=since, reports_max=limit)
 
     def query(
         self,

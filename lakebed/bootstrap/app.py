@@ -40,6 +40,7 @@ from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
+from lakebed.statestore.redrive import RedriveCommits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
 
@@ -137,6 +138,9 @@ class App:
             heads=self.heads,
             tracker=tracker,
             clock=clock,
+        )
+        self.redrive_commits = RedriveCommits(
+            queue=self.commit_queue, heads=self.heads, clock=clock
         )
         self.give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
         self.split_leaves = SplitLeaves(files=files)

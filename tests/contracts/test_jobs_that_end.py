@@ -22,8 +22,10 @@ from lakebed.backends.system import system_random
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.errors import ClockAheadError, FencedError
 from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.model.names import JobId
 from lakebed.ports.job_queue import Message
 from lakebed.statestore.file_changes import GiveUp
+from lakebed.statestore.open_table import start_of
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from tests.contracts.depot import HIDDEN_SECONDS, Depot, Stores, rows_of_jobs
 from tests.contracts.fast_time import FastClock, FastQueues
@@ -176,7 +178,7 @@ def test_an_output_that_was_swept_cannot_be_committed(process: Process) -> None:
     assert depot.sweep.run(depot.table) == 1
     assert len(depot.stored()) == stored - 1
     depot.committer.run(batches_max=5)
-    report = depot.stores.tracker.history(depot.table.id, sender.table.id and "x")[-1]  # type: ignore[arg-type]
+    report = depot.stores.tracker.history(depot.table.id, JobId("x"))[-1]
     assert (report.event, report.reason.partition(":")[0]) == ("failed", FencedError.code())
     assert depot.rows() == rows_of_jobs("w", "y", "z")
 
@@ -259,8 +261,6 @@ def test_an_operator_and_the_dead_letters_may_both_give_up(process: Process) -> 
     (job,) = depot.jobs()
     when_its_message_dies(depot)
     with depot.table.head.reading() as state:
-        from lakebed.statestore.open_table import start_of
-
         start = start_of(state)
     depot.table.head.commit(depot.table.own(start, GiveUp(job)))
     assert depot.give_up_dead_jobs.run() == 0

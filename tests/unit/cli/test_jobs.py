@@ -1,0 +1,75 @@
+"""What became of jobs, as people see it: `lakebed jobs`, `lakebed redrive`, commits that wait."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.errors import InvalidError
+from tests.unit.cli.programs import Shell
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path)
+    shell.ok("table", "create", "trips", "--row-key", "id:string")
+    return shell
+
+
+def send(shell: Shell, job: str, *ids: str) -> None:
+    with lakebed.connect(shell.lake) as lake:
+        done = lake.table("trips").ingest(pa.table({"id": ids}), job=job, queued=True)
+    assert (done.number, done.rows) == (0, len(ids))
+
+
+def test_a_queued_commit_waits_until_scheduled_work_is_done(trips: Shell) -> None:
+    send(trips, "monday", "a", "b")
+    assert "0 rows" in trips.ok("status", "trips")
+    assert [job["event"] for job in trips.json("jobs", "trips")] == ["finished"]
+    done = trips.json("run")
+    assert done["commits_answered"] == 1
+    assert trips.ok("query", "trips", "--json").count("\n") == 2
+    (job,) = trips.json("jobs", "trips")
+    assert (job["event"], job["job"], job["rows"], job["number"] > 0) == (
+        "committed",
+        "monday",
+        2,
+        True,
+    )
+
+
+def test_jobs_tell_what_became_of_them_newest_first(trips: Shell) -> None:
+    assert trips.ok("jobs", "trips") == "no jobs\n"
+    trips.ok("ingest", "trips", trips.write("a.parquet", {"id": ["a"]}), "--job", "good")
+    bad = trips.write("b.parquet", {"id": pa.array([None], pa.string())})
+    assert trips.run("ingest", "trips", bad, "--job", "bad").exit_code == 2
+    heading, first, second = trips.ok("jobs", "trips").splitlines()
+    assert heading.split()[:3] == ["when", "kind", "what"]
+    assert first.split()[1:3] == ["ingest", "rejected"]
+    assert "bad" in first
+    assert "null" in first
+    assert second.split()[1:3] == ["ingest", "committed"]
+    jobs = trips.json("jobs", "trips", "--event", "rejected", "--since", "600")
+    assert [job["job"] for job in jobs] == ["bad"]
+    assert trips.json("jobs", "trips", "--event", "created") == []
+    assert len(trips.json("jobs", "trips", "--limit", "1")) == 1
+    history = trips.json("jobs", "trips", "--job", "good")
+    assert [report["event"] for report in history] == ["started", "committed"]
+    assert len({report["run"] for report in history}) == 1
+
+
+def test_an_event_that_is_none_is_refused(trips: Shell) -> None:
+    code, _ = trips.refused("jobs", "trips", "--event", "commited")
+    assert code == 2
+    with (
+        lakebed.connect(trips.lake) as lake,
+        pytest.raises(InvalidError, match="committed"),
+    ):
+        lake.table("trips").jobs(events=["commited"])
+
+
+def test_nothing_was_given_up(trips: Shell) -> None:
+    send(trips, "monday", "a")
+    assert trips.ok("redrive") == "0 messages of commits sent again\n"
+    assert trips.json("redrive") == {"sent": 0, "refused": []}
