@@ -24,7 +24,7 @@ MergeRows = Callable[[pa.RecordBatch, Places], pa.RecordBatch]
 def row_merge(processing: Processing, schema: Schema, columns: Sequence[str]) -> MergeRows | None:
     """Return what makes one row of each group; None: all rows stay. columns: of the batches."""
     if processing.latest is not None:
-        return LatestRows(processing.latest, schema)
+        return LatestRows(processing.latest, schema, columns)
     if processing.aggregate is not None:
         return AggregatedRows(processing.aggregate, schema, columns)
     return None
@@ -78,9 +78,10 @@ def group_starts(keys: Sequence[pa.Array]) -> Places:
 class LatestRows:
     """Of each group the row with the greatest sequence; then a delete, then by the other fields."""
 
-    def __init__(self, latest: Latest, schema: Schema) -> None:
+    def __init__(self, latest: Latest, schema: Schema, columns: Sequence[str]) -> None:
         first = [latest.sequence, *([latest.delete] if latest.delete else [])]
-        values = sorted(schema.values, key=lambda field: field.number)
+        found = [field for field in schema.values if field.name in columns]
+        values = sorted(found, key=lambda field: field.number)
         self._order = [*first, *(f.name for f in values if f.name not in first)]
         self._delete = latest.delete
 

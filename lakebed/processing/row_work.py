@@ -9,7 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.model.predicates import fields_of
-from lakebed.model.processing import Processing, ProcessingPass, age_off_limit, fold_of
+from lakebed.model.processing import (
+    Latest,
+    Processing,
+    ProcessingPass,
+    age_off_limit,
+    fold_of,
+)
 from lakebed.model.schema import Schema
 from lakebed.processing.folding import folded
 from lakebed.processing.predicate_masks import mask_of
@@ -79,18 +85,32 @@ def columns_needed(
     schema: Schema, processing: Processing, columns: Collection[str] | None
 ) -> frozenset[str]:
     """Return the columns that must be read to give those that are asked for. columns: None: all."""
-    if columns is None or processing.latest is not None or processing.iterator is not None:
+    if columns is None or processing.iterator is not None:
         return frozenset(field.name for field in schema.fields)
     needed = {field.name for field in schema.key_fields} | set(columns)
     if processing.filter is not None:
         needed |= fields_of(processing.filter)
     if processing.age_off is not None:
         needed.add(processing.age_off.field)
+    if processing.latest is not None:
+        needed |= _that_choose(processing.latest, schema, columns)
     for name in processing.aggregate or ():
         if name in columns and (fold := fold_of((processing.aggregate or {})[name])).by:
             needed.add(fold.by)  # and those that tell ties apart
             needed |= {n for n, f in (processing.aggregate or {}).items() if fold_of(f) == fold}
     return frozenset(needed)
+
+
+def _that_choose(latest: Latest, schema: Schema, columns: Collection[str]) -> set[str]:
+    """Return what tells which of some rows is the latest, as far as these columns show it.
+
+    Rows that tie are told apart field by field: whichever wins, has the greatest values in the
+    first fields. So fields behind the last one that is asked for decide nothing that is seen.
+    """
+    first = {latest.sequence, *([latest.delete] if latest.delete else [])}
+    others = [field for field in schema.values if field.name not in first]
+    last = max((field.number for field in others if field.name in columns), default=0)
+    return first | {field.name for field in others if field.number <= last}
 
 
 def _taken_in(rows: pa.RecordBatch, aggregate: Mapping[str, str]) -> pa.RecordBatch:
