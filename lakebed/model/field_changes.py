@@ -58,6 +58,13 @@ def type_form(text: str) -> object:
     return json.loads(text) if text.startswith("{") else text
 
 
+def former_names(past: Sequence[SchemaVersion]) -> dict[str, str]:
+    """Return former names of fields that there are, with the names that these have now."""
+    names = {change.name for version in past for change in version.changes if change.do == "rename"}
+    fates = {name: fate_of(name, past) for name in sorted(names)}
+    return {name: now for name, now in fates.items() if now and now != name}
+
+
 def fate_of(name: str, past: Sequence[SchemaVersion]) -> str | None:
     """Return the name that a field of this former name has now, "" if it was dropped; None: there
     was none."""

@@ -8,6 +8,7 @@ What JSON has as text becomes its type afterwards, whole columns at a time.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.field_changes import former_names
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
 from lakebed.sorted_files.arrow_schema import arrow_type
@@ -82,6 +84,13 @@ class _Lines:
         self._path = path
         self._schema = schema
         self._rewriting = Rewriting(schema)
+        known = {field.name for field in schema.fields}
+        former = former_names(schema.past) if drop else {}
+        self._former = {name: now for name, now in former.items() if name not in known}
+        quoted = b"|".join(
+            re.escape(json.dumps(n, ensure_ascii=False).encode()) for n in self._former
+        )
+        self._any_former = re.compile(rb"(?<!\\)(?:" + quoted + rb")[ \t]*:")
         self._columns = pa.schema([(f.name, _read_as(f.type)) for f in schema.fields])
         self._options = pa.json.ParseOptions(
             explicit_schema=self._columns,
@@ -91,6 +100,8 @@ class _Lines:
 
     def read(self, block: bytes, first: int) -> pa.RecordBatch:
         """Return the rows of lines. first: number of the first line."""
+        if self._former:
+            self._refuse_former(block, first)
         try:
             batch = self._try(block)
         except (pa.ArrowException, UnreadableInputError) as error:
@@ -159,19 +170,40 @@ class _Lines:
             "a line cannot be read", **facts, problem=problem, hint=_HINT
         ) from None
 
+    def _refuse_former(self, block: bytes, first: int) -> None:
+        """Refuse a line that has a field by its old name alone: to drop it would lose values that
+        have a place. Lines are looked into only where such a name stands, be it in a nested one."""
+        end = 0
+        while (match := self._any_former.search(block, end)) is not None:
+            begin = block.rfind(b"\n", 0, match.start()) + 1
+            end = block.find(b"\n", match.end())
+            end = len(block) if end < 0 else end
+            names = _names_of(block[begin:end])
+            for name in names:
+                if name in self._former and self._former[name] not in names:
+                    hint, line = self._schema.hint_for(name), first + block.count(b"\n", 0, begin)
+                    raise InvalidError(
+                        "a column has its field's old name", field=name, line=line, hint=hint
+                    )
+
     def _refuse_unknown(self, block: bytes, line: int) -> None:
         if self._options.unexpected_field_behavior == "ignore":
             return
-        try:
-            found = json.loads(block)  # bounded: one line, for the error
-        except (ValueError, RecursionError):
-            return
-        for name in found if isinstance(found, dict) else ():
+        for name in _names_of(block):
             if name not in self._columns.names:
                 hint = self._schema.hint_for(name)
                 raise InvalidError(
                     "unknown column", field=name, line=line, hint=f"{hint} or drop extra columns"
                 ) from None
+
+
+def _names_of(line: bytes) -> list[str]:
+    """Return the names on a line; none where it is no object."""
+    try:
+        found = json.loads(line)  # bounded: one line
+    except (ValueError, RecursionError):
+        return []
+    return list(found) if isinstance(found, dict) else []
 
 
 def _line_of(block: bytes, row: int) -> int:

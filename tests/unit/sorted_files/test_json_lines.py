@@ -11,7 +11,9 @@ import pytest
 
 from lakebed.cli.json_text import json_lines
 from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.names import Micros
 from lakebed.model.schema import Schema, schema_from_json, schema_of
+from lakebed.model.schema_changes import changed, planned
 from lakebed.sorted_files import json_lines as module
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.casting import conform
@@ -213,6 +215,23 @@ def test_an_unknown_name_is_refused_or_dropped(path: Path) -> None:
     assert (raised.value.facts["field"], raised.value.facts["line"]) == ("nn", 3)
     rows = read(path, SCHEMA, text, extra_columns="drop")
     assert [r["id"] for r in rows] == ["a", "a", "b", "a"]
+
+
+def test_a_name_of_before_is_refused_also_where_others_are_dropped(path: Path) -> None:
+    changes = planned(SCHEMA, add={}, rename={"n": "m"}, drop=[], widen={})
+    schema = changed(SCHEMA, changes, at=Micros(1))
+    good = '{"id": "a", "m": 1, "extra": {"n": "a nested one stays"}, "note": "\\"n\\": 1"}\n'
+    for line in (
+        '{"id": "b", "n": 2}',
+        '{"n" : 2, "id": "b"}',
+        '{"id": "b", "x": {"m": 1}, "n": 2}',
+    ):
+        with pytest.raises(InvalidError, match="old name") as raised:
+            read(path, schema, good * 3 + line + "\n" + good, extra_columns="drop")
+        assert (raised.value.facts["field"], raised.value.facts["line"]) == ("n", 4)
+        assert "'m'" in str(raised.value.hint)
+    both = '{"id": "b", "n": 2, "m": 3}\n'
+    assert [r["m"] for r in read(path, schema, good + both, extra_columns="drop")] == [1, 3]
 
 
 @pytest.mark.parametrize("line", ['{"n": 1}', '{"id": null}', "{}"])
