@@ -13,7 +13,7 @@ from lakebed.errors import JobIdReusedError, LakebedError
 from lakebed.model.names import JobId, RequestDigest, TableId, run_name
 from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.file_changes import ClaimFiles
-from lakebed.statestore.open_table import start_of
+from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.queued_commits import QueuedCommit, WhomToTell
 from tests.simulation.machine import Machine
 from tests.simulation.rows import ArrowRequest, TupleRequest
@@ -46,6 +46,10 @@ def queue_rows(world: World, machine: Machine) -> None:
     asked = world.chance.choice(recent[-6:]) if recent and world.chance.random() < 0.2 else None
     if asked is None or not world.is_remembered(asked):
         asked = world.ask(table.id)
+    queue_request(world, machine, table, asked)
+
+
+def queue_request(world: World, machine: Machine, table: OpenTable, asked: Asked) -> None:
     source = (ArrowRequest if world.parquet else TupleRequest)(world.schema, asked.request)
     asked.open += 1
     try:
@@ -61,7 +65,10 @@ def queue_rows(world: World, machine: Machine) -> None:
 
 def queue_claims(world: World, machine: Machine) -> None:
     """Send claims of files, free or not: a refused one is never sent again by its sender."""
-    table = world.some_table(machine)
+    queue_claims_of(world, machine, world.some_table(machine))
+
+
+def queue_claims_of(world: World, machine: Machine, table: OpenTable) -> None:
     with table.head.reading() as state:
         start = start_of(state)
         leaves = [f.partition for f in state.leaf_figures() if f.files]

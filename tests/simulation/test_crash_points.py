@@ -15,12 +15,14 @@ import pytest
 
 from lakebed.backends.faulty import CALM, Crash, CrashPlan, Fault
 from lakebed.backends.faulty.crash_plan import Moment
+from lakebed.backends.memory.job_queues import RECEIVES_MAX
 from lakebed.errors import LakebedError
 from lakebed.statestore.open_table import OpenTable
-from tests.simulation import actors
+from tests.simulation import actors, queued
 from tests.simulation.actors import send
 from tests.simulation.ending import keep_house
 from tests.simulation.machine import Machine
+from tests.simulation.truth import Asked
 from tests.simulation.world import World
 
 SEED = 1
@@ -43,10 +45,14 @@ def main_table(machine: Machine) -> OpenTable:
 
 
 def take_rows(world: World, machine: Machine) -> None:
-    table = main_table(machine)
-    asked = world.truth.asked.get(b"the request") or world.ask(table.id, "the request", rows_max=60)
+    send(world, machine, main_table(machine), the_request(world, machine))
+
+
+def the_request(world: World, machine: Machine) -> Asked:
+    known = world.truth.asked.get(b"the request")
+    asked = known or world.ask(main_table(machine).id, "the request", rows_max=60)
     world.truth.asked[b"the request"] = asked
-    send(world, machine, table, asked)
+    return asked
 
 
 def create_jobs(_: World, machine: Machine) -> None:
@@ -62,6 +68,19 @@ def give_up(_: World, machine: Machine) -> None:
         jobs = [job.id for job in state.jobs()]
     for job in jobs:
         machine.give_up.run(main_table(machine), job, reason="an operator")
+
+
+def send_commits(world: World, machine: Machine) -> None:
+    asked = the_request(world, machine)
+    queued.queue_request(world, machine, main_table(machine), asked)
+
+
+def commit_what_is_queued(_: World, machine: Machine) -> None:
+    machine.committer.run(batches_max=10)
+
+
+def give_up_dead_jobs(_: World, machine: Machine) -> None:
+    machine.give_up_dead_jobs.run()
 
 
 def split(_: World, machine: Machine) -> None:
@@ -109,6 +128,25 @@ def some_jobs(world: World, machine: Machine) -> None:
     create_jobs(world, machine)
 
 
+def queued_commits(world: World, machine: Machine) -> None:
+    """In messages and in objects; some will be refused."""
+    some_jobs(world, machine)
+    for _ in range(2):
+        small = world.calm_machine(informed=True)
+        world.machines.append(small)
+        table = main_table(small)
+        queued.queue_request(world, small, table, world.ask(table.id))
+        queued.queue_claims_of(world, small, table)
+
+
+def dead_jobs(world: World, machine: Machine) -> None:
+    some_jobs(world, machine)
+    for _ in range(RECEIVES_MAX + 1):
+        while machine.queue.receive(messages_max=10, hidden_seconds=10):
+            pass
+        world.clock.advance(20)
+
+
 def some_garbage(world: World, machine: Machine) -> None:
     some_jobs(world, machine)
     run_jobs(world, machine)
@@ -151,6 +189,9 @@ CASES: Mapping[str, Case] = {
     "compaction, jobs created": Case(create_jobs, some_files),
     "compaction, jobs run": Case(run_jobs, some_jobs),
     "compaction, given up": Case(give_up, some_jobs),
+    "commits sent": Case(send_commits, some_files),
+    "commits of the queue": Case(commit_what_is_queued, queued_commits),
+    "dead letters": Case(give_up_dead_jobs, dead_jobs),
     "split": Case(split, many_rows),
     "collection": Case(collect, some_garbage),
     "sweep": Case(sweep, what_a_killed_job_left),
