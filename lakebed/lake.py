@@ -23,6 +23,7 @@ from lakebed.inspection.status import TableStatus
 from lakebed.model.names import table_name
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
+from lakebed.ports.job_tracker import TaskReport
 from lakebed.ports.object_store import ObjectStore
 from lakebed.processing.iterators import load_iterator
 from lakebed.sorted_files.arrow_schema import arrow_schema
@@ -124,6 +125,10 @@ class Lake:
             TableMissingError: with the nearest known name.
         """
         return self._app.status(self.tables() if table is None else [table])
+
+    def tasks(self, *, limit: int = 20) -> list[TaskReport]:
+        """Return how far workers have come, the newest first. Hints."""
+        return self._app.tracker.tasks(reports_max=limit)
 
     def redrive(self, *, limit: int = 100) -> Redriven:
         """Send queued commits again that were given up; what is too old to be done once stays."""

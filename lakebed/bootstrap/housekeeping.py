@@ -21,6 +21,7 @@ from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.ports.table_registry import TableEntry
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.keep_hidden import keep_hidden
+from lakebed.tasks.task_reports import TaskReports
 from lakebed.tasks.worker import Visibility, Worker
 
 HIDDEN_SECONDS = 30.0
@@ -60,9 +61,12 @@ class Housekeeping:
         self._app = app
         self._told = told
         queue = app.queue
+        task = f"{app.chance.getrandbits(64):016x}"
+        self._reports = TaskReports("compaction", task, tracker=app.tracker, clock=app.clock)
         self._worker = Worker(
             queue=queue,
             handle=self._run_job,
+            job_ended=self._reports.job_ended,
             visibility=Visibility(
                 hidden_seconds=HIDDEN_SECONDS,
                 keep_hidden=lambda m: keep_hidden(queue, m, hidden_seconds=HIDDEN_SECONDS),
@@ -90,11 +94,14 @@ class Housekeeping:
         the sweep is left to the next run.
         """
         total = WorkDone()
-        while not should_stop():
-            done = self.round(tables, everything=everything, should_stop=should_stop)
-            total = total.plus(done)
-            if done.is_nothing:
-                return total.plus(self.sweep(tables))
+        try:
+            while not should_stop():
+                done = self.round(tables, everything=everything, should_stop=should_stop)
+                total = total.plus(done)
+                if done.is_nothing:
+                    return total.plus(self.sweep(tables))
+        finally:
+            self._reports.end()
         return total
 
     def round(

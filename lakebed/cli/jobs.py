@@ -1,8 +1,8 @@
-"""`lakebed jobs` and `lakebed redrive`: what became of jobs, and what was given up sent again."""
+"""`lakebed jobs`, `tasks`, `redrive`: what became of work, and what was given up sent again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,9 +12,10 @@ from lakebed.cli.program import Command, Session, counted, pass_session, time_te
 from lakebed.ports.job_tracker import JOB_EVENTS
 
 if TYPE_CHECKING:
-    from lakebed.ports.job_tracker import JobReport
+    from lakebed.ports.job_tracker import JobReport, TaskReport
 
 HEADINGS = ("when", "kind", "what", "rows", "rows/s", "entry", "run", "job", "reason")
+TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
 
 
 @click.command(
@@ -55,7 +56,7 @@ def jobs(
     """
     with session.open() as lake:
         found = lake.table(table).jobs(job=job, events=events, since_seconds=since, limit=limit)
-    session.give(msgspec.to_builtins(found), _lines(found))
+    session.give(msgspec.to_builtins(found), _aligned(HEADINGS, map(_row, found)))
 
 
 @click.command(
@@ -78,11 +79,30 @@ def redrive(session: Session, *, limit: int) -> None:
     session.give(msgspec.to_builtins(done), "\n".join([*refused, sent]))
 
 
-def _lines(found: Sequence[JobReport]) -> str:
-    if not found:
-        return "no jobs"
-    rows = [HEADINGS, *map(_row, found)]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(HEADINGS))]
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed tasks
+    lakebed tasks --json
+    """,
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1, max=10_000), default=20, help="At most so many."
+)
+@pass_session
+def tasks(session: Session, *, limit: int) -> None:
+    """List workers, the newest first: since when, how many jobs, and whether they have ended."""
+    with session.open() as lake:
+        found = lake.tasks(limit=limit)
+    session.give(msgspec.to_builtins(found), _aligned(TASK_HEADINGS, map(_task_row, found)))
+
+
+def _aligned(headings: Sequence[str], told: Iterable[Sequence[str]]) -> str:
+    """Return lines of columns, or that there is nothing."""
+    rows = [headings, *told]
+    if len(rows) == 1:
+        return "none yet"
+    widths = [max(len(row[n]) for row in rows) for n in range(len(headings))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
@@ -101,4 +121,15 @@ def _row(report: JobReport) -> tuple[str, ...]:
         report.run,
         report.job,
         report.reason,
+    )
+
+
+def _task_row(report: TaskReport) -> tuple[str, ...]:
+    return (
+        time_text(report.started),
+        time_text(report.at),
+        report.kind,
+        f"{report.jobs:,}",
+        "yes" if report.ended else "",
+        report.task,
     )

@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from lakebed.cli.explanations import explain
-from lakebed.cli.jobs import jobs, redrive
+from lakebed.cli.jobs import jobs, redrive, tasks
 from lakebed.cli.looking import fsck, status
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
@@ -43,7 +43,20 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (table, ingest, query, run, compact, status, jobs, redrive, fsck, state, explain):
+for _command in (
+    table,
+    ingest,
+    query,
+    run,
+    compact,
+    status,
+    jobs,
+    tasks,
+    redrive,
+    fsck,
+    state,
+    explain,
+):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online):
     table.add_command(_command)

@@ -55,14 +55,13 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a task has come. jobs, rows: done so far. ended: it takes no more jobs."""
+    """How far a task has come. jobs: ended so far. ended: it takes no more."""
 
     task: str
     kind: JobKind
     started: Micros
     at: Micros
     jobs: int = 0
-    rows: int = 0
     ended: bool = False
 
 

@@ -36,13 +36,19 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Worker:
-    """Works on one queue."""
+    """Works on one queue. job_ended: is called after each job that ended."""
 
     def __init__(
-        self, *, queue: JobQueue, handle: JobHandler, visibility: Visibility | None = None
+        self,
+        *,
+        queue: JobQueue,
+        handle: JobHandler,
+        visibility: Visibility | None = None,
+        job_ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._queue = queue
         self._handle = handle
+        self._job_ended = job_ended
         self._visibility = visibility or Visibility()
 
     def run(self, *, jobs_max: int, should_stop: Callable[[], bool] = lambda: False) -> int:
@@ -77,4 +83,5 @@ class Worker:
             )
             return "failed"
         self._queue.delete(message.receipt)
+        self._job_ended()
         return "done"

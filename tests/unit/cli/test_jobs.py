@@ -40,7 +40,7 @@ def test_a_queued_commit_waits_until_scheduled_work_is_done(trips: Shell) -> Non
 
 
 def test_jobs_tell_what_became_of_them_newest_first(trips: Shell) -> None:
-    assert trips.ok("jobs", "trips") == "no jobs\n"
+    assert trips.ok("jobs", "trips") == "none yet\n"
     trips.ok("ingest", "trips", trips.write("a.parquet", {"id": ["a"]}), "--job", "good")
     bad = trips.write("b.parquet", {"id": pa.array([None], pa.string())})
     assert trips.run("ingest", "trips", bad, "--job", "bad").exit_code == 2
@@ -73,3 +73,17 @@ def test_nothing_was_given_up(trips: Shell) -> None:
     send(trips, "monday", "a")
     assert trips.ok("redrive") == "0 messages of commits sent again\n"
     assert trips.json("redrive") == {"sent": 0, "refused": []}
+
+
+def test_workers_tell_how_many_jobs_they_have_done(trips: Shell) -> None:
+    assert trips.ok("tasks") == "none yet\n"
+    trips.ok("run")
+    assert trips.json("tasks") == []
+    for name in "ab":
+        trips.ok("ingest", "trips", trips.write(f"{name}.parquet", {"id": [name]}))
+    trips.ok("compact", "trips")
+    (task,) = trips.json("tasks")
+    assert (task["kind"], task["jobs"], task["ended"]) == ("compaction", 1, True)
+    heading, line = trips.ok("tasks").splitlines()
+    assert heading.split()[-1] == "task"
+    assert line.split()[-1] == task["task"]
