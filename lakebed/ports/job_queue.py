@@ -70,8 +70,12 @@ class JobQueue(Protocol):
         """
         ...
 
-    def delete(self, receipt: str) -> None:
-        """Remove a message for good. A receipt that has run out does nothing."""
+    def delete(self, *receipts: str) -> None:
+        """Remove messages for good. A receipt that has run out does nothing.
+
+        Raises:
+            UnavailableError: some may be left; they come back.
+        """
         ...
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:

@@ -166,25 +166,28 @@ class Committer:
                 self._tell_failed(error, one.message)
                 self._give_back(one.message)
             return 0
-        left = iter(answers)
+        left, ended = iter(answers), list[_Arrived]()
         for one in arrived:
             own = list(islice(left, len(one.commits)))
-            if not any(isinstance(answer, NO_ANSWER) for answer in own):
-                self._end(one)
-            else:
+            if any(isinstance(answer, NO_ANSWER) for answer in own):
                 self._give_back(one.message)
+            else:
+                ended.append(one)
+        self._end(ended)
         if reports:
             events.tell(events.COMMITS_ANSWERED, table=table, commits_count=len(reports))
         return len(reports)
 
-    def _end(self, arrived: _Arrived) -> None:
-        """Delete a message, then its object: one that is left is swept, a message comes back."""
+    def _end(self, arrived: Sequence[_Arrived]) -> None:
+        """Delete messages, then their objects: one that is left is swept, a message comes back."""
+        paths = [one.path for one in arrived if one.path]
         try:
-            self._queue.delete(arrived.message.receipt)
-            if arrived.path:
-                self._objects.delete([arrived.path])
+            if arrived:
+                self._queue.delete(*(one.message.receipt for one in arrived))
+            if paths:
+                self._objects.delete(paths)
         except LakebedError as error:
-            self._tell_failed(error, arrived.message)
+            self._tell_failed(error, arrived[0].message)
 
     def _give_back(self, message: Received) -> None:
         try:

@@ -51,8 +51,8 @@ class FastQueue:
             wait_seconds=wait_seconds,
         )
 
-    def delete(self, receipt: str) -> None:
-        self._queue.delete(receipt)
+    def delete(self, *receipts: str) -> None:
+        self._queue.delete(*receipts)
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         self._queue.extend(receipt, hidden_seconds=hidden_seconds / TIMES_FASTER)

@@ -116,6 +116,19 @@ def test_a_receipt_that_has_run_out_does_nothing(queue: JobQueue, clock: Virtual
     assert queue.depth() == (0, 0)
 
 
+def test_many_messages_are_deleted_together_and_old_receipts_do_nothing(
+    queue: JobQueue, clock: VirtualClock
+) -> None:
+    queue.send([Message(b"%d" % n) for n in range(13)])
+    old = receive(queue, 1)
+    clock.advance(40)
+    found = receive(queue) + receive(queue)
+    assert len(found) == 13
+    queue.delete(*(m.receipt for m in [*old, *found[:12]]))
+    assert queue.depth() == (1, 0)
+    queue.delete()
+
+
 def test_a_message_received_too_often_becomes_a_dead_letter(
     queue: JobQueue, clock: VirtualClock
 ) -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.job_queues import SqsJobQueue, SqsJobQueues
-from lakebed.backends.system import system_random
+from lakebed.backends.system import SystemClock, system_random
 from lakebed.errors import InvalidError, UnavailableError, UnknownOutcomeError
 from lakebed.ports.job_queue import Message
+from lakebed.tasks.keep_hidden import keep_hidden
 from tests.servers.faulty_proxy import LOST, UNANSWERED, Answer, FaultyProxy
 from tests.servers.s3 import S3Server
 from tests.servers.sqs import make_queue
@@ -110,3 +111,13 @@ def test_a_queue_without_dead_letters_is_refused(
     made = clients.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})
     with pytest.raises(InvalidError, match="without dead letters"):
         SqsJobQueue(clients, made["QueueUrl"], chance=system_random()).depth()
+
+
+def test_a_job_longer_than_its_time_out_of_sight_is_kept_hidden(queue: SqsJobQueue) -> None:
+    queue.send([Message(b"a")])
+    (message,) = queue.receive(messages_max=1, hidden_seconds=2)
+    with keep_hidden(queue, message, hidden_seconds=2):
+        SystemClock().sleep(3.5)
+        assert bodies(queue) == []
+    queue.delete(message.receipt)
+    assert queue.depth() == (0, 0)

@@ -27,6 +27,7 @@ from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, Message, Received, che
 if TYPE_CHECKING:
     from types_boto3_sqs.literals import MessageSystemAttributeNameType
     from types_boto3_sqs.type_defs import (
+        BatchResultErrorEntryTypeDef,
         MessageTypeDef,
         SendMessageBatchRequestEntryTypeDef,
     )
@@ -90,15 +91,15 @@ class SqsJobQueue:
         found = self._receive(self._url, messages_max, hidden_seconds, wait_seconds)
         return [_received(message) for message in found]
 
-    def delete(self, receipt: str) -> None:
-        """Remove a message or a dead letter for good."""
-        url, handle = self._place_of(receipt)
-        self._run(
-            _DELETE,
-            lambda: _unless_stale(
-                lambda: self._clients.sqs.delete_message(QueueUrl=url, ReceiptHandle=handle)
-            ),
-        )
+    def delete(self, *receipts: str) -> None:
+        """Remove messages or dead letters for good, ten with a request."""
+        handles: dict[str, list[str]] = {}
+        for url, handle in map(self._place_of, receipts):
+            handles.setdefault(url, []).append(handle)
+        for url, every in handles.items():
+            for at in range(0, len(every), MESSAGES_AT_ONCE_MAX):
+                some = every[at : at + MESSAGES_AT_ONCE_MAX]
+                self._run(_DELETE, partial(self._delete, url, some))
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight for so long from now."""
@@ -143,12 +144,16 @@ class SqsJobQueue:
     def _send(self, entries: list[SendMessageBatchRequestEntryTypeDef]) -> None:
         answer = self._clients.sqs.send_message_batch(QueueUrl=self._url, Entries=entries)
         for failed in answer.get("Failed", []):  # told as if all had: the others are in once
-            status = 400 if failed["SenderFault"] else 503
-            told: Any = {
-                "Error": {"Code": failed["Code"], "Message": ""},
-                "ResponseMetadata": {"HTTPStatusCode": status},
-            }
-            raise ClientError(told, "SendMessageBatch")
+            raise _failure(failed, "SendMessageBatch")
+
+    def _delete(self, url: str, handles: Sequence[str]) -> None:
+        answer = self._clients.sqs.delete_message_batch(
+            QueueUrl=url,
+            Entries=[{"Id": str(n), "ReceiptHandle": h} for n, h in enumerate(handles)],
+        )
+        for failed in answer.get("Failed", []):
+            error = _failure(failed, "DeleteMessageBatch")
+            _unless_stale(partial(_raise, error))
 
     def _receive(
         self, url: str, messages_max: int, hidden_seconds: float, wait_seconds: float
@@ -271,6 +276,20 @@ def _body_of(text: str) -> bytes:
         except ValueError:
             pass
     return text.encode()
+
+
+def _failure(failed: BatchResultErrorEntryTypeDef, doing: str) -> ClientError:
+    """Return what SQS would have said of a message that it refused in a batch."""
+    status = 400 if failed["SenderFault"] else 503
+    told: Any = {
+        "Error": {"Code": failed["Code"], "Message": failed.get("Message", "")},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(told, doing)
+
+
+def _raise(error: ClientError) -> None:
+    raise error
 
 
 def _whole_seconds(seconds: float) -> int:

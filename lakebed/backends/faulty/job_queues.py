@@ -45,13 +45,13 @@ class FaultyJobQueue:
             messages_max=messages_max, hidden_seconds=hidden_seconds, wait_seconds=wait_seconds
         )
 
-    def delete(self, receipt: str) -> None:
-        """Remove a message, perhaps."""
+    def delete(self, *receipts: str) -> None:
+        """Remove messages, perhaps."""
         self._crashes.check_alive()
         self._faults.pass_door()
         with self._crashes.effect("queue delete"):
             if not self._faults.choose(Fault.MESSAGE_DELETE_LOST):
-                self._queue.delete(receipt)
+                self._queue.delete(*receipts)
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight, perhaps."""

@@ -126,15 +126,15 @@ class SqliteJobQueue:
             rows = sorted(connection.execute(_TAKE, taken).fetchall())
         return [_received(row, str(row[1])) for row in rows]
 
-    def delete(self, receipt: str) -> None:
-        """Remove a message or a dead letter for good."""
-        number, _, receives = receipt.partition("/")
-        if receives == "dead":
-            with self._database.writing() as connection:
-                connection.execute(_DELETE_DEAD, (int(number), self._name))
-            return
-        with self._database.writing() as connection:
-            connection.execute(_DELETE, self._held(receipt))
+    def delete(self, *receipts: str) -> None:
+        """Remove messages or dead letters for good."""
+        with self._database.transaction() as connection:
+            for receipt in receipts:
+                number, _, receives = receipt.partition("/")
+                if receives == "dead":
+                    connection.execute(_DELETE_DEAD, (int(number), self._name))
+                else:
+                    connection.execute(_DELETE, self._held(receipt))
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight for so long from now."""

@@ -76,12 +76,13 @@ class MemoryJobQueue:
             received.append(message.received(f"{number}/{message.receives}"))
         return received
 
-    def delete(self, receipt: str) -> None:
-        """Remove a message or a dead letter for good."""
-        if receipt.endswith("/dead"):
-            self._dead.pop(int(receipt.removesuffix("/dead")), None)
-        elif (number := self._in_hand(receipt)) is not None:
-            del self._messages[number]
+    def delete(self, *receipts: str) -> None:
+        """Remove messages or dead letters for good."""
+        for receipt in receipts:
+            if receipt.endswith("/dead"):
+                self._dead.pop(int(receipt.removesuffix("/dead")), None)
+            elif (number := self._in_hand(receipt)) is not None:
+                del self._messages[number]
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight for so long from now."""
