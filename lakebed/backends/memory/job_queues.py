@@ -38,6 +38,8 @@ class MemoryJobQueue:
         self._receives_max = receives_max
         self._messages: dict[int, _Message] = {}
         self._dead: dict[int, _Message] = {}
+        self._hidden: dict[int, _Message] = {}
+        """Of the messages those that were in hand just now, and perhaps are still."""
         self._once: dict[str, Micros] = {}
         self._last = 0
 
@@ -62,18 +64,23 @@ class MemoryJobQueue:
         """Take messages out of sight for so long, in the order they were sent. Never waits."""
         now = self._clock.now()
         received: list[Received] = []
-        held = {m.group for m in self._messages.values() if m.group and m.visible_at > now}
-        for number, message in list(self._messages.items()):
+        dead: list[int] = []
+        self._hidden = {n: m for n, m in self._hidden.items() if m.visible_at > now}
+        held = {m.group for m in self._hidden.values() if m.group}
+        for number, message in self._messages.items():
             if len(received) >= min(messages_max, MESSAGES_AT_ONCE_MAX):
                 break
             if message.visible_at > now or message.group in held:
                 continue
             if message.receives >= self._receives_max:
-                self._dead[number] = self._messages.pop(number)
+                dead.append(number)
                 continue
             message.receives += 1
             message.visible_at = _after(now, hidden_seconds)
+            self._hidden[number] = message
             received.append(message.received(f"{number}/{message.receives}"))
+        for number in dead:
+            self._dead[number] = self._messages.pop(number)
         return received
 
     def delete(self, *receipts: str) -> None:
@@ -83,6 +90,7 @@ class MemoryJobQueue:
                 self._dead.pop(int(receipt.removesuffix("/dead")), None)
             elif (number := self._in_hand(receipt)) is not None:
                 del self._messages[number]
+                self._hidden.pop(number, None)
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight for so long from now."""
