@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import zstandard
 
-from lakebed.errors import LakebedError, TableBusyError, TableMissingError
+from lakebed.errors import LakebedError, TableBusyError, TableMissingError, UnavailableError
 from lakebed.model.paths import (
     commits_prefix,
     file_path,
@@ -16,6 +16,7 @@ from lakebed.model.paths import (
 )
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.placing import own_region
+from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 from tests.simulation.actors import send
 from tests.simulation.auditor import Auditor
@@ -23,7 +24,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.new_state import state_in
 from tests.simulation.queued import check_told, drain
 from tests.simulation.rows import rows_asked
-from tests.simulation.violation import ENDS, LEAKS, NAMES, REPLAY, ROWS, TRUTH, Violation
+from tests.simulation.violation import ENDS, LEAKS, NAMES, REPLAY, ROWS, STARTS, TRUTH, Violation
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -107,7 +108,11 @@ def check_world(world: World) -> None:
         world.truth.check(asked)
         if asked.acknowledged is not None and world.truth.landing(asked) is None:
             raise Violation(TRUTH, f"{asked.request.id} was acknowledged and is gone")
-    for table in tables(machine):
+    try:
+        named = tables(machine)
+    except UnavailableError as error:
+        raise Violation(STARTS, f"a process without a cache: {error}") from error
+    for table in named:
         auditor = world.auditors[table.id]
         check_rows(world, machine, table, auditor)
         check_replay(world, table, auditor)
@@ -154,7 +159,7 @@ def check_replay(world: World, table: OpenTable, auditor: Auditor) -> None:
         auditor.replayed(state)
         if state.digest() != wanted:
             raise Violation(REPLAY, "a machine's state is another than the log's")
-    snapshots = world.machines[-1].snapshots(table.id)
+    snapshots = Snapshots(table.id, world.shared.objects, scratch=world.shared.scratch)
     paths = list(world.shared.objects.list(snapshots_prefix(table.id)))
     for path in world.chance.sample(paths, min(2, len(paths))):
         parsed = snapshot_of(path)

@@ -57,11 +57,18 @@ class ObservedLogs(MemoryTransactionLogs):
 
 
 class ObservedObjects(MemoryObjectStore):
-    """Objects whose deletion is told. put_at: when each was first put."""
+    """Objects whose deletion is told. spoils: whether one is damaged as it is put. put_at: when
+    each was first put."""
 
-    def __init__(self, clock: Clock, auditor_of: Callable[[TableId], Auditor]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        auditor_of: Callable[[TableId], Auditor],
+        spoils: Callable[[str], bool],
+    ) -> None:
         super().__init__(clock)
         self._auditor_of = auditor_of
+        self._spoils = spoils
         self.put_at: dict[str, Micros] = {}
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -91,4 +98,6 @@ class ObservedObjects(MemoryObjectStore):
 
     def _put(self, writer, object_) -> None:  # noqa: ANN001 - as the store it extends has it
         super()._put(writer, object_)
+        if self._spoils(object_.facts.path):
+            self.damage(object_.facts.path)
         self.put_at.setdefault(object_.facts.path, self._clock.now())

@@ -34,6 +34,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.statestore import committer as committer_module
 from lakebed.statestore import head as head_module
+from lakebed.statestore import snapshots as snapshots_module
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
 from lakebed.statestore.head import TableHead
@@ -278,6 +279,17 @@ class AnswersBeforeCommit(Committer):
         return super()._commit(table, arrived)
 
 
+class ProvesNothing(Snapshots):
+    """Takes it that what was put can be read."""
+
+    def prove(self, path: str) -> bool:
+        return True
+
+
+def keeps_one_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots_module, "SNAPSHOTS_KEPT", 1)
+
+
 def split_drops_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = Split.apply
 
@@ -367,6 +379,8 @@ TWINS: dict[str, Twin] = {
     "delete before the delay": _twin("readers", v.DELAY, collect=DeletesBeforeDelay),
     "reader passes over missing files": _twin("readers", v.READERS, query=PassesOverMissing),
     "snapshot leaves something out": _twin("log", v.REPLAY, snapshots=LeavesOutCommits),
+    "truncation below what nobody proved": _twin("log", v.STARTS, snapshots=ProvesNothing),
+    "truncation below the newest snapshot": _twin("log", v.STARTS, patches=(keeps_one_snapshot,)),
     "split that drops a claim": _twin("jobs", v.CLAIMS, patches=(split_drops_claims,)),
     "split that loses a leaf": _twin("jobs", v.TILES, patches=(split_loses_a_leaf,)),
     "claim of what is held": _twin("jobs", v.CLAIMS, patches=(claims_what_is_held,)),

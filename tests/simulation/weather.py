@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from lakebed.backends.faulty import Fault, Faults
 from lakebed.backends.faulty.faults import HARSH, MILD
+from lakebed.model.paths import snapshot_of
 
 
 class Mishap(StrEnum):
@@ -22,6 +23,7 @@ class Mishap(StrEnum):
     CACHE_LOST = "a machine starts without its state"
     CACHE_KEPT = "a machine starts with an old state"
     SNAPSHOT_DAMAGED = "a snapshot is damaged"
+    SNAPSHOT_SPOILED = "a snapshot is damaged as it is put"
     LATE_DROPPED = "a request never arrives"
 
 
@@ -56,6 +58,7 @@ class Weather(Faults):
         super().__init__(chance, chance.choice((HARSHER, MILD, MILD)))
         self.happened: Counter[str] = Counter()
         self.stall_chance = chance.choice((0.0, 0.01, 0.04))
+        self.spoil_chance = chance.choice((0.0, 0.0, 0.1, 0.4))
         self.others_chance = chance.choice((0.15, 0.4))
         self.stalled = 0
         self._was_put = False
@@ -79,6 +82,13 @@ class Weather(Faults):
             self.fired[another] += 1
             self._pause(0.0)
         self.deliver_late(arrives)
+
+    def spoils(self, path: str) -> bool:
+        """Whether what is put at a path is damaged on its way, a snapshot before it is proven."""
+        spoiled = bool(self.rates) and snapshot_of(path) is not None
+        spoiled = spoiled and self.chance.random() < self.spoil_chance
+        self.happened[Mishap.SNAPSHOT_SPOILED] += spoiled
+        return spoiled
 
     def note_put(self, path: str, checksum: int) -> None:
         """Remember that an object was put, or that somebody tried."""

@@ -70,7 +70,7 @@ class World:
         parts = parts or Parts()
         self.shared = Shared(
             logs=ObservedLogs(self.clock, self.auditor_of, parts.log),
-            objects=ObservedObjects(self.clock, self.auditor_of),
+            objects=ObservedObjects(self.clock, self.auditor_of, self.weather.spoils),
             queues=MemoryJobQueues(self.clock),
             tracker=MemoryJobTracker(),
             registry=MemoryTableRegistry(),
@@ -84,6 +84,7 @@ class World:
         self.pending_seconds = self.chance.choice((3_600, 7_200, 48 * 3_600))
         if theme is not None:  # a world made for a twin: what hurts it comes often
             self.weather.stall_chance, self.pending_seconds = 0.04, 3_600
+            self.weather.spoil_chance = 0.4
         self.weights = [
             w * self.chance.choice((0, 1, 1, 2)) + 40 * (actor in THEMES[self.theme])
             for actor, w in ACTORS.items()
