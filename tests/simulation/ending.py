@@ -18,7 +18,7 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.placing import own_region
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
-from tests.simulation.actors import send
+from tests.simulation.actors import damage_snapshot, send
 from tests.simulation.auditor import Auditor
 from tests.simulation.machine import Machine
 from tests.simulation.new_state import state_in
@@ -54,6 +54,8 @@ def end_in_peace(world: World) -> None:
         world.clock.advance(50 * 3_600)
         machine.collect.run(table)
         machine.sweep.run(table)
+    if world.chance.random() < 0.5:
+        damage_snapshot(world, machine)
 
 
 def tables(machine: Machine) -> list[OpenTable]:
