@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from lakebed.errors import CorruptError, LogTruncatedError
+from lakebed.errors import CorruptError, LogTruncatedError, UnavailableError
 from lakebed.inspection.check_objects import CheckObjects, Progress, known_of
 from lakebed.inspection.check_state import check_state
 from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.replay import Replay, ReplayLog
 from lakebed.model.names import CREATION, FileName, TableId, TableName, TransactionNumber
-from lakebed.model.paths import file_of, table_of, table_prefix
+from lakebed.model.paths import file_of, table_of, table_of_entry, table_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import SortedFiles
 from lakebed.ports.table_registry import TableEntry, TableRegistry
@@ -144,7 +144,7 @@ class Fsck:
             if pages:
                 found.append(finding("cache-damaged", table=entry.name, problem=pages[0]))
                 return None
-            with suppress(*_BROKEN_STATE):  # the replay meets the same, and tells
+            with suppress(*_BROKEN_STATE, UnavailableError):  # the replay meets the same, and tells
                 head.follow()
             with head.state.reading():
                 return _CacheState(head.state.head().number, head.state.digest())
@@ -217,7 +217,7 @@ class Fsck:
         try:
             head = self._open_head(entry.id)
             head.follow()
-        except _BROKEN_STATE:
+        except (*_BROKEN_STATE, UnavailableError):
             return None
         return head.state
 
@@ -227,7 +227,7 @@ class Fsck:
         for id_ in sorted(logs - named):
             yield from self._check_nameless(id_)
         for path in self._objects.list(""):
-            owner = table_of(path)
+            owner = table_of(path) or table_of_entry(path)
             if owner is None or owner not in named | logs:
                 yield finding("object-stray", path=path)
         yield from self._leftovers()
@@ -250,6 +250,8 @@ def _replayed(log: TransactionLog, snapshots: Snapshots) -> Replay | None:
     """Return what a log without a name leads to; None: only a tombstone is left of it."""
     try:
         next(iter(log.read_after(TransactionNumber(0))), None)
+    except CorruptError:
+        pass  # the replay tells
     except LogTruncatedError:
         if not snapshots.newest_first():
             return None

@@ -16,6 +16,9 @@ from lakebed.statestore.snapshots import SNAPSHOTS_KEPT, Snapshots
 from lakebed.statestore.state import Moment, TableState
 from lakebed.statestore.transactions import finish_entry
 
+TRIES_MAX = 5
+"""While the log is read, somebody may truncate it: then it is read again."""
+
 PROBED_NUMBERS = 16
 """Numbers after a gap at which an entry is looked for."""
 
@@ -49,17 +52,33 @@ class ReplayLog:
         self._log = log
         self._snapshots = snapshots
         self._found: list[Finding] = []
+        self._emptied = 0
 
     def run(self, upto: TransactionNumber | None) -> Replay:
         """Read the log up to an entry, or to its end, and compare snapshots on the way."""
+        for _ in range(TRIES_MAX):
+            oldest = self._oldest()
+            replay = self._run(oldest, upto)
+            if replay is not None:
+                return replay
+            if self._oldest() == oldest:  # nobody truncates it: a body is gone in its midst
+                break
+        self._tell("log-gap", after=self._emptied - 1, heard_of=self._emptied)
+        return Replay(None, TransactionNumber(0), whole=False, findings=tuple(self._found))
+
+    def _run(self, oldest: int, upto: TransactionNumber | None) -> Replay | None:
+        """Return what one reading leads to; None: entries that were there are truncated."""
         self._found = []
-        oldest = self._oldest()
         good = self._good_snapshots(oldest)
         state = TableState(open_memory())
         if oldest > 1 and not self._begin(state, oldest, good):
             return Replay(None, TransactionNumber(0), whole=False, findings=tuple(self._found))
         digests = {s.number: s for s in good}
-        readable = self._apply(state, oldest, upto, digests)
+        try:
+            readable = self._apply(state, oldest, upto, digests)
+        except LogTruncatedError as error:
+            self._emptied = error.oldest - 1
+            return None
         number = state.head().number
         wanted = max([upto or 0, *digests])
         if readable and number < wanted and (upto is None or number < upto):
@@ -73,11 +92,17 @@ class ReplayLog:
         self._found.append(finding(code, table=self._table, **facts))
 
     def _oldest(self) -> int:
-        try:
-            next(iter(self._log.read_after(TransactionNumber(0))), None)
-        except LogTruncatedError as error:
-            return error.oldest
-        return 1
+        """Return the number from which on the log has bodies, whole or not."""
+        oldest = 1
+        while True:
+            try:
+                next(iter(self._log.read_after(TransactionNumber(oldest - 1))), None)
+            except LogTruncatedError as error:
+                oldest = max(error.oldest, oldest + 1)
+            except CorruptError:
+                return oldest
+            else:
+                return oldest
 
     def _good_snapshots(self, oldest: int) -> list[_Snapshot]:
         """Return those that are proven and that the log reaches back to, oldest first."""
@@ -131,7 +156,10 @@ class ReplayLog:
     def _probe(self, end: TransactionNumber) -> None:
         """Look for entries behind the end: a gap ends the log for every reader."""
         for number in range(end + 1, end + 1 + PROBED_NUMBERS):
-            found = next(iter(self._log.read_after(TransactionNumber(number))), None)
+            try:
+                found = next(iter(self._log.read_after(TransactionNumber(number))), None)
+            except (CorruptError, LogTruncatedError):  # something is there
+                found = TransactionNumber(number + 1), b""
             if found is not None:
                 self._tell("log-gap", after=end, heard_of=found[0])
                 return

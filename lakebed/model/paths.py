@@ -138,6 +138,15 @@ def entry_path(table: TableId, number: TransactionNumber, token: str) -> str:
     return f"{entries_prefix(table)}{number:016x}-{token}"
 
 
+def table_of_entry(path: str) -> TableId | None:
+    """Return the table to whose log the body at `path` belongs, or None if it is no such path."""
+    folder, _, name = path.rpartition("/")
+    table = TableId(folder.rpartition("/")[2])
+    number, dash, token = name.partition("-")
+    is_one = dash and len(number) == 16 and len(token) == 32
+    return table if is_one and table and path == entries_prefix(table) + name else None
+
+
 def entries_end(table: TableId, below: TransactionNumber) -> str:
     """Return what all paths of bodies of entries with numbers below `below` are less than."""
     return f"{entries_prefix(table)}{below:016x}"

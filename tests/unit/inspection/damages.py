@@ -1,7 +1,6 @@
-"""Ways to damage a lake. Each does one thing to a copy, and says which findings may tell of it."""
+"""Ways to damage a lake. Each does one thing to it, and says which findings may tell of it."""
 
 import random
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,29 +11,19 @@ import zstandard
 
 from lakebed.statestore.codec import decode_entry, encode_entry
 from lakebed.statestore.file_changes import AddFiles
+from tests.unit.inspection.patients import Patient
 
-Damage = Callable[[Path, random.Random], set[str]]
+Damage = Callable[[Patient, random.Random], set[str]]
 ANY_OF_LOG = {"log-damaged", "log-gap", "cache-differs", "snapshot-differs"}
 
 
-def one(path: Path, pattern: str, chance: random.Random) -> Path:
-    return chance.choice(sorted(path.glob(pattern)))
-
-
-def a_file(path: Path, chance: random.Random) -> Path:
-    """Return a file that the state refers to."""
+def a_file(lake: Patient, chance: random.Random) -> str:
+    """Return the path of a file that the state refers to."""
     names = [
-        name.hex() for (name,) in rows(cache(path), "SELECT DISTINCT file FROM file_references")
+        name.hex() for (name,) in rows(lake.cache, "SELECT DISTINCT file FROM file_references")
     ]
-    return one(path, f"objects/tables/*/files/{chance.choice(sorted(names))}.parquet", chance)
-
-
-def cache(path: Path) -> Path:
-    return next(path.glob("cache/*.sqlite"))
-
-
-def log(path: Path) -> Path:
-    return next(path.glob("logs/*.sqlite"))
+    name = chance.choice(sorted(names))
+    return next(path for path in lake.paths("files/") if name in path)
 
 
 def rows(database: Path, statement: str) -> list[tuple]:  # type: ignore[type-arg]  # SQLite's own
@@ -47,76 +36,74 @@ def change(database: Path, statement: str, *values: object) -> None:
         assert connection.execute(statement, values).rowcount, "nothing was changed"
 
 
-def flip(file: Path, chance: random.Random) -> None:
-    body = bytearray(file.read_bytes())
-    body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
-    file.write_bytes(body)
+def flipped(body: bytes, chance: random.Random, *, start: int = 0) -> bytes:
+    changed = bytearray(body)
+    changed[chance.randrange(start, len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
 
 
-def a_flipped_bit_in_a_file(path: Path, chance: random.Random) -> set[str]:
-    flip(a_file(path, chance), chance)
+def a_flipped_bit_in_a_file(lake: Patient, chance: random.Random) -> set[str]:
+    path = a_file(lake, chance)
+    lake.write(path, flipped(lake.read(path), chance))
     return {"file-damaged"}
 
 
-def a_file_cut_off(path: Path, chance: random.Random) -> set[str]:
-    file = a_file(path, chance)
-    body = file.read_bytes()
-    file.write_bytes(body[: chance.randrange(len(body))])
+def a_file_cut_off(lake: Patient, chance: random.Random) -> set[str]:
+    path = a_file(lake, chance)
+    body = lake.read(path)
+    lake.write(path, body[: chance.randrange(len(body))])
     return {"file-damaged"}
 
 
-def bytes_after_a_file(path: Path, chance: random.Random) -> set[str]:
-    with a_file(path, chance).open("ab") as file:
-        file.write(chance.randbytes(chance.randrange(1, 9)))
+def bytes_after_a_file(lake: Patient, chance: random.Random) -> set[str]:
+    path = a_file(lake, chance)
+    lake.write(path, lake.read(path) + chance.randbytes(chance.randrange(1, 9)))
     return {"file-damaged"}
 
 
-def another_file_in_its_place(path: Path, chance: random.Random) -> set[str]:
-    file = a_file(path, chance)
-    others = [f for f in sorted(path.glob("objects/tables/*/files/*")) if f != file]
-    shutil.copy(chance.choice(others), file)
+def another_file_in_its_place(lake: Patient, chance: random.Random) -> set[str]:
+    path = a_file(lake, chance)
+    others = [other for other in lake.paths("files/") if other != path]
+    lake.write(path, lake.read(chance.choice(others)))
     return {"file-damaged"}
 
 
-def a_file_gone(path: Path, chance: random.Random) -> set[str]:
-    a_file(path, chance).unlink()
+def a_file_gone(lake: Patient, chance: random.Random) -> set[str]:
+    lake.remove(a_file(lake, chance))
     return {"file-missing"}
 
 
-def an_old_object(path: Path, chance: random.Random) -> set[str]:
-    folder = next(path.glob("objects/tables/*/files"))
-    (folder / f"{0:010x}{chance.randbytes(11).hex()}.parquet").write_bytes(b"x")
+def a_name_of(lake: Patient, base: int, chance: random.Random) -> str:
+    folder = lake.paths("files/")[0].rpartition("/")[0]
+    return f"{folder}/{base:010x}{chance.randbytes(11).hex()}.parquet"
+
+
+def an_old_object(lake: Patient, chance: random.Random) -> set[str]:
+    lake.write(a_name_of(lake, 0, chance), b"x")
     return {"object-unreferenced"}
 
 
-def a_new_object(path: Path, chance: random.Random) -> set[str]:
-    folder = next(path.glob("objects/tables/*/files"))
-    (folder / f"{99:010x}{chance.randbytes(11).hex()}.parquet").write_bytes(b"x")
+def a_new_object(lake: Patient, chance: random.Random) -> set[str]:
+    lake.write(a_name_of(lake, 99, chance), b"x")
     return {"object-pending"}
 
 
-def a_stranger(path: Path, chance: random.Random) -> set[str]:
-    table = next(path.glob("objects/tables/*"))
-    place = chance.choice(
-        [table / "files", table, table.parent / "nobody" / "files", path / "objects"]
-    )
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "stranger.txt").write_bytes(b"x")
+def a_stranger(lake: Patient, chance: random.Random) -> set[str]:
+    table = lake.paths("files/")[0].rpartition("/files/")[0]
+    folder = chance.choice([f"{table}/files/", f"{table}/", "tables/nobody/files/", "", "logs/"])
+    lake.write(f"{folder}stranger.txt", b"x")
     return {"object-stray"}
 
 
-def a_flipped_bit_in_the_log(path: Path, chance: random.Random) -> set[str]:
-    number, body = chance.choice(rows(log(path), "SELECT number, body FROM entry"))
-    body = bytearray(body)
-    body[chance.randrange(1, len(body))] ^= 1 << chance.randrange(8)
-    change(log(path), "UPDATE entry SET body = ? WHERE number = ?", bytes(body), number)
+def a_flipped_bit_in_the_log(lake: Patient, chance: random.Random) -> set[str]:
+    number, body = chance.choice(lake.entries())
+    lake.set_entry(number, flipped(body, chance, start=1))
     return {"log-damaged"}
 
 
-def an_entry_that_adds_other_rows(path: Path, chance: random.Random) -> set[str]:
+def an_entry_that_adds_other_rows(lake: Patient, chance: random.Random) -> set[str]:
     """Edit the log as its own code would write it, and take the cache away: the files tell."""
-    entries = rows(log(path), "SELECT number, body FROM entry ORDER BY number")
-    for number, body in reversed(entries):
+    for number, body in reversed(lake.entries()):
         entry = decode_entry(body, number)
         transaction = entry.transactions[0]
         added = transaction.changes[0]
@@ -127,36 +114,33 @@ def an_entry_that_adds_other_rows(path: Path, chance: random.Random) -> set[str]
         files[place] = msgspec.structs.replace(files[place], rows=files[place].rows + 1)
         changed = msgspec.structs.replace(transaction, changes=(AddFiles(tuple(files)),))
         edited = encode_entry(msgspec.structs.replace(entry, transactions=(changed,)))
-        change(log(path), "UPDATE entry SET body = ? WHERE number = ?", edited, number)
+        lake.set_entry(number, edited)
         break
     if chance.random() < 0.5:
         return {"cache-differs"}
-    shutil.rmtree(path / "cache")
+    lake.drop_cache()
     return {"rows-differ"}
 
 
-def an_entry_gone(path: Path, chance: random.Random) -> set[str]:
-    newest = rows(log(path), "SELECT max(number) FROM entry")[0][0]
-    oldest = rows(log(path), "SELECT min(number) FROM entry")[0][0]
-    change(log(path), "DELETE FROM entry WHERE number = ?", chance.randint(oldest + 1, newest))
+def an_entry_gone(lake: Patient, chance: random.Random) -> set[str]:
+    numbers = [number for number, _ in lake.entries()]
+    lake.set_entry(chance.randint(numbers[0] + 1, numbers[-1]), None)
     return {"log-gap"}
 
 
-def two_entries_swapped(path: Path, chance: random.Random) -> set[str]:
-    numbers = [n for (n,) in rows(log(path), "SELECT number FROM entry ORDER BY number")][1:]
-    first, second = chance.sample(numbers, 2)
-    bodies = dict(rows(log(path), "SELECT number, body FROM entry"))
-    change(log(path), "UPDATE entry SET body = ? WHERE number = ?", bodies[first], second)
-    change(log(path), "UPDATE entry SET body = ? WHERE number = ?", bodies[second], first)
+def two_entries_swapped(lake: Patient, chance: random.Random) -> set[str]:
+    (first, one), (second, other) = chance.sample(lake.entries()[1:], 2)
+    lake.set_entry(first, other)
+    lake.set_entry(second, one)
     return {"log-damaged", "cache-differs", "log-time-backwards", "snapshot-differs"}
 
 
-def a_flipped_bit_in_a_snapshot(path: Path, chance: random.Random) -> set[str]:
-    file = one(path, "objects/tables/*/snapshots/*", chance)
-    body = file.read_bytes()
-    while unpacked(file.read_bytes()) == unpacked(body):  # zstd leaves some bits without a meaning
-        file.write_bytes(body)
-        flip(file, chance)
+def a_flipped_bit_in_a_snapshot(lake: Patient, chance: random.Random) -> set[str]:
+    path = chance.choice(lake.paths("snapshots/"))
+    body = changed = lake.read(path)
+    while unpacked(changed) == unpacked(body):  # zstd leaves some bits without a meaning
+        changed = flipped(body, chance)
+    lake.write(path, changed)
     return {"snapshot-damaged"}
 
 
@@ -167,46 +151,39 @@ def unpacked(body: bytes) -> bytes | None:
         return None
 
 
-def a_snapshot_gone(path: Path, chance: random.Random) -> set[str]:
-    one(path, "objects/tables/*/snapshots/*", chance).unlink()
+def a_snapshot_gone(lake: Patient, chance: random.Random) -> set[str]:
+    lake.remove(chance.choice(lake.paths("snapshots/")))
     return {"snapshot-lost"}
 
 
-def both_snapshots_gone(path: Path, chance: random.Random) -> set[str]:
-    for snapshot in path.glob("objects/tables/*/snapshots/*"):
-        snapshot.unlink()
+def both_snapshots_gone(lake: Patient, chance: random.Random) -> set[str]:
+    for path in lake.paths("snapshots/"):
+        lake.remove(path)
     return {"no-base"}
 
 
-def the_log_gone(path: Path, chance: random.Random) -> set[str]:
-    for file in path.glob("logs/*"):
-        file.unlink()
+def the_log_gone(lake: Patient, chance: random.Random) -> set[str]:
+    lake.drop_log()
     if chance.random() < 0.5:
-        shutil.rmtree(path / "cache")
+        lake.drop_cache()
     return {"name-without-log", "log-gap"}
 
 
-def a_name_gone(path: Path, chance: random.Random) -> set[str]:
-    change(path / "tables.sqlite", "DELETE FROM name")
+def a_name_gone(lake: Patient, chance: random.Random) -> set[str]:
+    lake.drop_name()
     return {"name-lost"}
 
 
-def an_unfinished_object(path: Path, chance: random.Random) -> set[str]:
-    (path / "unfinished" / "99999999-0").write_bytes(b"half")
-    return {"unfinished-upload"}
-
-
-def rows_spilled(path: Path, chance: random.Random) -> set[str]:
-    (path / "spill" / "99999999-0").mkdir()
+def rows_spilled(lake: Patient, chance: random.Random) -> set[str]:
+    (lake.spill / "99999999-0").mkdir()
     return {"spill-left"}
 
 
-def a_scrambled_cache(path: Path, chance: random.Random) -> set[str]:
-    for file in (path / "cache").glob("*.sqlite"):
-        body = bytearray(file.read_bytes())
-        start = chance.randrange(0, len(body) - 4_096, 4_096)
-        body[start : start + 4_096] = chance.randbytes(4_096)
-        file.write_bytes(body)
+def a_scrambled_cache(lake: Patient, chance: random.Random) -> set[str]:
+    body = bytearray(lake.cache.read_bytes())
+    start = chance.randrange(0, len(body) - 4_096, 4_096)
+    body[start : start + 4_096] = chance.randbytes(4_096)
+    lake.cache.write_bytes(body)
     return {"cache-damaged", "cache-differs"}
 
 
@@ -254,10 +231,10 @@ _EDITS = {
 }
 
 
-def edited_rows_of_the_cache(path: Path, chance: random.Random) -> set[str]:
+def edited_rows_of_the_cache(lake: Patient, chance: random.Random) -> set[str]:
     statement, codes = chance.choice(list(_EDITS.items()))
     order = f"file {chance.choice(['', 'DESC'])}, partition {chance.choice(['', 'DESC'])}"
-    change(cache(path), statement.format(one=_REFERENCE.format(order)))
+    change(lake.cache, statement.format(one=_REFERENCE.format(order)))
     return codes or {"cache-differs"}
 
 
@@ -279,7 +256,6 @@ DAMAGES: tuple[tuple[Damage, int], ...] = (
     (both_snapshots_gone, 1),
     (the_log_gone, 4),
     (a_name_gone, 1),
-    (an_unfinished_object, 1),
     (rows_spilled, 1),
     (a_scrambled_cache, 15),
     (edited_rows_of_the_cache, 90),

@@ -29,33 +29,38 @@ def rows(seed: int, count: int) -> pa.Table:
 
 
 def build(path: Path) -> None:
-    """Make a lake with a split, claimed files, garbage, two snapshots and a log that was emptied
-    below them, a pin, and an entry after the last snapshot."""
+    """Make a lake as `fill` does."""
     with Lake(LocalApp(path)) as lake:
-        table = lake.create_table(
-            "t",
-            SCHEMA,
-            split_points=["3", "6"],
-            settings={"leaf_rows_max": 250, "scrap_rows_max": 100, "job_files_max": 4},
-        )
-        app, opened = lake._app, table._opened
-        log, snapshots = app.logs.open(opened.id), app.heads.snapshots(opened.id)
-        table.ingest(rows(0, 900), job="a")
-        table.ingest(rows(1, 60), job="b")
-        app.split_leaves.run(opened)
-        app.create_jobs.run(opened, everything=True)
-        with opened.head.reading() as state:
-            done = [job.id for job in state.jobs()][:-1]
-            snapshots.write(state)
-        for job in done:
-            app.run_job.run(opened, job)
-        with opened.head.reading() as state:
-            start = start_of(state)
-            snapshots.write(state)
-        snapshots.truncate(log)
-        opened.head.commit(opened.own(start, PutPin("reader", app.clock.now() + 10**12)))
-        table.ingest(rows(2, 500), job="c")
-        opened.head.commit(opened.own(start, RaiseFloor(start.base)))
+        fill(lake)
+
+
+def fill(lake: Lake) -> None:
+    """Make a table with a split, claimed files, garbage, two snapshots and a log that was emptied
+    below them, a pin, and an entry after the last snapshot."""
+    table = lake.create_table(
+        "t",
+        SCHEMA,
+        split_points=["3", "6"],
+        settings={"leaf_rows_max": 250, "scrap_rows_max": 100, "job_files_max": 4},
+    )
+    app, opened = lake._app, table._opened
+    log, snapshots = app.logs.open(opened.id), app.heads.snapshots(opened.id)
+    table.ingest(rows(0, 900), job="a")
+    table.ingest(rows(1, 60), job="b")
+    app.split_leaves.run(opened)
+    app.create_jobs.run(opened, everything=True)
+    with opened.head.reading() as state:
+        done = [job.id for job in state.jobs()][:-1]
+        snapshots.write(state)
+    for job in done:
+        app.run_job.run(opened, job)
+    with opened.head.reading() as state:
+        start = start_of(state)
+        snapshots.write(state)
+    snapshots.truncate(log)
+    opened.head.commit(opened.own(start, PutPin("reader", app.clock.now() + 10**12)))
+    table.ingest(rows(2, 500), job="c")
+    opened.head.commit(opened.own(start, RaiseFloor(start.base)))
 
 
 def copied(whole: Path, to: Path) -> Path:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.inspection.damages import DAMAGES, Damage
+from tests.unit.inspection.damages import DAMAGES, Damage, rows
 from tests.unit.inspection.lakes import build, copied, fsck
+from tests.unit.inspection.patients import DirectoryPatient
 
 MORE_OFTEN = 4
 """How often, times as often as in the quick test, each damage is planted in the slow one."""
@@ -30,13 +31,12 @@ def test_a_clean_lake_has_no_finding(whole: Path, tmp_path: Path) -> None:
 
 
 def test_the_lake_that_is_damaged_has_something_of_everything(whole: Path) -> None:
-    from tests.unit.inspection.damages import cache, log, rows
-
+    lake = DirectoryPatient(whole)
     for table in ("file_references", "jobs", "garbage", "pins", "commits"):
-        assert rows(cache(whole), f"SELECT 1 FROM {table}"), table
-    assert rows(cache(whole), "SELECT 1 FROM file_references WHERE NOT exact")
-    assert rows(log(whole), "SELECT 1 FROM truncated WHERE below > 1")
-    assert len(list(whole.glob("objects/tables/*/snapshots/*"))) == 2
+        assert rows(lake.cache, f"SELECT 1 FROM {table}"), table
+    assert rows(lake.cache, "SELECT 1 FROM file_references WHERE NOT exact")
+    assert lake.entries()[0][0] > 1
+    assert len(lake.paths("snapshots/")) == 2
 
 
 @pytest.mark.parametrize(("damage", "times"), DAMAGES, ids=lambda d: getattr(d, "__name__", ""))
@@ -55,8 +55,7 @@ def test_all_of_a_thousand_damages_are_found(
 
 
 def check_found(whole: Path, path: Path, damage: Damage, seed: int) -> None:
-    copied(whole, path)
-    wanted = damage(path, random.Random(seed))
+    wanted = damage(DirectoryPatient(copied(whole, path)), random.Random(seed))
     found = {finding.code for finding in fsck(path).findings}
     assert found & wanted, f"seed {seed}: {found} instead of {wanted}"
     shutil.rmtree(path)
@@ -66,3 +65,22 @@ def test_damages_are_many() -> None:
     planted = sum(times for _, times in DAMAGES)
     assert planted >= 300
     assert planted * MORE_OFTEN >= 1_000
+
+
+def test_what_a_killed_writer_left_of_an_object_is_found(whole: Path, tmp_path: Path) -> None:
+    path = copied(whole, tmp_path / "lake")
+    (path / "unfinished" / "99999999-0").write_bytes(b"half")
+    assert [one.code for one in fsck(path).findings] == ["unfinished-upload"]
+
+
+def test_bodies_of_a_log_are_no_strangers_among_the_objects(whole: Path, tmp_path: Path) -> None:
+    lake = DirectoryPatient(copied(whole, tmp_path / "lake"))
+    table = lake.paths("files/")[0].split("/")[1]
+    body = f"{7:016x}-{7:032x}"
+    lake.write(f"logs/{table}/{body}", b"x")
+    assert fsck(lake.path).findings == ()
+    strangers = [f"logs/{table}/{body}x", f"logs/{'0' * 32}/{body}"]
+    for path in strangers:
+        lake.write(path, b"x")
+    found = {str(one.facts["path"]) for one in fsck(lake.path).findings}
+    assert found == set(strangers)

@@ -20,16 +20,15 @@ from tests.unit.inspection.damages import (
     a_name_gone,
     a_scrambled_cache,
     an_old_object,
-    an_unfinished_object,
     rows_spilled,
 )
 from tests.unit.inspection.lakes import build, copied, fsck
+from tests.unit.inspection.patients import DirectoryPatient
 
 MENDED = {
     a_flipped_bit_in_a_snapshot,
     a_scrambled_cache,
     an_old_object,
-    an_unfinished_object,
     rows_spilled,
     a_name_gone,
 }
@@ -69,7 +68,7 @@ def test_what_is_mended_is_clean_afterwards(whole: Path, tmp_path: Path, damage:
     expected = list(answers(whole).values())
     for seed in range(4):
         path = copied(whole, tmp_path / "lake")
-        damage(path, random.Random(seed))
+        damage(DirectoryPatient(path), random.Random(seed))
         with Lake(LocalApp(path)) as lake:
             done = lake.repair(plan_repair(lake.fsck(deep=True).findings))
             assert done
@@ -86,7 +85,7 @@ def test_no_repair_makes_anything_worse(
     right = answers(whole)
     for seed in range(3):
         path = copied(whole, tmp_path / "lake")
-        damage(path, random.Random(seed))
+        damage(DirectoryPatient(path), random.Random(seed))
         found, read = fsck(path), answers(path)
         plan = plan_repair(found.findings)
         with Lake(LocalApp(path)) as lake:
@@ -101,7 +100,7 @@ def test_no_repair_makes_anything_worse(
 def test_a_lake_with_a_damaged_log_is_left_as_it_is(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
     for damage in (a_flipped_bit_in_the_log, a_scrambled_cache, an_old_object):
-        damage(path, random.Random(3))
+        damage(DirectoryPatient(path), random.Random(3))
     with Lake(LocalApp(path)) as lake:
         plan = plan_repair(lake.fsck().findings)
         before = contents(path)
@@ -116,7 +115,7 @@ def test_a_lake_with_a_damaged_log_is_left_as_it_is(whole: Path, tmp_path: Path)
 def test_a_cache_that_others_use_is_not_taken_from_them(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
     with Lake(LocalApp(path)) as other, Lake(LocalApp(path)) as lake:
-        a_scrambled_cache(path, random.Random(2))
+        a_scrambled_cache(DirectoryPatient(path), random.Random(2))
         (done,) = lake.repair(plan_repair(lake.fsck().findings))
         assert "another process has the lake open" in done.problem
         other.close()
@@ -127,10 +126,10 @@ def test_a_cache_that_others_use_is_not_taken_from_them(whole: Path, tmp_path: P
 
 def test_a_repair_looks_again_before_it_deletes(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
-    a_scrambled_cache(path, random.Random(2))
+    a_scrambled_cache(DirectoryPatient(path), random.Random(2))
     with Lake(LocalApp(path)) as lake:
         plan = plan_repair(lake.fsck().findings)
-    a_flipped_bit_in_the_log(path, random.Random(1))
+    a_flipped_bit_in_the_log(DirectoryPatient(path), random.Random(1))
     before = contents(path)
     with Lake(LocalApp(path)) as lake:
         (done,) = lake.repair(plan)
@@ -140,7 +139,7 @@ def test_a_repair_looks_again_before_it_deletes(whole: Path, tmp_path: Path) -> 
 
 def test_a_table_without_its_name_is_found_again(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
-    a_name_gone(path, random.Random(1))
+    a_name_gone(DirectoryPatient(path), random.Random(1))
     later = VirtualClock(Micros(SystemClock().now() + 3 * 86_400 * MICROS_PER_SECOND))
     with Lake(LocalApp(path, clock=later)) as lake:
         assert lake._app.catalog.sweep_nameless() == 0

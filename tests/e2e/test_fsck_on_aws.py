@@ -1,0 +1,188 @@
+"""fsck and its repairs over a lake on AWS: the damages of the unit tests, and some of AWS's own."""
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from lakebed.backends.aws import transaction_logs
+from lakebed.bootstrap.aws import AwsApp
+from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
+from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
+from lakebed.inspection.fsck import FsckReport
+from lakebed.inspection.repair import plan_repair
+from lakebed.lake import Lake
+from tests.e2e.aws_patient import AwsPatient
+from tests.servers.fixtures import ministack  # noqa: F401 - a fixture
+from tests.servers.s3 import BUCKET, S3Server
+from tests.unit.inspection.damages import (
+    DAMAGES,
+    Damage,
+    a_flipped_bit_in_a_snapshot,
+    a_flipped_bit_in_the_log,
+    a_name_gone,
+    a_scrambled_cache,
+    an_old_object,
+    flipped,
+    rows_spilled,
+)
+from tests.unit.inspection.lakes import fill
+from tests.unit.inspection.patients import Patient
+
+INSTANCE = InstanceId("patient")
+SMALL_BODY_BYTES = 300
+"""Larger bodies of entries go to the object store here, so that some do."""
+
+
+def a_large_body_gone(lake: Patient, chance: random.Random) -> set[str]:
+    assert isinstance(lake, AwsPatient)
+    lake.remove(chance.choice(lake.large_bodies()))
+    return {"log-damaged"}
+
+
+def a_flipped_bit_in_a_large_body(lake: Patient, chance: random.Random) -> set[str]:
+    assert isinstance(lake, AwsPatient)
+    path = chance.choice(lake.large_bodies())
+    lake.write(path, flipped(lake.read(path), chance, start=1))
+    return {"log-damaged"}
+
+
+def a_large_body_cut_off(lake: Patient, chance: random.Random) -> set[str]:
+    assert isinstance(lake, AwsPatient)
+    path = chance.choice(lake.large_bodies())
+    body = lake.read(path)
+    lake.write(path, body[: chance.randrange(len(body))])
+    return {"log-damaged"}
+
+
+def an_entry_emptied(lake: Patient, chance: random.Random) -> set[str]:
+    assert isinstance(lake, AwsPatient)
+    lake.empty_entry(chance.choice(lake.entries()[1:])[0])  # the first: as if truncated further
+    return {"log-gap"}
+
+
+DAMAGES_ON_AWS: tuple[tuple[Damage, int], ...] = (
+    *DAMAGES,
+    (a_large_body_gone, 10),
+    (a_flipped_bit_in_a_large_body, 20),
+    (a_large_body_cut_off, 10),
+    (an_entry_emptied, 10),
+)
+MENDED = (
+    a_flipped_bit_in_a_snapshot,
+    a_scrambled_cache,
+    an_old_object,
+    rows_spilled,
+)
+
+
+@pytest.fixture(scope="module")
+def whole(
+    ministack: S3Server,  # noqa: F811 - the fixture
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[AwsPatient]:
+    folder = tmp_path_factory.mktemp("patient")
+    resources = InstanceResources(
+        instance=INSTANCE,
+        bucket=BUCKET,
+        prefix=ministack.new_prefix(),
+        log_table=ministack.new_table(LOG_TABLE),
+        registry_table=ministack.new_table(REGISTRY_TABLE),
+        tracker_table=ministack.new_table(TRACKER_TABLE),
+    )
+    with pytest.MonkeyPatch.context() as patch, closing(ministack.clients()) as clients:
+        for name, value in ministack.environment().items():
+            patch.setenv(name, value)
+        patch.setenv("LAKEBED_CACHE", str(folder / "cache"))
+        patch.setattr(transaction_logs, "BODY_BYTES_MAX", SMALL_BODY_BYTES)
+        text = encode_resources(resources)
+        clients.ssm.put_parameter(Name=parameter_name(INSTANCE), Value=text, Type="String")
+        with Lake(AwsApp(INSTANCE)) as lake:
+            fill(lake)
+        here = folder / "cache" / INSTANCE
+        yield AwsPatient(
+            resources,
+            ministack,
+            clients,
+            states=here / "states",
+            spill=here / "spill",
+            saved=folder / "saved",
+        )
+
+
+@pytest.fixture
+def patient(whole: AwsPatient) -> Iterator[AwsPatient]:
+    yield whole
+    whole.heal()
+
+
+def fsck() -> FsckReport:
+    with Lake(AwsApp(INSTANCE)) as lake:
+        return lake.fsck(deep=True)
+
+
+def test_a_clean_lake_has_no_finding(patient: AwsPatient) -> None:
+    assert patient.large_bodies()
+    assert len(patient.paths("snapshots/")) == 2
+    assert fsck().findings == ()
+    patient.drop_cache()
+    assert fsck().findings == ()
+
+
+@pytest.mark.parametrize(
+    ("damage", "_times"), DAMAGES_ON_AWS, ids=lambda d: getattr(d, "__name__", "")
+)
+def test_every_kind_of_damage_is_found(patient: AwsPatient, damage: Damage, _times: int) -> None:
+    check_found(patient, damage, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("damage", "times"), DAMAGES_ON_AWS, ids=lambda d: getattr(d, "__name__", "")
+)
+def test_every_damage_is_found(patient: AwsPatient, damage: Damage, times: int) -> None:
+    for seed in range(1, times + 1):
+        check_found(patient, damage, seed)
+        patient.heal()
+
+
+def check_found(patient: AwsPatient, damage: Damage, seed: int) -> None:
+    wanted = damage(patient, random.Random(seed))
+    found = {finding.code for finding in fsck().findings}
+    assert found & wanted, f"seed {seed}: {found} instead of {wanted}"
+
+
+@pytest.mark.parametrize("damage", MENDED)
+def test_what_is_mended_is_clean_afterwards(patient: AwsPatient, damage: Damage) -> None:
+    damage(patient, random.Random(1))
+    with Lake(AwsApp(INSTANCE)) as lake:
+        expected = lake.fsck(deep=True)
+        done = lake.repair(plan_repair(expected.findings))
+        assert done
+        assert not [one.problem for one in done if one.problem]
+    assert fsck().findings == ()
+
+
+def test_a_name_that_was_lost_is_told_and_its_log_is_kept(patient: AwsPatient) -> None:
+    a_name_gone(patient, random.Random(1))
+    with Lake(AwsApp(INSTANCE)) as lake:
+        (done,) = lake.repair(plan_repair(lake.fsck().findings))
+        assert "had another name" in done.problem
+        assert lake._app.catalog.sweep_nameless() == 0
+
+
+def test_a_damaged_log_is_left_as_it_is(patient: AwsPatient) -> None:
+    a_flipped_bit_in_the_log(patient, random.Random(1))
+    an_old_object(patient, random.Random(1))
+    with Lake(AwsApp(INSTANCE)) as lake:
+        plan = plan_repair(lake.fsck().findings)
+    assert plan.steps == ()
+    assert {one.code for one in plan.left} >= {"log-damaged"}
+
+
+def test_a_mark_of_truncation_that_was_lost_does_no_harm(patient: AwsPatient) -> None:
+    patient.drop_mark()
+    patient.drop_cache()
+    assert not fsck().is_damaged
