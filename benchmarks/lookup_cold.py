@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import lakebed
-from benchmarks.served_tables import ServedObjects, objects_of
+from benchmarks.served_objects import ServedObjects
+from benchmarks.served_tables import objects_of
 from benchmarks.slow_s3 import SlowS3
 
 if __name__ == "__main__":

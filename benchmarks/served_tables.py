@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -15,65 +15,17 @@ import pyarrow.compute as pc
 
 import lakebed
 from benchmarks.inputs import kept
+from benchmarks.served_objects import BUCKET, ServedObjects
 from benchmarks.shapes import Shape
 from benchmarks.slow_s3 import SlowS3, serving
-from lakebed.backends.aws.object_store import S3ObjectStore
-from lakebed.backends.local.object_store import LocalObjectStore
-from lakebed.backends.system.chance import system_random
-from lakebed.backends.system.clock import SystemClock
-from lakebed.ports.object_store import ObjectFacts, ObjectRanges, ObjectStore, ObjectWriter
 from lakebed.table import Table
 
-BUCKET = "bench"
 KEYS = 1_100
 """Of rows that exist: a thousand to look up, the rest to warm up and to explain."""
 
 FILES = 50
 BATCH_ROWS = 100_000
 _WRITERS = ("file_notes", "page_checksums", "row_groups", "writer_options", "writing")
-
-
-class ServedObjects:
-    """Objects that are put into a directory and read from the server that serves it."""
-
-    def __init__(self, root: Path, server: SlowS3 | None) -> None:
-        clock = SystemClock()
-        self._local = LocalObjectStore(root, clock)
-        self._read_from: ObjectStore = self._local
-        if server is not None:
-            config = {"endpoint": server.url, "region": "us-east-1"}
-            config |= {"access_key_id": "bench", "secret_access_key": "bench"}
-            self._read_from = S3ObjectStore(
-                BUCKET, root.name, clock=clock, chance=system_random(), config=config
-            )
-
-    def create(self, path: str) -> ObjectWriter:
-        """Begin an object."""
-        return self._local.create(path)
-
-    def look(self, path: str) -> ObjectFacts | None:
-        """Return what is at `path`."""
-        return self._local.look(path)
-
-    def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the bytes of each range."""
-        return self._read_from.read(path, ranges)
-
-    def read_many(self, wanted: Sequence[ObjectRanges]) -> list[list[bytes]]:
-        """Return the bytes of each range of several objects."""
-        return self._read_from.read_many(wanted)
-
-    def list(self, prefix: str, *, below: str | None = None) -> Iterator[str]:
-        """Yield paths."""
-        return self._local.list(prefix, below=below)
-
-    def delete(self, paths: Iterable[str]) -> None:
-        """Delete objects."""
-        self._local.delete(paths)
-
-    def abort_unfinished(self, *, older_than_seconds: float) -> int:
-        """Remove what writers left behind."""
-        return self._local.abort_unfinished(older_than_seconds=older_than_seconds)
 
 
 class Served(NamedTuple):

@@ -136,7 +136,9 @@ class _Tables:
             reasons = [{"Code": "None" if one else "ConditionalCheckFailed"} for one in held]
             raise _RefusedError("TransactionCanceledException", CancellationReasons=reasons)
         for kind, what in writes:
-            self.write_units += _units(what, WRITE_UNIT)  # a transaction's writes count twice
+            self.write_units += _units(
+                what.get("Item") or what["Key"], WRITE_UNIT
+            )  # a transaction's writes count twice
             (self.put if kind == "Put" else self.update)(what)
         return {}
 

@@ -198,7 +198,7 @@ class Repair:
         ]
         if path in useless:  # it has the name of the one that is written
             self._objects.delete([path])
-        there = self._objects.look(path) is not None
+        there = self._objects.size_of(path) is not None
         snapshots.write(state)
         if not snapshots.prove(path):
             raise CorruptError("the snapshot that was written is damaged", path=path)

@@ -85,6 +85,15 @@ class ObjectStore(ObjectReader, Protocol):
         """
         ...
 
+    def size_of(self, path: str) -> int | None:
+        """Return how many bytes are at `path`, or None. Strongly consistent, and never reads them,
+        as `look` may.
+
+        Raises:
+            UnavailableError: the store is busy.
+        """
+        ...
+
     def list(self, prefix: str, *, below: str | None = None) -> Iterator[str]:
         """Yield paths that begin with `prefix`, ascending, and lie below `below`; page by page.
 

@@ -107,10 +107,10 @@ def read_commits(objects: ObjectStore, message: CommitsMessage) -> CommitsMessag
     """
     if not message.path:
         return message
-    facts = objects.look(message.path)
-    if facts is None:
+    size = objects.size_of(message.path)
+    if size is None:
         raise ObjectMissingError(message.path)
-    (body,) = objects.read(message.path, [(0, facts.size)])
+    (body,) = objects.read(message.path, [(0, size)])
     return decode_commits(body)
 
 

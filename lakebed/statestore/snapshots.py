@@ -28,7 +28,7 @@ from lakebed.statestore.state import TableState
 
 LOG_BYTES_MIN = 1 << 20
 LOG_ENTRIES_MAX = 2_000
-PIECE_BYTES = 4 << 20
+PIECE_BYTES, PIECES_AT_ONCE = 4 << 20, 4
 SNAPSHOTS_KEPT = 2
 
 
@@ -97,8 +97,8 @@ class Snapshots:
         never."""
         newest = self.newest_first()[:1]
         number = newest[0][0] if newest else TransactionNumber(0)
-        size = self._objects.look(newest[0][1]) if newest else None
-        bytes_max = max(LOG_BYTES_MIN, size.size // 2 if size else 0)
+        size = self._objects.size_of(newest[0][1]) if newest else None
+        bytes_max = max(LOG_BYTES_MIN, (size or 0) // 2)
         entries = total = 0
         for _, body in log.read_after(number):
             entries, total = entries + 1, total + len(body)
@@ -116,7 +116,7 @@ class Snapshots:
                 target.execute("VACUUM")
                 digest, number = TableState(target).digest(), TableState(target).head().number
             path = snapshot_path(self._table, number, digest)
-            if self._objects.look(path) is None:
+            if self._objects.size_of(path) is None:
                 self._put(path, copy)
         return number
 
@@ -196,9 +196,13 @@ class Snapshots:
             raise CorruptError("not a snapshot", path=path, format=version)
 
     def _pieces(self, path: str) -> Iterator[bytes]:
-        facts = self._objects.look(path)
-        if facts is None:
+        """Yield the bytes of a snapshot, some pieces of them read at the same time."""
+        size = self._objects.size_of(path)
+        if size is None:
             raise ObjectMissingError(path)
-        for start in range(0, facts.size, PIECE_BYTES):
-            end = min(start + PIECE_BYTES, facts.size)
-            yield from self._objects.read(path, [(start, end)])
+        starts = range(0, size, PIECE_BYTES)
+        for at in range(0, len(starts), PIECES_AT_ONCE):
+            some = starts[at : at + PIECES_AT_ONCE]
+            yield from self._objects.read(
+                path, [(start, min(start + PIECE_BYTES, size)) for start in some]
+            )

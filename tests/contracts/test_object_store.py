@@ -62,6 +62,13 @@ def test_an_object_that_is_not_there_is_missing(store: ObjectStore) -> None:
             store.read(path, [(0, 1)])
 
 
+def test_the_size_is_told_without_reading(store: ObjectStore) -> None:
+    put(store, "a/b", b"0123456789")
+    assert store.size_of("a/b") == 10
+    for path in ("x", "a", "a/c", "a/b/c"):
+        assert store.size_of(path) is None
+
+
 def test_many_objects_are_read_by_one_call(store: ObjectStore) -> None:
     bodies = {f"a/{n}": bytes((n + at) % 251 for at in range(5_000)) for n in range(40)}
     for path, body in bodies.items():

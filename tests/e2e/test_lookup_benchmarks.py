@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import inputs, lookup, scan
-from benchmarks.served_tables import FILES, ServedObjects, made, objects_of, served
+from benchmarks.served_objects import ServedObjects
+from benchmarks.served_tables import FILES, made, objects_of, served
 from benchmarks.shapes import SYS
 from benchmarks.slow_s3 import serving
 from lakebed.errors import ObjectMissingError

@@ -114,6 +114,12 @@ class S3ObjectStore:
             return None
         return ObjectFacts(path, meta["size"], checksum)
 
+    def size_of(self, path: str) -> int | None:
+        """Return how many bytes are at `path`, or None: one request, whatever the size."""
+        check_path(path)
+        found = self._head(path)
+        return None if found is None else int(found[0]["size"])
+
     def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of each range, all of them read at the same time."""
         return self.read_many([(path, ranges)])[0]

@@ -151,8 +151,7 @@ class DynamoTransactionLog:
             writer.write(body)
             writer.finish()
         except (ObjectExistsError, UnknownOutcomeError):  # a lost answer: nobody else has the name
-            found = self._objects.look(path)
-            if found is None or found.size != len(body):
+            if self._objects.size_of(path) != len(body):
                 message = "an entry's body may not be stored"
                 raise UnavailableError(message, path=path) from None
         finally:

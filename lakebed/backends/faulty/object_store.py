@@ -64,6 +64,11 @@ class FaultyObjectStore:
         self._before_read(Fault.READ_THROTTLED)
         return self._objects.look(path)
 
+    def size_of(self, path: str) -> int | None:
+        """Return how many bytes are at `path`."""
+        self._before_read(Fault.READ_THROTTLED)
+        return self._objects.size_of(path)
+
     def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of each range."""
         self._before_read(Fault.READ_THROTTLED)

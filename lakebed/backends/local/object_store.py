@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO
 
 import anycrc
@@ -125,6 +126,16 @@ class LocalObjectStore:
                 return None
             raise meaning_of(error, "looking at an object") from error
         return ObjectFacts(path, size, checksum)
+
+    def size_of(self, path: str) -> int | None:
+        """Return how many bytes are at `path`, or None."""
+        try:
+            facts = self._file_of(path).stat()
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise meaning_of(error, "looking at an object") from error
+        return facts.st_size if S_ISREG(facts.st_mode) else None
 
     def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of each range."""

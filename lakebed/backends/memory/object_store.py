@@ -71,6 +71,11 @@ class MemoryObjectStore:
         found = self._objects.get(check_path(path))
         return found.facts if found else None
 
+    def size_of(self, path: str) -> int | None:
+        """Return how many bytes are at `path`, or None."""
+        found = self.look(path)
+        return None if found is None else found.size
+
     def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of each range."""
         found = self._objects.get(check_path(path))
