@@ -18,6 +18,7 @@ import subprocess
 import sys
 import urllib.request
 from bisect import bisect_right, insort
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import formatdate
@@ -223,13 +224,15 @@ def _units(item: Item, unit: int) -> int:
 
 
 class _Queues:
-    """Queues of SQS, which only take messages."""
+    """Queues of SQS: messages come in the order they were sent, each until it is deleted, without
+    groups."""
 
     def __init__(self) -> None:
-        self.messages = 0
+        self._waiting: dict[str, deque[Item]] = {}
+        self._taken: dict[str, Item] = {}
 
     def send(self, asked: Item) -> Item:
-        self.messages += len(asked["Entries"])
+        self._waiting.setdefault(asked["QueueUrl"], deque()).extend(asked["Entries"])
         return {
             "Successful": [
                 {
@@ -242,11 +245,35 @@ class _Queues:
             "Failed": [],
         }
 
+    def receive(self, asked: Item) -> Item:
+        waiting = self._waiting.get(asked["QueueUrl"], deque())
+        count = min(len(waiting), asked.get("MaxNumberOfMessages", 1))
+        taken = {entry["Id"]: entry for entry in (waiting.popleft() for _ in range(count))}
+        self._taken |= taken
+        return {"Messages": [self._message(entry) for entry in taken.values()]}
+
+    def delete(self, asked: Item) -> Item:
+        self._taken.pop(asked["ReceiptHandle"], None)
+        return {}
+
+    def _message(self, entry: Item) -> Item:
+        return {
+            "MessageId": entry["Id"],
+            "ReceiptHandle": entry["Id"],
+            "Body": entry["MessageBody"],
+            "Attributes": {
+                "ApproximateReceiveCount": "1",
+                "MessageGroupId": entry["MessageGroupId"],
+            },
+            "MessageAttributes": entry["MessageAttributes"],
+        }
+
 
 class _Server:
     def __init__(self, latency_seconds: float) -> None:
         self.latency_seconds = latency_seconds
         self._tables, self._requests = _Tables(), 0
+        queues = _Queues()
         self._does: dict[str, Callable[[Item], Item]] = {
             "DynamoDB_20120810.PutItem": self._tables.put,
             "DynamoDB_20120810.GetItem": self._tables.get,
@@ -254,7 +281,9 @@ class _Server:
             "DynamoDB_20120810.Query": self._tables.query,
             "DynamoDB_20120810.TransactWriteItems": self._tables.transact,
             "DynamoDB_20120810.BatchWriteItem": self._tables.put_many,
-            "AmazonSQS.SendMessageBatch": _Queues().send,
+            "AmazonSQS.SendMessageBatch": queues.send,
+            "AmazonSQS.ReceiveMessage": queues.receive,
+            "AmazonSQS.DeleteMessage": queues.delete,
         }
 
     def answer(self, operation: str, body: bytes) -> tuple[int, bytes]:

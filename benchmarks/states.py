@@ -35,13 +35,16 @@ KEY_DIGITS = 36
 TABLE = TableId("t")
 
 
-def fill(state: TableState, *, files: int = FILES, leaves: int = LEAVES) -> list[PartitionId]:
+def fill(
+    state: TableState, *, files: int = FILES, leaves: int = LEAVES, **settings: int | str
+) -> list[PartitionId]:
     """Write so many files in so many leaves to a new state; return the leaves."""
     chance = random.Random(1)
     points = sorted({key_of(chance.getrandbits(4 * KEY_DIGITS)) for _ in range(leaves - 1)})
     with state.writing():
-        creation(tuple(points)).apply(state, Moment(TransactionNumber(1), SystemClock().now()))
-        finish_entry(state, Moment(TransactionNumber(1), SystemClock().now()))
+        moment = Moment(TransactionNumber(1), SystemClock().now())
+        creation(tuple(points), **settings).apply(state, moment)
+        finish_entry(state, moment)
         regions = reached_leaves(state, state.head().root, (KeyRange(),))
         for leaf, region in regions:
             state.put_references(references(chance, leaf, region, files // len(regions)))
@@ -90,11 +93,11 @@ def commit_of(head: TableHead, id_: int, change: Change) -> Transaction:
     )
 
 
-def creation(points: tuple[bytes, ...]) -> CreateTable:
+def creation(points: tuple[bytes, ...], **settings: int | str) -> CreateTable:
     """Return the first change of a table."""
     key = Field(name="key", type=type_of("string"), number=1)
     value = Field(name="value", type=type_of("string"), number=2)
-    return create_table(Schema(row_keys=(key,), values=(value,)), {}, points)
+    return create_table(Schema(row_keys=(key,), values=(value,)), settings, points)
 
 
 def key_of(number: int) -> bytes:

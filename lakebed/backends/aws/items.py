@@ -6,10 +6,12 @@ Items are as DynamoDB writes them: `{"pk": {"S": "a"}, "sk": {"N": "1"}}`. Readi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from lakebed.backends.aws.at_once import at_once
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.requests import Request
 from lakebed.backends.aws.service_answers import AMAZON_TABLE, UnprocessedError
@@ -106,8 +108,9 @@ class Items:
 
     def put_many(self, items: Sequence[Item]) -> None:
         """Write items, unconditionally and in any order; again does no harm."""
-        for at in range(0, len(items), PUT_AT_ONCE):
-            self._put_some([{"PutRequest": {"Item": i}} for i in items[at : at + PUT_AT_ONCE]])
+        writes = [{"PutRequest": {"Item": item}} for item in items]
+        starts = range(0, len(writes), PUT_AT_ONCE)
+        at_once([partial(self._put_some, writes[at : at + PUT_AT_ONCE]) for at in starts])
 
     def page(
         self, partition: str, *, after: Item | None = None, items_max: int, newest: bool = False

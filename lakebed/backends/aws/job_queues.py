@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from botocore.exceptions import ClientError
 
+from lakebed.backends.aws.at_once import at_once
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.requests import Request
 from lakebed.backends.aws.service_answers import AMAZON_QUEUE
@@ -79,10 +80,16 @@ class SqsJobQueue:
         self._dead_url: str | None = None
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Put messages in, ten with a request. A request that is repeated puts them in once."""
+        """Put messages in, ten with a request; if none has a group, by several requests at the same
+        time. A request that is repeated puts them in once."""
         check_messages(messages)
-        for entries in _batches([self._entry(message) for message in messages]):
-            self._run(_SEND, partial(self._send, entries))
+        batches = _batches([self._entry(message) for message in messages])
+        sends = [partial(self._run, _SEND, partial(self._send, batch)) for batch in batches]
+        if not any(message.group for message in messages):
+            at_once(sends)
+            return
+        for send in sends:  # those of a group keep their order
+            send()
 
     def receive(
         self, *, messages_max: int, hidden_seconds: float, wait_seconds: float = 0.0

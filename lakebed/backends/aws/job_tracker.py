@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lakebed.backends.aws.at_once import at_once
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.items import WRITES_AT_ONCE, Item, Items
 from lakebed.backends.aws.requests import ConditionError, Request
@@ -84,8 +85,8 @@ class DynamoDbJobTracker:
         for report in sorted(reports, key=lambda r: r.at):  # of one moment the later one stays last
             newest[report.table, report.job] = report
         puts = [self._newest(report) for report in newest.values()]
-        for at in range(0, len(puts), WRITES_AT_ONCE):
-            self._put_newest_of_many(puts[at : at + WRITES_AT_ONCE])
+        groups = [puts[at : at + WRITES_AT_ONCE] for at in range(0, len(puts), WRITES_AT_ONCE)]
+        at_once([partial(self._put_newest_of_many, group) for group in groups])
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
         """Return the newest report of a job. Strongly consistent."""

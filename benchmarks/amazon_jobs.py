@@ -1,0 +1,139 @@
+"""Very many jobs of one table on AWS: claimed and sent, then finished all at once.
+
+Log, tracker and queues answer after 5 ms.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import msgspec
+
+from benchmarks.amazon_table import clients_of, opened
+from benchmarks.figures import Figure
+from benchmarks.slow_amazon import SlowAmazon, serving
+from benchmarks.states import fill
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.job_queues import SqsJobQueue
+from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+from lakebed.backends.local.object_store import LocalObjectStore
+from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.model.names import TableId, TableName, file_name
+from lakebed.statestore.committer import Committer
+from lakebed.statestore.file_changes import ReplaceFiles
+from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.statestore.queued_commits import QueuedCommit, SendCommits, WhomToTell
+from lakebed.statestore.state import Job
+from lakebed.statestore.transactions import Transaction
+
+LEAVES, FILES_EACH = 65_536, 4
+FINISHED = 30_000
+SENT_AT_ONCE = 100
+"""So many tasks finish at about the same time, and their commits are packed."""
+
+
+class _Bench(NamedTuple):
+    amazon: SlowAmazon
+    clients: AmazonClients
+    objects: LocalObjectStore
+    table: OpenTable
+
+
+def run() -> list[Figure]:
+    """Measure all; takes three minutes."""
+    with TemporaryDirectory(prefix="lakebed-jobs-") as name, serving() as amazon:
+        root, clients = Path(name), clients_of(amazon)
+        (root / "bench" / "lake").mkdir(parents=True)
+        head = opened(root, None, amazon, cache="jobs", table=TableId("jobs"), clients=clients)
+        fill(
+            head.state,
+            files=LEAVES * FILES_EACH,
+            leaves=LEAVES,
+            table_jobs_max=LEAVES,
+            compaction_strategy="basic",
+            job_files_max=FILES_EACH,
+        )
+        table = OpenTable(
+            id_=TableId("jobs"), name=TableName("jobs"), head=head, chance=random.Random(4)
+        )
+        objects = LocalObjectStore(root / "bench" / "lake", clients.clock)
+        bench = _Bench(amazon, clients, objects, table)
+        return [*_create(bench), *_finish(bench)]
+
+
+def _create(bench: _Bench) -> list[Figure]:
+    create = CreateCompactionJobs(
+        queue=_queue(bench, "compaction"), tracker=_tracker(bench), clock=bench.clients.clock
+    )
+    bench.amazon.count()
+    seconds, created = _timed(lambda: create.run(bench.table))
+    assert created == LEAVES, created
+    return [
+        Figure("aws.create_jobs.seconds", seconds, "s", 60),
+        Figure("aws.create_jobs.requests", bench.amazon.count().requests, ""),
+    ]
+
+
+def _finish(bench: _Bench) -> list[Figure]:
+    """Send the commits of finished jobs as tasks do, and take the time until all are answered."""
+    queue, tracker, head = _queue(bench, "commits"), _tracker(bench), bench.table.head
+    with head.reading() as state:
+        start = start_of(state)
+        commits = [_commit(bench.table, start, job) for job in state.jobs()[:FINISHED]]
+    send = SendCommits(queue=queue, objects=bench.objects, chance=random.Random(5))
+    for at in range(0, FINISHED, SENT_AT_ONCE):
+        send.run(bench.table.id, commits[at : at + SENT_AT_ONCE])
+    committer = Committer(
+        queue=queue,
+        objects=bench.objects,
+        heads=lambda _: head,
+        tracker=tracker,
+        clock=bench.clients.clock,
+    )
+    bench.amazon.count()
+    seconds, answered = _timed(lambda: committer.run(batches_max=FINISHED))
+    assert answered == FINISHED, answered
+    with head.reading() as state:
+        assert len(state.jobs()) == LEAVES - FINISHED
+    count = bench.amazon.count()
+    return [
+        Figure("aws.commit_burst.seconds", seconds, "s", 60),
+        Figure("aws.commit_burst.requests", count.requests, ""),
+        Figure("aws.commit_burst.write_units", count.write_units, ""),
+        Figure("aws.commit.packed_commits_per_second", FINISHED / seconds, "1/s", 1_000, "higher"),
+    ]
+
+
+def _commit(table: OpenTable, start: Start, job: Job) -> QueuedCommit:
+    """Return the commit of a job that made one file of its inputs."""
+    inputs = table.head.state.claimed(job.id)
+    name = file_name(base=start.base, job=job.id, run=1, sequence=0)
+    output = msgspec.structs.replace(
+        inputs[0],
+        file=msgspec.structs.replace(inputs[0].file, name=name),
+        rows=sum(reference.rows for reference in inputs),
+    )
+    names = tuple(reference.file.name for reference in inputs)
+    change = ReplaceFiles(job.id, job.partition, names, output)
+    transaction: Transaction = table.own(start, change)
+    return QueuedCommit(transaction, WhomToTell("compaction", job.id, run="1", rows=output.rows))
+
+
+def _queue(bench: _Bench, name: str) -> SqsJobQueue:
+    url = f"{bench.amazon.url}/000000000000/{name}.fifo"
+    return SqsJobQueue(bench.clients, url, chance=random.Random(6))
+
+
+def _tracker(bench: _Bench) -> DynamoDbJobTracker:
+    return DynamoDbJobTracker(bench.clients, "tracker")
+
+
+def _timed(work: Callable[[], int]) -> tuple[float, int]:
+    begun = time.perf_counter()
+    done = work()
+    return time.perf_counter() - begun, done
