@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 IMPORTS_ONLY = "--imports-only"
+SECONDS_MIN = 1e-3
+"""Of work on few rows: less than how much the time of imports varies."""
 ROOT = Path(__file__).parent.parent
 
 
@@ -41,8 +43,8 @@ def measured(module: str, *arguments: str, cpus: int = 1) -> Used:
     run = _run(module, arguments, cpus)
     imports = _run(module, [IMPORTS_ONLY, *run.modules], cpus).used
     return Used(
-        run.used.cpu_seconds - imports.cpu_seconds,
-        run.used.wall_seconds - imports.wall_seconds,
+        max(run.used.cpu_seconds - imports.cpu_seconds, SECONDS_MIN),
+        max(run.used.wall_seconds - imports.wall_seconds, SECONDS_MIN),
         run.used.peak_mib,
     )
 
