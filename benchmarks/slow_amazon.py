@@ -253,8 +253,9 @@ class _Queues:
         return {"Messages": [self._message(entry) for entry in taken.values()]}
 
     def delete(self, asked: Item) -> Item:
-        self._taken.pop(asked["ReceiptHandle"], None)
-        return {}
+        for entry in asked["Entries"]:
+            self._taken.pop(entry["ReceiptHandle"], None)
+        return {"Successful": [{"Id": entry["Id"]} for entry in asked["Entries"]], "Failed": []}
 
     def _message(self, entry: Item) -> Item:
         return {
@@ -283,7 +284,7 @@ class _Server:
             "DynamoDB_20120810.BatchWriteItem": self._tables.put_many,
             "AmazonSQS.SendMessageBatch": queues.send,
             "AmazonSQS.ReceiveMessage": queues.receive,
-            "AmazonSQS.DeleteMessage": queues.delete,
+            "AmazonSQS.DeleteMessageBatch": queues.delete,
         }
 
     def answer(self, operation: str, body: bytes) -> tuple[int, bytes]:
