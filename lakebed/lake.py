@@ -30,6 +30,9 @@ from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.statestore.redrive import Redriven
 from lakebed.table import Table
 
+STATES_BYTES_MAX = 8 << 30
+"""Of states that a committer keeps on the local disk: tables of fifty million files."""
+
 
 class Lake:
     """A lake in a directory, or on AWS. Several processes may open it at once."""
@@ -125,6 +128,27 @@ class Lake:
             TableMissingError: with the nearest known name.
         """
         return self._app.status(self.tables() if table is None else [table])
+
+    def commit_queued(
+        self,
+        *,
+        wait_seconds: float = 0.0,
+        states_bytes_max: int = STATES_BYTES_MAX,
+        should_stop: Callable[[], bool] = lambda: False,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> int:
+        """Put queued commits into the log until the queue gives nothing: what `run` does, too.
+
+        wait_seconds: how long to wait for a first message. states_bytes_max: of the states of
+        tables that stay on this machine. should_stop: asked between batches. told: called with how
+        many commits were answered so far. Returns how many.
+        """
+        return self._app.commit_queued(
+            wait_seconds=wait_seconds,
+            states_bytes_max=states_bytes_max,
+            should_stop=should_stop,
+            told=told,
+        )
 
     def tasks(self, *, limit: int = 20) -> list[TaskReport]:
         """Return how far workers have come, the newest first. Hints."""

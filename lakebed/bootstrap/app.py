@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -96,14 +96,8 @@ class App:
         self.commit_queue = stores.queues.open(COMMIT_QUEUE)
         self._spill_root = spill
         self.spill = ProcessFolder(spill)
-        self.heads = WarmHeads(
-            folder=states,
-            scratch=self.spill.path,
-            logs=self.logs,
-            objects=self.objects,
-            clock=self.clock,
-            chance=self.chance,
-        )
+        self._states = states
+        self.heads = self._heads()
         self.files = ParquetFiles(
             self.objects,
             spill_directory=self.spill.path,
@@ -132,13 +126,7 @@ class App:
             tracker=tracker,
             commits=SendCommits(queue=self.commit_queue, objects=self.objects, chance=self.chance),
         )
-        self.committer = Committer(
-            queue=self.commit_queue,
-            objects=self.objects,
-            heads=self.heads,
-            tracker=tracker,
-            clock=clock,
-        )
+        self.committer = self._committer(self.heads)
         self.redrive_commits = RedriveCommits(
             queue=self.commit_queue, heads=self.heads, clock=clock
         )
@@ -166,6 +154,51 @@ class App:
             sweep_leftovers=self.sweep_leftovers,
             delete_objects=self._delete_objects.run,
         )
+
+    def _committer(self, heads: WarmHeads) -> Committer:
+        return Committer(
+            queue=self.commit_queue,
+            objects=self.objects,
+            heads=heads,
+            tracker=self.tracker,
+            clock=self.clock,
+        )
+
+    def _heads(self, bytes_max: int | None = None) -> WarmHeads:
+        return WarmHeads(
+            folder=self._states,
+            scratch=self.spill.path,
+            logs=self.logs,
+            objects=self.objects,
+            clock=self.clock,
+            chance=self.chance,
+            bytes_max=bytes_max,
+        )
+
+    def commit_queued(
+        self,
+        *,
+        states_bytes_max: int,
+        wait_seconds: float,
+        should_stop: Callable[[], bool],
+        told: Callable[[int], None],
+    ) -> int:
+        """Commit what is queued until the queue gives nothing, or told to stop.
+
+        Returns how many commits were answered. told: is called with how many, after each batch.
+        """
+        heads, answered = self._heads(states_bytes_max), 0
+        committer = self._committer(heads)
+        try:
+            while not should_stop():
+                done = committer.step(wait_seconds=wait_seconds)
+                if done is None:
+                    break
+                answered += done
+                told(answered)
+        finally:
+            heads.close()
+        return answered
 
     def status(self, names: Sequence[str]) -> list[TableStatus]:
         """Return what some tables look like now. Raises: TableMissingError."""

@@ -25,7 +25,7 @@ from lakebed.cli.table_changes import (
     split_points,
 )
 from lakebed.cli.tables import table
-from lakebed.cli.work import compact, run
+from lakebed.cli.work import commit, compact, run
 
 
 @click.command(
@@ -43,20 +43,9 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (
-    table,
-    ingest,
-    query,
-    run,
-    compact,
-    status,
-    jobs,
-    tasks,
-    redrive,
-    fsck,
-    state,
-    explain,
-):
+for _command in (table, ingest, query, run, commit, compact, status, fsck, state, explain):
+    program.add_command(_command)
+for _command in (jobs, tasks, redrive):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online):
     table.add_command(_command)

@@ -29,6 +29,9 @@ WORDS = {
     "objects_swept": ("object swept", "objects swept"),
 }
 
+LONG_POLL_SECONDS, COMMIT_PAUSE_SECONDS = 5.0, 0.2
+"""Of a committer: a queue of SQS waits by itself, a local one is asked again."""
+
 
 @click.command(
     cls=Command,
@@ -62,6 +65,35 @@ def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: floa
                 _give(session, done)
             if not forever or stopped.wait(every):
                 return
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed commit
+    lakebed commit --forever
+    """,
+)
+@click.option("--forever", is_flag=True, help="Go on until stopped by SIGTERM or Ctrl-C.")
+@pass_session
+def commit(session: Session, *, forever: bool) -> None:
+    """Put queued commits into the logs of their tables: many into one entry.
+
+    `lakebed run` does it once a round. Several may run at once on one lake.
+    """
+    answered = 0
+    with session.open() as lake, ProgressLine(silent=session.as_json) as line, _stop() as stopped:
+        while True:
+            answered += lake.commit_queued(
+                wait_seconds=LONG_POLL_SECONDS if forever else 0.0,
+                should_stop=stopped.is_set,
+                told=lambda count: line.show(counted(count, *WORDS["commits_answered"])),
+            )
+            line.clear()
+            if not forever or stopped.wait(COMMIT_PAUSE_SECONDS):
+                break
+    said = counted(answered, *WORDS["commits_answered"])
+    session.give({"commits_answered": answered}, said)
 
 
 @click.command(cls=Command, examples="lakebed compact flights")

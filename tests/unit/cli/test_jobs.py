@@ -87,3 +87,13 @@ def test_workers_tell_how_many_jobs_they_have_done(trips: Shell) -> None:
     heading, line = trips.ok("tasks").splitlines()
     assert heading.split()[-1] == "task"
     assert line.split()[-1] == task["task"]
+
+
+def test_a_committer_puts_what_is_queued_into_the_log(trips: Shell) -> None:
+    assert trips.ok("commit") == "0 queued commits answered\n"
+    send(trips, "monday", "a", "b")
+    send(trips, "tuesday", "c")
+    assert trips.json("commit") == {"commits_answered": 2}
+    assert trips.ok("query", "trips", "--json").count("\n") == 3
+    numbers = {job["number"] for job in trips.json("jobs", "trips")}
+    assert len(numbers) == 1
