@@ -19,6 +19,7 @@ from lakebed.config.instance import InstanceId, InstanceResources, encode_resour
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError, UnavailableError
 from lakebed.lake import Lake
 from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from tests.e2e.test_objects_in_s3 import ROWS, SCHEMA, exit_code, rows
 from tests.servers.cdk import DeployedInstance
 from tests.servers.faulty_proxy import Answer, FaultyProxy
@@ -61,7 +62,10 @@ def instance(server: S3Server) -> InstanceResources:
     """An instance that was put together by hand."""
     prefix = server.new_prefix()
     with closing(server.clients()) as clients:
-        queues = {COMPACTION_QUEUE: make_queue(clients, f"{prefix}-compaction", receives_max=3)}
+        queues = {
+            kind: make_queue(clients, f"{prefix}-{kind}", receives_max=3)
+            for kind in (COMPACTION_QUEUE, COMMIT_QUEUE)
+        }
     resources = InstanceResources(
         instance=InstanceId(f"by-hand-{prefix.rpartition('-')[2]}"),
         bucket=BUCKET,
@@ -166,6 +170,33 @@ def test_a_compaction_job_goes_through_the_queue_and_any_process_may_run_it(
         id_ = lake.table("t")._opened.id
         reports = other.tracker.find(id_, events=["committed"], reports_max=10)
         assert [report.kind for report in reports].count("compaction") == 1
+
+
+def test_queued_commits_of_many_go_into_one_entry_by_a_committer_elsewhere(
+    instance: InstanceResources,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    app = AwsApp(instance.instance)
+    with Lake(app) as lake:
+        table = lake.create_table("t", SCHEMA)
+        for first in range(3):
+            assert table.ingest(rows(first), job=f"day {first}", queued=True).number == 0
+        table.ingest(rows(3), job="direct")
+        assert app.commit_queue.depth() == (3, 0)
+    monkeypatch.setenv("LAKEBED_CACHE", str(tmp_path / "another machine"))
+    at = ["--at", instance.instance]
+    assert exit_code([*at, "commit"]) == 0
+    assert "3 queued commits answered" in capsys.readouterr().out
+    with lakebed.connect(f"aws:{instance.instance}") as lake:
+        table = lake.table("t")
+        assert table.query().read_all().num_rows == 4 * ROWS
+        told = {report.job: report for report in table.jobs(events=["committed"])}
+        assert {told[f"day {n}"].number for n in range(3)} == {3}
+        assert told["direct"].number == 2
+        assert table.ingest(rows(0), job="day 0").repeated
+        assert lake.tasks() == []
 
 
 def test_an_instance_that_is_not_there_is_named_with_region_and_account(server: S3Server) -> None:
