@@ -44,6 +44,7 @@ from lakebed.statestore.snapshots import Snapshots
 from lakebed.tables.change_table import (
     TableHistory,
     change_fields,
+    change_processing,
     change_settings,
     clear_table,
     history,
@@ -141,6 +142,20 @@ class Table:
     def widen_field(self, name: str, type_: object) -> Schema:
         """Give a value field a type that holds more. Raises as `change_fields`."""
         return self.change_fields(widen={name: type_})
+
+    def change_processing(self, processing: Processing | None) -> Processing | None:
+        """Do something else with rows from now on, None: nothing; also with those that are there,
+        where that is right: a filter becomes stricter, age-off gets other seconds, and what merges
+        rows is added. Returns what is done now. A table without rows takes every processing.
+
+        Raises:
+            InvalidError: it is not allowed, or not right for rows that are there; an iterator that
+                is not installed. Nothing was changed.
+        """
+        if processing is not None and processing.iterator is not None:
+            load_iterator(processing.iterator, self.arrow_schema)
+        change_processing(self._opened, processing)
+        return self.processing
 
     def history(self) -> TableHistory:
         """Return creation, clears, changes of settings and fields, as far as the log is kept."""

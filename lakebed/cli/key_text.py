@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.keys import KeyValue, key_value_from_text, key_value_text
+from lakebed.model.processing import Processing, processing_from_json
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Field, Schema, schema_of
 
@@ -211,3 +212,19 @@ def renames_from_text(texts: Sequence[str]) -> dict[str, str]:
             raise InvalidError("not a new name", rename=text, hint=hint)
         names[old] = new
     return names
+
+
+def processing_in_file(path: Path) -> Processing | None:
+    """Return the processing that a file of JSON describes; `null`: none.
+
+    Raises:
+        InvalidError: something is not allowed, or it cannot be read.
+    """
+    hint = 'for instance {"age_off": {"field": "at", "seconds": 86400}}'
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnreadableInputError(
+            "cannot read the processing", path=path, reason=error, hint=hint
+        ) from None
+    return None if value is None else processing_from_json(value)

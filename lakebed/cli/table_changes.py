@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import msgspec
 
 from lakebed.cli.key_text import (
     named_types,
+    processing_in_file,
     renames_from_text,
     settings_from_text,
     split_point_from_text,
@@ -19,6 +21,7 @@ from lakebed.cli.key_text import (
 )
 from lakebed.cli.program import Command, Session, counted, pass_session, time_text
 from lakebed.errors import InvalidError
+from lakebed.model.processing import processing_json
 from lakebed.model.schema import schema_json
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ def set_(session: Session, *, name: str, settings: tuple[str, ...]) -> None:
     examples="""
     lakebed table alter trips --add tip:float64?
     lakebed table alter trips --rename fare=price --widen count:int64 --drop note
+    lakebed table alter trips --processing keep_a_year.json
     """,
 )
 @click.argument("name")
@@ -59,6 +63,13 @@ def set_(session: Session, *, name: str, settings: tuple[str, ...]) -> None:
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="Any field, also a key.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Value field; its values are lost.")
 @click.option("--widen", multiple=True, metavar="NAME:TYPE", help="Value field, to a wider type.")
+@click.option(
+    "--processing",
+    "processing_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What is done with rows from now on, JSON; `null`: nothing.",
+)
 @pass_session
 def alter(
     session: Session,
@@ -68,12 +79,18 @@ def alter(
     rename: tuple[str, ...],
     drop: tuple[str, ...],
     widen: tuple[str, ...],
+    processing_file: Path | None,
 ) -> None:
-    """Change fields of table NAME, all at once. No file is rewritten.
+    """Change fields of table NAME, all at once, or its processing. No file is rewritten.
 
     Rows that are there are null in a new field. Integers widen to larger ones, float32 to float64,
     decimals to more digits. Keys may only be renamed. Names are those of before the change.
     """
+    if processing_file is not None:
+        if add or rename or drop or widen:
+            raise InvalidError("fields and processing change one after the other", table=name)
+        _change_processing(session, name, processing_file)
+        return
     with session.open() as lake:
         opened = lake.table(name)
         after = opened.change_fields(
@@ -84,6 +101,14 @@ def alter(
         )
     done = "\n".join(str(change) for change in after.past[-1].changes)
     session.give({"table": name, "schema": schema_json(after)}, done)
+
+
+def _change_processing(session: Session, name: str, path: Path) -> None:
+    with session.open() as lake:
+        opened = lake.table(name)
+        after = opened.change_processing(processing_in_file(path))
+        value = None if after is None else processing_json(after, opened.schema)
+    session.give({"table": name, "processing": value}, json.dumps(value, indent=2))
 
 
 @click.command(
@@ -244,9 +269,10 @@ def _change_text(change: TableChange) -> str:
     said: str = change.what
     if change.leaves is not None:
         said += f", leaves: {change.leaves}"
-    values = ", ".join(
-        [*(f"{name} = {value}" for name, value in change.settings.items()), *change.fields]
-    )
+    parts = [*(f"{name} = {value}" for name, value in change.settings.items()), *change.fields]
+    if change.what == "processing":
+        parts = [json.dumps(change.processing)]
+    values = ", ".join(parts)
     return f"{change.number}  {time_text(change.at)}  {said}" + (f": {values}" if values else "")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakebed.cli.key_text import (
+    processing_in_file,
     schema_from_options,
     settings_from_text,
     split_point_from_text,
@@ -17,7 +18,7 @@ from lakebed.cli.key_text import (
 )
 from lakebed.cli.program import Group, Session, pass_session
 from lakebed.errors import InvalidError, UnreadableInputError
-from lakebed.model.processing import Processing, processing_from_json, processing_json
+from lakebed.model.processing import processing_json
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def create(
         if points:
             raise InvalidError("split points twice", hint="leave out the sample or the points")
         points = _sampled(split_sample, schema, leaves)
-    processing = None if processing_file is None else _processing_in(processing_file)
+    processing = None if processing_file is None else processing_in_file(processing_file)
     with session.open(create=True) as lake:
         made = lake.create_table(
             name,
@@ -198,17 +199,6 @@ def _schema_in(path: Path) -> Schema:
         raise UnreadableInputError(
             "cannot read the schema", path=path, reason=error, hint=hint
         ) from None
-
-
-def _processing_in(path: Path) -> Processing:
-    hint = 'for instance {"age_off": {"field": "at", "seconds": 86400}}'
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnreadableInputError(
-            "cannot read the processing", path=path, reason=error, hint=hint
-        ) from None
-    return processing_from_json(value)
 
 
 def _schema_like(

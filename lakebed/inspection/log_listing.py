@@ -23,6 +23,7 @@ from lakebed.statestore.file_changes import (
     ReplaceFiles,
 )
 from lakebed.statestore.table_changes import (
+    ChangeProcessing,
     ChangeSchema,
     ChangeSettings,
     Clear,
@@ -114,8 +115,8 @@ def change_text(change: Change) -> str:
             return _file_change_text(change)
         case CreateTable():
             return f"create the table with {_counted(len(change.points) + 1, 'leaf', 'leaves')}"
-        case SetProcessing():
-            return f"processing: {', '.join(sorted(change.processing))}"
+        case SetProcessing() | ChangeProcessing():
+            return f"processing: {', '.join(sorted(change.processing or ['none']))}"
         case Split():
             leaves = len(change.points) + 1
             return f"split leaf {change.partition} into {leaves}"

@@ -44,11 +44,14 @@ class AgeOff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rows are left out once `field` is more than `seconds` ago. A row without a time never is.
 
     unit: of an integer field, "s", "ms" or "us" since 1970. A date is its first moment in UTC.
+    gone_before: microseconds since 1970; what is older is left out whatever `seconds` says. Set
+    when `seconds` are made more: rows that had been too old before then do not come back.
     """
 
     field: str
     seconds: int
     unit: OneOf["s", "ms", "us"] | None = None
+    gone_before: int | None = None
 
 
 class Latest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -167,6 +170,8 @@ def processing_from_json(value: object) -> Processing:
 def processing_json(processing: Processing, schema: Schema) -> dict[str, Any]:
     """Return a checked processing as JSON values, as `processing_from_json` reads them."""
     found: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(processing, filter=None))
+    if processing.age_off is not None and processing.age_off.gone_before is None:
+        del found["age_off"]["gone_before"]
     if processing.filter is not None:
         found = {"filter": predicate_json(processing.filter, schema)} | found
     return found
@@ -211,7 +216,10 @@ def age_off_limit(age_off: AgeOff, schema: Schema, at: Micros) -> int:
     type_ = schema.field(age_off.field).type
     name = type_.name if isinstance(type_, Primitive) else ""
     micros = UNIT_MICROS[age_off.unit] if age_off.unit else _MICROS_OF_TYPE[name]
-    return -((age_off.seconds * MICROS_PER_SECOND - at) // micros)
+    least = at - age_off.seconds * MICROS_PER_SECOND
+    if age_off.gone_before is not None:
+        least = max(least, age_off.gone_before)
+    return -(-least // micros)
 
 
 def _check_mixture(processing: Processing) -> None:
@@ -320,6 +328,9 @@ def _check_age_off(age_off: AgeOff, processing: Processing, schema: Schema) -> N
     if type(age_off.seconds) is not int or not 0 < age_off.seconds <= SECONDS_MAX:
         hint = f"give 1 to {SECONDS_MAX} seconds"
         raise InvalidError("not a span for age-off", seconds=age_off.seconds, hint=hint)
+    if type(age_off.gone_before) not in (int, type(None)):
+        hint = "leave it out"
+        raise InvalidError("not a time", gone_before=age_off.gone_before, hint=hint)
     latest = processing.latest
     if processing.merges_rows and field not in schema.key_fields:
         if latest is not None and latest.sequence == field.name:

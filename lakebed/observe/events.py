@@ -18,6 +18,7 @@ SNAPSHOT_WRITTEN = "snapshot_written"
 TABLE_CREATED = "table_created"
 SETTINGS_CHANGED = "settings_changed"
 FIELDS_CHANGED = "fields_changed"
+PROCESSING_CHANGED = "processing_changed"
 TABLE_CLEARED = "table_cleared"
 TABLE_RENAMED = "table_renamed"
 TABLE_OFFLINE = "table_offline"
@@ -43,6 +44,7 @@ MEANINGS = {
     TABLE_CREATED: "a table got its name",
     SETTINGS_CHANGED: "settings of a table have new values",
     FIELDS_CHANGED: "fields of a table were added, renamed, dropped or widened",
+    PROCESSING_CHANGED: "a table does something else with its rows",
     TABLE_CLEARED: "all rows of a table are gone; a new generation of it has begun",
     TABLE_DROPPED: "a table, its rows and its name are gone",
     TABLE_RENAMED: "a table has another name, and all else that it had",

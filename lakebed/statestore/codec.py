@@ -15,12 +15,13 @@ import zstandard
 
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.names import Micros
-from lakebed.statestore.table_changes import ChangeSchema, SetProcessing
+from lakebed.statestore.table_changes import ChangeProcessing, ChangeSchema, SetProcessing
 from lakebed.statestore.transactions import Transaction
 
-ENTRY_FORMAT = 2
-_FORMATS: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2}
-"""Of entries with changes that format 1 did not know: a program of then says that it is too old."""
+ENTRY_FORMAT = 3
+_FORMATS: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
+"""Of entries with changes that older formats did not know: programs of then say that they are too
+old."""
 
 HEAD_BYTES = 6
 COMPRESSED_FROM = 512
@@ -44,9 +45,7 @@ def encode_entry(entry: Entry) -> bytes:
     raw = _ENCODER.encode(entry)
     compressed = len(raw) >= COMPRESSED_FROM
     rest = zstandard.compress(raw, 1) if compressed else raw
-    kinds = {type(change) for t in entry.transactions for change in t.changes}
-    format_ = max((_FORMATS.get(kind, 1) for kind in kinds), default=1)
-    return bytes((format_, compressed)) + _checksum(compressed, rest) + rest
+    return bytes((_format_of(entry), compressed)) + _checksum(compressed, rest) + rest
 
 
 def decode_entry(body: bytes, number: int) -> Entry:
@@ -65,9 +64,18 @@ def decode_entry(body: bytes, number: int) -> Entry:
     if body[2:HEAD_BYTES] != _checksum(body[1], rest):
         raise CorruptError("a log entry contradicts its checksum", number=number)
     try:
-        return _DECODER.decode(zstandard.decompress(rest) if body[1] else rest)
+        entry = _DECODER.decode(zstandard.decompress(rest) if body[1] else rest)
     except (msgspec.DecodeError, zstandard.ZstdError) as error:
         raise CorruptError("not a log entry", number=number, reason=error) from None
+    if body[0] != _format_of(entry):  # which the checksum leaves out
+        raise CorruptError("a log entry contradicts its format", number=number, format=body[0])
+    return entry
+
+
+def _format_of(entry: Entry) -> int:
+    """Return the lowest format that knows all changes of an entry."""
+    kinds = {type(change) for t in entry.transactions for change in t.changes}
+    return max((_FORMATS.get(kind, 1) for kind in kinds), default=1)
 
 
 def _checksum(compressed: int, rest: bytes) -> bytes:

@@ -269,6 +269,10 @@ class TableState:
         rows = self._run(f"{_REFERENCES} WHERE file = ?", (file,))
         return [_reference(row) for row in rows]
 
+    def has_files(self) -> bool:
+        """Whether any file is referenced."""
+        return bool(self._run("SELECT EXISTS(SELECT 1 FROM file_references)").fetchone()[0])
+
     def knows_file(self, file: FileName) -> bool:
         """Whether the file is referenced, or garbage that was not yet removed."""
         return bool(

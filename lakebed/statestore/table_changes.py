@@ -27,6 +27,7 @@ from lakebed.model.processing import (
     processing_from_json,
     processing_json,
 )
+from lakebed.model.processing_changes import check_processing_change, gone_before
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 from lakebed.model.schema_changes import changed
@@ -70,6 +71,34 @@ class SetProcessing(msgspec.Struct, frozen=True, array_like=True, tag="processin
         row = state.write("SELECT settings FROM head").fetchone()
         merged = json.loads(row[0]) | {PROCESSING: dict(self.processing)}
         state.write("UPDATE head SET settings = ?", (json.dumps(merged),))
+
+
+class ChangeProcessing(msgspec.Struct, frozen=True, array_like=True, tag="reprocessing"):
+    """The table does something else with its rows from now on; None: nothing. Where it has none,
+    a new generation begins: whatever was begun with the old processing is begun again (H16)."""
+
+    processing: Mapping[str, Any] | None
+
+    def check(self, state: TableState) -> None:
+        after, schema = None, state.schema()
+        if self.processing is not None:
+            after = checked_processing(processing_from_json(dict(self.processing)), schema)
+        if state.has_files():
+            check_processing_change(state.processing(), after, schema)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        after = None if self.processing is None else dict(self.processing)
+        if not state.has_files():
+            state.write("UPDATE head SET generation = generation + 1")
+        elif after is not None and after.get("age_off") is not None:
+            age_off = dict(after["age_off"])
+            gone = gone_before(state.processing(), age_off["seconds"], moment.at)
+            after["age_off"] = age_off if gone is None else age_off | {"gone_before": gone}
+        settings = json.loads(state.write("SELECT settings FROM head").fetchone()[0])
+        settings.pop(PROCESSING, None)
+        if after is not None:
+            settings[PROCESSING] = after
+        state.write("UPDATE head SET settings = ?", (json.dumps(settings),))
 
 
 class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):

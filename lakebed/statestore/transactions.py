@@ -29,6 +29,7 @@ from lakebed.statestore.file_changes import (
 )
 from lakebed.statestore.state import ENTRY_TIME_SPACING, Moment, TableState
 from lakebed.statestore.table_changes import (
+    ChangeProcessing,
     ChangeSchema,
     ChangeSettings,
     Clear,
@@ -58,6 +59,7 @@ Change = (
     | DropPin
     | DropTable
     | SetProcessing
+    | ChangeProcessing
 )
 
 

@@ -9,26 +9,33 @@ import msgspec
 
 from lakebed.errors import GenerationError, InvalidError, LogTruncatedError
 from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.processing import Processing, checked_processing, processing_json
 from lakebed.model.schema import Schema
 from lakebed.model.schema_changes import planned
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_changes import ChangeSchema, ChangeSettings, Clear, CreateTable
+from lakebed.statestore.table_changes import (
+    ChangeProcessing,
+    ChangeSchema,
+    ChangeSettings,
+    Clear,
+    CreateTable,
+)
 from lakebed.statestore.transactions import Change
 
 PLANS_MAX = 10
 """Each time the table was cleared just before: nobody does that so often."""
 
-What = Literal["created", "settings", "fields", "cleared"]
+What = Literal["created", "settings", "fields", "processing", "cleared"]
 
 
 class TableChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change to a table as a whole. number, at: of its log entry. settings: their new values.
 
-    fields: what was done to them. leaves: how many the table had afterwards, where the change made
-    them anew.
+    fields: what was done to them. processing: what is done with rows from then on. leaves: how many
+    the table had afterwards, where the change made them anew.
     """
 
     number: TransactionNumber
@@ -36,6 +43,7 @@ class TableChange(msgspec.Struct, frozen=True, kw_only=True):
     what: What
     settings: Mapping[str, Any] = {}
     fields: tuple[str, ...] = ()
+    processing: Mapping[str, Any] | None = None
     leaves: int | None = None
 
 
@@ -86,6 +94,23 @@ def change_fields(
     number = _committed(table, ChangeSchema(before.version, changes))
     events.tell(events.FIELDS_CHANGED, table=table.name, number=number, fields_count=len(changes))
     return table.schema
+
+
+def change_processing(table: OpenTable, processing: Processing | None) -> TransactionNumber:
+    """Do something else with rows from now on; None: nothing. Returns the number of its log entry.
+
+    Raises:
+        InvalidError: it is not allowed, or not right for rows that are there; nothing was changed.
+        ConflictError, UnavailableError: nothing was changed; call again.
+        UnknownOutcomeError: perhaps it is done: look at the processing before calling again.
+    """
+    schema = table.schema
+    value = None
+    if processing is not None:
+        value = processing_json(checked_processing(processing, schema), schema)
+    number = _committed(table, ChangeProcessing(value))
+    events.tell(events.PROCESSING_CHANGED, table=table.name, number=number)
+    return number
 
 
 def clear_table(table: OpenTable, points: tuple[bytes, ...] | None) -> TransactionNumber:
@@ -150,6 +175,9 @@ def _told(change: Change, number: TransactionNumber, at: Micros) -> TableChange 
         case ChangeSchema():
             fields = tuple(map(str, change.changes))
             return TableChange(number=number, at=at, what="fields", fields=fields)
+        case ChangeProcessing():
+            given = change.processing
+            return TableChange(number=number, at=at, what="processing", processing=given)
         case Clear():
             made = None if change.points is None else len(change.points) + 1
             return TableChange(number=number, at=at, what="cleared", leaves=made)

@@ -24,6 +24,7 @@ from lakebed.statestore.file_changes import (
     ReplaceFiles,
 )
 from lakebed.statestore.table_changes import (
+    ChangeProcessing,
     ChangeSchema,
     ChangeSettings,
     Clear,
@@ -86,6 +87,8 @@ CHANGES: tuple[Change, ...] = (
             FieldChange("drop", 2, "value"),
         ),
     ),
+    ChangeProcessing(PROCESSING),
+    ChangeProcessing(None),
 )
 
 

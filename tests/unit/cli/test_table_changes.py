@@ -179,3 +179,21 @@ def test_split_points_that_no_line_can_hold_are_refused(shell: Shell) -> None:
     args = ("--row-key", "a:string", "--row-key", "b:int32", "--split-point", "x,1,2")
     code, error = shell.refused("table", "create", "t", *args)
     assert (code, error["facts"]["row_keys"]) == (2, "a, b")
+
+
+def test_processing_is_changed_from_a_file_and_told_in_the_history(trips: Shell) -> None:
+    rule = trips.folder / "rule.json"
+    rule.write_text('{"filter": "n > 1"}')
+    alter = ("table", "alter", "trips", "--processing", str(rule))
+    assert "filter" in trips.ok(*alter)
+    assert count(trips) == 1
+    assert '"filter"' in trips.ok("table", "history", "trips")
+    assert "stricter" not in trips.ok(*alter)
+    rule.write_text("null")
+    code, error = trips.refused(*alter)
+    assert (code, "stricter" in error["message"]) == (2, True)
+    code, error = trips.refused(*alter, "--drop", "n")
+    assert (code, "one after the other" in error["message"]) == (2, True)
+    code, error = trips.refused(*alter[:-1], str(trips.folder / "none.json"))
+    assert code == 2
+    assert count(trips) == 1

@@ -13,7 +13,7 @@ from lakebed.statestore.codec import (
     decode_entry,
     encode_entry,
 )
-from lakebed.statestore.table_changes import ChangeSchema, SetProcessing
+from lakebed.statestore.table_changes import ChangeProcessing, ChangeSchema, SetProcessing
 from tests.dsl import TableStory
 from tests.golden.every_change import every_change
 
@@ -35,9 +35,9 @@ def test_large_entries_are_compressed_and_small_ones_are_not() -> None:
 
 def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
     for transaction in every_change().transactions:
-        is_new = any(isinstance(c, (ChangeSchema, SetProcessing)) for c in transaction.changes)
+        formats = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
         body = encode_entry(Entry(Micros(1), (transaction,)))
-        assert body[0] == (2 if is_new else 1)
+        assert body[0] == max(formats.get(type(c), 1) for c in transaction.changes)
 
 
 def test_a_newer_format_is_told_from_damage() -> None:

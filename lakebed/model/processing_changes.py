@@ -1,0 +1,81 @@
+"""When a table may do something else with its rows than before, and what becomes of rows in files.
+
+Some of them the old processing would have left out, or made one of several: whether it has, is up
+to compactions. A change is right where nobody can tell. So what was left out stays left out, and
+what was merged stays merged; with no rows there, everything is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakebed.errors import InvalidError
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.model.predicates import And, Predicate
+from lakebed.model.processing import AgeOff, Processing, fold_of
+from lakebed.model.schema import Schema
+from lakebed.model.types import MapOf
+
+_CLEAR = "clear the table first, or ingest it into a new one"
+
+
+def check_processing_change(
+    before: Processing | None, after: Processing | None, schema: Schema
+) -> None:
+    """Refuse what would not be right for rows that are there. Both were checked by themselves.
+
+    Raises:
+        InvalidError: it tells which part.
+    """
+    old, new = before or Processing(), after or Processing()
+    if not _parts(old.filter) <= _parts(new.filter):
+        hint = f"keep the old test and add to it: rows that it left out are gone; or {_CLEAR}"
+        raise InvalidError("a filter becomes stricter, not another", hint=hint)
+    _check_age_off(old.age_off, new.age_off)
+    for part in ("aggregate", "latest", "iterator"):
+        if getattr(old, part) not in (None, getattr(new, part)):
+            hint = f"some rows are merged in the old way by now: {_CLEAR}"
+            raise InvalidError("what merges rows stays as it is", part=part, hint=hint)
+    if old.aggregate is None and new.aggregate is not None:
+        _check_new_aggregate(new.aggregate, schema)
+
+
+def gone_before(before: Processing | None, seconds: int, at: Micros) -> int | None:
+    """Return since when rows are too old for good, if a table with rows lets them live `seconds`
+    from now on; None: nothing else than that tells. at: log time of the change.
+
+    Some of what was too old was left out by now, and some lies in files. None of it comes back.
+    """
+    old = None if before is None else before.age_off
+    if old is None or seconds <= old.seconds:
+        return None if old is None else old.gone_before
+    least = at - old.seconds * MICROS_PER_SECOND
+    return least if old.gone_before is None else max(least, old.gone_before)
+
+
+def _parts(filter_: Predicate | None) -> set[Predicate]:
+    """Return tests of which each must be true."""
+    if isinstance(filter_, And):
+        return {part for one in filter_.parts for part in _parts(one)}
+    return set() if filter_ is None else {filter_}
+
+
+def _check_age_off(old: AgeOff | None, new: AgeOff | None) -> None:
+    if old is None:
+        return
+    if new is None:
+        hint = "give more seconds, so many that nothing grows so old"
+        raise InvalidError("rows that were too old are gone", part="age_off", hint=hint)
+    if (old.field, old.unit) != (new.field, new.unit):
+        hint = f"only the seconds may be others; or {_CLEAR}"
+        raise InvalidError("age-off goes by the same field", field=old.field, hint=hint)
+
+
+def _check_new_aggregate(aggregate: Mapping[str, str], schema: Schema) -> None:
+    """Rows that came before an aggregation were not counted, nor their maps put in order."""
+    for name, text in aggregate.items():
+        per_map_key = isinstance(schema.field(name).type, MapOf)
+        function = fold_of(text).function
+        if function == "count" or (per_map_key and function in ("sum", "min", "max")):
+            hint = f"that is done when rows are taken in, and some are there: {_CLEAR}"
+            raise InvalidError("too late to aggregate so", field=name, function=text, hint=hint)
