@@ -176,8 +176,12 @@ class Lake:
         names = None if table is None else [self._app.catalog.find(table).name]
         return self._app.fsck.run(names, deep=deep, told=told)
 
+    def plan_repair(self, report: FsckReport) -> RepairPlan:
+        """Return what could be done about what `fsck` found, and what is left to people."""
+        return self._app.repair.plan(report.findings)
+
     def repair(self, plan: RepairPlan) -> list[StepDone]:
-        """Carry out a plan, as `plan_repair` makes it of what `fsck` found; then look again.
+        """Carry out a plan of `plan_repair`; then look again with `fsck`.
 
         Nothing that was committed is touched; each step says what it did, or why it was not done.
         Open tables again that were open before.

@@ -68,7 +68,10 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """Where a lake is kept. place: in words. clock: all processes of a lake use the same kind."""
+    """Where a lake is kept. place: in words. clock: all processes of a lake use the same kind.
+
+    bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
+    """
 
     place: str
     clock: Clock
@@ -78,6 +81,7 @@ class Stores:
     registry: TableRegistry
     queues: JobQueues
     tracker: JobTracker
+    bring_back: Callable[[str], bool] | None = None
 
 
 class App:
@@ -94,6 +98,7 @@ class App:
         self.registry, self.tracker = stores.registry, stores.tracker
         self.queue = stores.queues.open(COMPACTION_QUEUE)
         self.commit_queue = stores.queues.open(COMMIT_QUEUE)
+        self._bring_back = stores.bring_back
         self._spill_root = spill
         self.spill = ProcessFolder(spill)
         self._states = states
@@ -153,6 +158,7 @@ class App:
             sweep_objects=self.sweep_objects,
             sweep_leftovers=self.sweep_leftovers,
             delete_objects=self._delete_objects.run,
+            bring_back=self._bring_back,
         )
 
     def _committer(self, heads: WarmHeads) -> Committer:

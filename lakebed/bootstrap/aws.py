@@ -149,6 +149,7 @@ def _folders(root: Path, instance: InstanceId) -> tuple[Path, Path]:
 
 def _stores(clients: AmazonClients, resources: InstanceResources, chance: random.Random) -> Stores:
     """Return the stores of an instance."""
+    from lakebed.backends.aws.deleted_objects import DeletedObjects
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
     from lakebed.backends.aws.table_registry import DynamoTableRegistry
     from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
@@ -163,6 +164,7 @@ def _stores(clients: AmazonClients, resources: InstanceResources, chance: random
         registry=DynamoTableRegistry(clients, resources.registry_table),
         queues=_queues(clients, resources, chance),
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
+        bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
     )
 
 

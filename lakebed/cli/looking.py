@@ -95,9 +95,7 @@ def _repaired(
     yes: bool,
 ) -> FsckReport:
     """Show the plan, carry it out if that is wanted, and return what is found then."""
-    from lakebed.inspection.repair import plan_repair
-
-    plan = plan_repair(report.findings)
+    plan = lake.plan_repair(report)
     told = {"before": msgspec.to_builtins(report), "plan": msgspec.to_builtins(plan)}
     session.say(f"{_report_text(report)}\n\n{_plan_text(plan)}")
     if dry_run or not plan.steps:

@@ -13,6 +13,7 @@ no reader sees. notice: worth knowing, perhaps work in progress."""
 Fact = str | int
 
 RepairAction = Literal[
+    "bring-back-files",
     "renew-snapshots",
     "rebuild-cache",
     "sweep-objects",
@@ -114,7 +115,12 @@ KINDS = {
     ),
     "job-without-claim": Kind("damage", "a job claims no file", _REPORT),
     "number-impossible": Kind("damage", "the state holds numbers beyond its own entry", _REPORT),
-    "file-missing": Kind("damage", "a referenced file is not there: its rows are lost", _RESTORE),
+    "file-missing": Kind(
+        "damage",
+        "a referenced file is not there: its rows are lost",
+        _RESTORE,
+        "bring-back-files",
+    ),
     "file-damaged": Kind("damage", "a referenced file's bytes contradict its reference", _RESTORE),
     "file-unsorted": Kind("damage", "a file contradicts itself: order, sample or notes", _RESTORE),
     "rows-differ": Kind("damage", "a reference marked exact counts other rows", _REPORT),

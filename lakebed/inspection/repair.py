@@ -43,12 +43,14 @@ HARMLESS: frozenset[str] = frozenset(
 
 
 class RepairStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done about some findings. about: a table's name, or its id where it has none."""
+    """What is done about some findings. about: a table's name, or its id where it has none. paths:
+    of the objects that it is about, where it matters."""
 
     action: RepairAction
     about: str
     does: str
     findings: int
+    paths: tuple[str, ...] = ()
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,7 @@ class StepDone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DOES: dict[RepairAction, str] = {
+    "bring-back-files": "take the deletion of files back, where the bucket keeps old versions",
     "renew-snapshots": "write a snapshot of what the log leads to, prove it, then delete damaged"
     " and outdated ones",
     "rebuild-cache": "delete the local cache of the state; it is made again from the log",
@@ -87,24 +90,29 @@ DOES: dict[RepairAction, str] = {
 }
 
 
-def plan_repair(findings: Sequence[Finding]) -> RepairPlan:
-    """Return what can be done about findings without making anything worse. Changes nothing."""
+def plan_repair(findings: Sequence[Finding], *, has_versions: bool = False) -> RepairPlan:
+    """Return what can be done about findings without making anything worse. Changes nothing.
+
+    has_versions: whether what was deleted can be brought back.
+    """
     broken = {_about(f): f.code for f in findings if _breaks(f)}
-    steps: dict[tuple[RepairAction, str], int] = {}
+    steps: dict[tuple[RepairAction, str], list[Finding]] = {}
     left: dict[tuple[str, str, str], int] = {}
     for one in findings:
         action, about = _action(one), _about(one)
-        if action is None or about in broken:
-            why = f"the table has {broken[about]}" if about in broken and action else ""
-            key = one.code, about, why or "no repair is known that cannot make it worse"
-            left[key] = left.get(key, 0) + 1
+        why = ""
+        if action is None:
+            why = "no repair is known that cannot make it worse"
+        elif about in broken:
+            why = f"the table has {broken[about]}"
+        elif action == "bring-back-files" and not has_versions:
+            why = "its store keeps no old versions"
+        if why or action is None:
+            left[one.code, about, why] = left.get((one.code, about, why), 0) + 1
         else:
-            steps[action, about] = steps.get((action, about), 0) + 1
+            steps.setdefault((action, about), []).append(one)
     return RepairPlan(
-        steps=tuple(
-            RepairStep(action=action, about=about, does=DOES[action], findings=count)
-            for (action, about), count in sorted(steps.items(), key=_order)
-        ),
+        steps=tuple(_step(*step) for step in sorted(steps.items(), key=_order)),
         left=tuple(
             Left(code=code, about=about, why=why, safe=KINDS[code].safe, findings=count)
             for (code, about, why), count in left.items()
@@ -112,10 +120,18 @@ def plan_repair(findings: Sequence[Finding]) -> RepairPlan:
     )
 
 
+def _step(key: tuple[RepairAction, str], findings: Sequence[Finding]) -> RepairStep:
+    action, about = key
+    paths = [str(one.facts["path"]) for one in findings if action == "bring-back-files"]
+    return RepairStep(
+        action=action, about=about, does=DOES[action], findings=len(findings), paths=tuple(paths)
+    )
+
+
 class Repair:
     """Carries out a plan. rebuild_cache, sweep_objects, delete_objects: of a table;
-    sweep_leftovers: of this machine. Each may be repeated, and returns how many things it removed
-    or made."""
+    sweep_leftovers: of this machine. bring_back: takes the deletion of an object back; None: no
+    versions are kept. Each may be repeated, and returns how many things it removed or made."""
 
     def __init__(
         self,
@@ -128,6 +144,7 @@ class Repair:
         sweep_objects: Callable[[TableName], int],
         sweep_leftovers: Callable[[], int],
         delete_objects: Callable[[TableId], int],
+        bring_back: Callable[[str], bool] | None = None,
     ) -> None:
         self._registry = registry
         self._logs = logs
@@ -137,6 +154,11 @@ class Repair:
         self._sweep_objects = sweep_objects
         self._sweep_leftovers = sweep_leftovers
         self._delete_objects = delete_objects
+        self._bring_back = bring_back
+
+    def plan(self, findings: Sequence[Finding]) -> RepairPlan:
+        """Return what can be done about findings of this lake. Changes nothing."""
+        return plan_repair(findings, has_versions=self._bring_back is not None)
 
     def run(self, plan: RepairPlan) -> list[StepDone]:
         """Carry out each step; one that does not succeed does not hold up the others.
@@ -154,6 +176,8 @@ class Repair:
 
     def _carry_out(self, step: RepairStep) -> int:
         match step.action:
+            case "bring-back-files":
+                return self._bring_back_all(step.paths)
             case "renew-snapshots":
                 return self._renew_snapshots(TableName(step.about))
             case "rebuild-cache":
@@ -170,6 +194,16 @@ class Repair:
                 id_ = TableId(step.about)
                 self._registry.claim(TableName(RECOVERED + id_[:8]), id_)
                 return 1
+
+    def _bring_back_all(self, paths: Sequence[str]) -> int:
+        assert self._bring_back is not None, "else it is not planned"
+        back = [path for path in paths if self._bring_back(path)]
+        if len(back) < len(paths):
+            hint = "restore the others from a copy"
+            raise ConflictError(
+                "not all have old versions", brought_back=len(back), wanted=len(paths), hint=hint
+            )
+        return len(back)
 
     def _id_of(self, name: TableName) -> TableId:
         entry = self._registry.find(name)
@@ -225,6 +259,6 @@ def _breaks(one: Finding) -> bool:
     return "table" in one.facts and one.code not in HARMLESS and not _is_of_cache(one)
 
 
-def _order(item: tuple[tuple[RepairAction, str], int]) -> tuple[int, str]:
+def _order(item: tuple[tuple[RepairAction, str], list[Finding]]) -> tuple[int, str]:
     (action, about), _ = item
     return list(DOES).index(action), about

@@ -3,7 +3,9 @@
 import random
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from lakebed.backends.aws import transaction_logs
@@ -11,7 +13,6 @@ from lakebed.bootstrap.aws import AwsApp
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
 from lakebed.inspection.fsck import FsckReport
-from lakebed.inspection.repair import plan_repair
 from lakebed.lake import Lake
 from tests.e2e.aws_patient import AwsPatient
 from tests.servers.fixtures import ministack  # noqa: F401 - a fixture
@@ -27,7 +28,7 @@ from tests.unit.inspection.damages import (
     flipped,
     rows_spilled,
 )
-from tests.unit.inspection.lakes import fill
+from tests.unit.inspection.lakes import SCHEMA, fill, rows
 from tests.unit.inspection.patients import Patient
 
 INSTANCE = InstanceId("patient")
@@ -158,8 +159,8 @@ def check_found(patient: AwsPatient, damage: Damage, seed: int) -> None:
 def test_what_is_mended_is_clean_afterwards(patient: AwsPatient, damage: Damage) -> None:
     damage(patient, random.Random(1))
     with Lake(AwsApp(INSTANCE)) as lake:
-        expected = lake.fsck(deep=True)
-        done = lake.repair(plan_repair(expected.findings))
+        report = lake.fsck(deep=True)
+        done = lake.repair(lake.plan_repair(report))
         assert done
         assert not [one.problem for one in done if one.problem]
     assert fsck().findings == ()
@@ -168,7 +169,7 @@ def test_what_is_mended_is_clean_afterwards(patient: AwsPatient, damage: Damage)
 def test_a_name_that_was_lost_is_told_and_its_log_is_kept(patient: AwsPatient) -> None:
     a_name_gone(patient, random.Random(1))
     with Lake(AwsApp(INSTANCE)) as lake:
-        (done,) = lake.repair(plan_repair(lake.fsck().findings))
+        (done,) = lake.repair(lake.plan_repair(lake.fsck()))
         assert "had another name" in done.problem
         assert lake._app.catalog.sweep_nameless() == 0
 
@@ -177,7 +178,7 @@ def test_a_damaged_log_is_left_as_it_is(patient: AwsPatient) -> None:
     a_flipped_bit_in_the_log(patient, random.Random(1))
     an_old_object(patient, random.Random(1))
     with Lake(AwsApp(INSTANCE)) as lake:
-        plan = plan_repair(lake.fsck().findings)
+        plan = lake.plan_repair(lake.fsck())
     assert plan.steps == ()
     assert {one.code for one in plan.left} >= {"log-damaged"}
 
@@ -186,3 +187,48 @@ def test_a_mark_of_truncation_that_was_lost_does_no_harm(patient: AwsPatient) ->
     patient.drop_mark()
     patient.drop_cache()
     assert not fsck().is_damaged
+
+
+def test_a_file_that_was_deleted_is_brought_back(
+    ministack: S3Server,  # noqa: F811 - the fixture
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """In a bucket that keeps versions, as the stacks make it."""
+    for name, value in ministack.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LAKEBED_CACHE", str(tmp_path))
+    resources = InstanceResources(
+        instance=InstanceId("versions"),
+        bucket="versioned-lake-tests",
+        log_table=ministack.new_table(LOG_TABLE),
+        registry_table=ministack.new_table(REGISTRY_TABLE),
+        tracker_table=ministack.new_table(TRACKER_TABLE),
+    )
+    with closing(ministack.clients()) as clients:
+        clients.s3.create_bucket(Bucket=resources.bucket)
+        clients.s3.put_bucket_versioning(
+            Bucket=resources.bucket, VersioningConfiguration={"Status": "Enabled"}
+        )
+        clients.ssm.put_parameter(
+            Name="/lakebed/versions", Value=encode_resources(resources), Type="String"
+        )
+    with Lake(AwsApp("versions")) as lake:
+        table = lake.create_table("t", SCHEMA)
+        for seed in range(3):
+            table.ingest(rows(seed, 20))
+        right = table.query().read_all()
+        objects = lake._app.objects
+        files = [path for path in objects.list("tables/") if path.endswith(".parquet")]
+        for _ in range(2):  # deleted twice: two marks
+            objects.delete(files[:2])
+        report = lake.fsck(deep=True)
+        assert [one.code for one in report.findings] == ["file-missing"] * 2
+        (done,) = lake.repair(lake.plan_repair(report))
+        assert (done.count, done.problem) == (2, "")
+        assert lake.fsck(deep=True).findings == ()
+        assert lake.table("t").query().read_all() == right
+        plan = lake.plan_repair(report)
+        lost = msgspec.structs.replace(plan.steps[0], paths=("tables/t/files/never",))
+        (done,) = lake.repair(msgspec.structs.replace(plan, steps=(lost,)))
+        assert "brought_back=0 wanted=1" in done.problem

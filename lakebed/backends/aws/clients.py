@@ -24,6 +24,7 @@ from lakebed.ports.clock import Clock
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_s3 import S3Client
     from types_boto3_sqs import SQSClient
     from types_boto3_ssm import SSMClient
     from types_boto3_sts import STSClient
@@ -120,6 +121,12 @@ class AmazonClients:
     def ssm(self) -> SSMClient:
         """The client of SSM's parameters."""
         client: SSMClient = self._client("ssm")
+        return client
+
+    @property
+    def s3(self) -> S3Client:
+        """The client of S3, for what obstore cannot say: versions of objects."""
+        client: S3Client = self._client("s3")
         return client
 
     @property

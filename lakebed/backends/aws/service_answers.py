@@ -74,6 +74,7 @@ _BY_CODE = {
     "ConditionalCheckFailedException": Meaning.UNMET,
     "ParameterNotFound": Meaning.MISSING,
     "ParameterVersionNotFound": Meaning.MISSING,
+    "NoSuchBucket": Meaning.NO_PLACE,
     "ResourceNotFoundException": Meaning.NO_PLACE,
     "QueueDoesNotExist": Meaning.NO_PLACE,
     "NonExistentQueue": Meaning.NO_PLACE,
@@ -95,6 +96,7 @@ def answer_of(error: Exception) -> Answer:
 AMAZON_TABLE = Language("table", BOTO_ERRORS, answer_of)
 AMAZON_QUEUE = Language("queue", BOTO_ERRORS, answer_of)
 AMAZON_PARAMETER = Language("parameter", BOTO_ERRORS, answer_of)
+AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 
 def _answer_of_service(error: ClientError) -> Answer:

@@ -70,7 +70,7 @@ def test_what_is_mended_is_clean_afterwards(whole: Path, tmp_path: Path, damage:
         path = copied(whole, tmp_path / "lake")
         damage(DirectoryPatient(path), random.Random(seed))
         with Lake(LocalApp(path)) as lake:
-            done = lake.repair(plan_repair(lake.fsck(deep=True).findings))
+            done = lake.repair(lake.plan_repair(lake.fsck(deep=True)))
             assert done
             assert not [one.problem for one in done if one.problem]
             assert lake.fsck(deep=True).findings == ()
@@ -102,7 +102,7 @@ def test_a_lake_with_a_damaged_log_is_left_as_it_is(whole: Path, tmp_path: Path)
     for damage in (a_flipped_bit_in_the_log, a_scrambled_cache, an_old_object):
         damage(DirectoryPatient(path), random.Random(3))
     with Lake(LocalApp(path)) as lake:
-        plan = plan_repair(lake.fsck().findings)
+        plan = lake.plan_repair(lake.fsck())
         before = contents(path)
         assert plan.steps == ()
         assert {one.why for one in plan.left if one.code == "cache-damaged"} == {
@@ -116,10 +116,10 @@ def test_a_cache_that_others_use_is_not_taken_from_them(whole: Path, tmp_path: P
     path = copied(whole, tmp_path / "lake")
     with Lake(LocalApp(path)) as other, Lake(LocalApp(path)) as lake:
         a_scrambled_cache(DirectoryPatient(path), random.Random(2))
-        (done,) = lake.repair(plan_repair(lake.fsck().findings))
+        (done,) = lake.repair(lake.plan_repair(lake.fsck()))
         assert "another process has the lake open" in done.problem
         other.close()
-        (done,) = lake.repair(plan_repair(lake.fsck().findings))
+        (done,) = lake.repair(lake.plan_repair(lake.fsck()))
         assert not done.problem
         assert lake.fsck().findings == ()
 
@@ -128,7 +128,7 @@ def test_a_repair_looks_again_before_it_deletes(whole: Path, tmp_path: Path) -> 
     path = copied(whole, tmp_path / "lake")
     a_scrambled_cache(DirectoryPatient(path), random.Random(2))
     with Lake(LocalApp(path)) as lake:
-        plan = plan_repair(lake.fsck().findings)
+        plan = lake.plan_repair(lake.fsck())
     a_flipped_bit_in_the_log(DirectoryPatient(path), random.Random(1))
     before = contents(path)
     with Lake(LocalApp(path)) as lake:
@@ -143,7 +143,7 @@ def test_a_table_without_its_name_is_found_again(whole: Path, tmp_path: Path) ->
     later = VirtualClock(Micros(SystemClock().now() + 3 * 86_400 * MICROS_PER_SECOND))
     with Lake(LocalApp(path, clock=later)) as lake:
         assert lake._app.catalog.sweep_nameless() == 0
-        plan = plan_repair(lake.fsck().findings)
+        plan = lake.plan_repair(lake.fsck())
         assert [step.action for step in plan.steps] == ["name-again"]
         lake.repair(plan)
         (name,) = lake.tables()
@@ -155,6 +155,16 @@ def test_a_file_that_lost_bytes_is_left_to_people() -> None:
     plan = plan_repair([finding("file-damaged", table="t", path="x")])
     assert plan.steps == ()
     assert [(one.code, one.about) for one in plan.left] == [("file-damaged", "t")]
+
+
+def test_a_file_is_brought_back_only_where_versions_are_kept() -> None:
+    found = [finding("file-missing", table="t", path="x")]
+    (left,) = plan_repair(found).left
+    assert left.why == "its store keeps no old versions"
+    (step,) = plan_repair(found, has_versions=True).steps
+    assert step.paths == ("x",)
+    broken = [*found, finding("log-damaged", table="t")]
+    assert plan_repair(broken, has_versions=True).steps == ()
 
 
 def test_every_repair_is_for_some_finding() -> None:
