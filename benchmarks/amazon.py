@@ -114,6 +114,8 @@ def _commits(root: Path, amazon: SlowAmazon) -> list[Figure]:
         Figure("aws.commit.commits_per_second", single_rate, "1/s"),
         Figure("aws.commit.requests_per_commit", counted.requests / SINGLES, "", 1),
         Figure("aws.commit.write_units_per_commit", counted.write_units / SINGLES, ""),
+        Figure("aws.commit.write_units_per_commit_floor", 1, ""),
+        Figure("aws.commit.packed_commits_per_second", files_rate, "1/s", 1_000, "higher"),
         Figure("aws.commit.files_per_second", files_rate, "files/s", 5_000, "higher"),
         Figure("aws.commit.files_per_write_unit", GROUPS * GROUP / together.write_units, ""),
     ]

@@ -2,7 +2,9 @@
 
 import random
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import zstandard
 from lakebed.errors import LogTruncatedError, NewerFormatError, UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import snapshot_path
+from lakebed.ports.object_store import ObjectRanges
+from lakebed.statestore import snapshots as snapshots_module
 from lakebed.statestore.layout import STATE_FORMAT, open_cache
 from lakebed.statestore.snapshots import LOG_BYTES_MIN, LOG_ENTRIES_MAX, Snapshots
 from lakebed.statestore.state import TableState
@@ -287,3 +291,26 @@ def test_a_cache_without_any_snapshot_begins_empty(
     state = TableState(open_cache(path, begin=snapshots.begin_cache))
     assert state.head().number == 0
     assert sorted(p.name for p in tmp_path.iterdir() if p.suffix == ".new") == []
+
+
+def test_pieces_of_a_large_snapshot_are_asked_for_each_on_its_own(
+    story: TableStory, snapshots: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown(story, "a", "b")
+    snapshots.write(story.state)
+    asked: list[list[tuple[int, int]]] = []
+    read_many = story.objects.read_many
+
+    def noted(wanted: Sequence[ObjectRanges]) -> list[list[bytes]]:
+        asked.append([span for _, spans in wanted for span in spans])
+        assert all(len(spans) == 1 for _, spans in wanted), "neighbours would come together"
+        return read_many(wanted)
+
+    monkeypatch.setattr(snapshots_module, "PIECE_BYTES", 300)
+    monkeypatch.setattr(story.objects, "read_many", noted)
+    started = story.another_head(snapshots=snapshots)
+    started.follow()
+    assert started.state.digest() == story.state.digest()
+    assert len(asked[0]) == snapshots_module.PIECES_AT_ONCE
+    flat = [span for spans in asked for span in spans]
+    assert all(before[1] == after[0] for before, after in pairwise(flat))
