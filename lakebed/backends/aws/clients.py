@@ -172,6 +172,7 @@ class AmazonClients:
             read_timeout=answer_seconds,
             max_pool_connections=CONNECTIONS_MAX,
             tcp_keepalive=True,
+            parameter_validation=False,  # a third of a call's own time; the services check, too
         )
         try:
             if self._session is None:
