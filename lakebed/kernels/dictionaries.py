@@ -242,4 +242,5 @@ def encode_repeated(
     if CHECKED:
         assert at - to + found_bytes <= room
     ends[-1] = _put_dictionary(at, words, found) - to
+    slots[0] = found  # an array's memory is given back behind its last use, addresses do not count
     return found

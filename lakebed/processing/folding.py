@@ -18,6 +18,7 @@ from lakebed.processing.value_order import (
     Places,
     digits,
     integers_of,
+    places_array,
     winners,
     without_nulls,
 )
@@ -166,6 +167,8 @@ def _valid_bits(column: pa.Array) -> npt.NDArray[np.bool_] | None:
 def _array(
     values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, type_: pa.DataType
 ) -> pa.Array:
+    if missing is None and type_ == pa.int64():
+        return places_array(values)
     if pa.types.is_boolean(type_):
         return pa.array(values.astype(bool), mask=missing)
     if pa.types.is_temporal(type_):

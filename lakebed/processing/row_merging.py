@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lakebed.model.processing import Fold, Latest, Processing, fold_of
 from lakebed.model.schema import Schema
 from lakebed.processing.folding import folded
-from lakebed.processing.value_order import Places, integers_of, winners
+from lakebed.processing.value_order import Places, integers_of, places_array, winners
 
 MergeRows = Callable[[pa.RecordBatch, Places], pa.RecordBatch]
 
@@ -50,7 +50,7 @@ def merged_rows(
             rows = rows.slice(1) if len(first) == 1 else rows
         if len(rows) > 1:
             yield rows.slice(0, len(rows) - 1)
-        held = rows.take(pa.array([len(rows) - 1]))
+        held = rows.take(places_array(np.array([len(rows) - 1])))
     if held is not None:
         yield held
 
@@ -113,8 +113,15 @@ class AggregatedRows:
             if fold.by is not None
         ]
 
+    @property
+    def folds(self) -> dict[str, str] | None:
+        """Return what is done with each column where that may be done in parts: sum, min or max."""
+        if self._ordered:
+            return None
+        return {name: text.replace("count", "sum") for name, text in self._functions.items()}
+
     def __call__(self, batch: pa.RecordBatch, starts: Places) -> pa.RecordBatch:
-        firsts = pa.array(starts)
+        firsts = places_array(starts)
         found: dict[str, pa.Array] = {}
         for ordered in self._ordered:
             found |= _ordered_values(batch, starts, ordered)

@@ -74,6 +74,12 @@ def integers_of(column: pa.Array) -> Numbers:
     return numbers
 
 
+def places_array(places: Places) -> pa.Array:
+    """Return places as Arrow takes them. `pa.array` would load a part of numpy that takes 50 ms."""
+    numbers = np.ascontiguousarray(places, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)], 0)
+
+
 def without_nulls(column: pa.Array) -> pa.Array:
     """Return the values as they lie in memory, whatever stands in the place of nulls."""
     if not column.null_count:

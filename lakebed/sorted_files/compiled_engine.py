@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,23 @@ from lakebed.sorted_files.gathered_rows import (
     kind_of,
 )
 from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.row_groups import GROUP_ROWS_MAX
+
+_FOLDED_ROWS_MAX = 4 * GROUP_ROWS_MAX
+"""Of rows that are folded together: fewer come out."""
 
 
 class CompiledEngine:
     """Merges by a tree of losers, sorts by radix, gathers without a copy in between."""
 
-    def merge(self, sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-        return CompiledMerge(sources, fields).batches()
+    def merge(
+        self,
+        sources: Sequence[Source],
+        fields: Sequence[Field],
+        folds: Mapping[str, str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        rows_max = GROUP_ROWS_MAX if folds is None else _FOLDED_ROWS_MAX
+        return CompiledMerge(sources, fields, rows_max=rows_max, folds=folds).batches()
 
     def sort(
         self, batches: list[pa.RecordBatch], fields: Sequence[Field]

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from lakebed.kernels.merging import merge_rows
 from lakebed.model.schema import Field
-from lakebed.sorted_files.gathered_rows import addresses_of, gathered, kind_of
+from lakebed.sorted_files.compiled_folding import Folds, can_fold, folded
+from lakebed.sorted_files.gathered_rows import Span, addresses_of, gathered, kind_of
 from lakebed.sorted_files.key_encoding import encode_row
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
@@ -25,7 +26,10 @@ HELD_BATCHES_MAX = 4096
 
 
 class CompiledMerge:
-    """One merge. rows_max, bytes_max: of a batch that is passed on, about."""
+    """One merge. rows_max, bytes_max: of a batch that is passed on, about.
+
+    folds: what may be done with the other columns of rows with equal keys; not all are made one.
+    """
 
     def __init__(
         self,
@@ -34,8 +38,10 @@ class CompiledMerge:
         *,
         rows_max: int = GROUP_ROWS_MAX,
         bytes_max: int = GROUP_BYTES_MAX,
+        folds: Folds | None = None,
     ) -> None:
         self._fields = fields
+        self._folds = folds
         self._waiting = [(source.lowest, place, source) for place, source in enumerate(sources)]
         heapq.heapify(self._waiting)
         self._runs: list[_Run] = []
@@ -132,10 +138,23 @@ class CompiledMerge:
         if not count:
             return
         spans = list(zip(held.wanted_from, held.wanted_to, strict=True))
-        rows = list(gathered(held.batches, spans, self._segments[:count], self._rows[:count]))
+        rows = self._put_together(held, spans, count)
         del held  # while these rows are used, those that they were copied from are not needed
         while rows:
             yield rows.pop(0)
+
+    def _put_together(
+        self, held: _HeldBatches, spans: Sequence[Span], count: int
+    ) -> list[pa.RecordBatch]:
+        """Return the rows that are written down, or what becomes of them."""
+        order = self._segments[:count], self._rows[:count]
+        names = [field.name for field in self._fields]
+        if self._folds is not None and can_fold(held.batches[0].schema, names, self._folds):
+            keys = held.kinds, held.values, held.bytes
+            rows = folded(held.batches, spans, order, keys, names=names, folds=self._folds)
+            if rows is not None:
+                return [rows]
+        return list(gathered(held.batches, spans, *order))
 
 
 class _Run:

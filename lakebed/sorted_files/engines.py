@@ -5,7 +5,7 @@ The plain engine says what is right: tests hold the compiled one to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,10 +22,16 @@ COMPILED_ROWS_MIN = 1_000_000
 class Engine(Protocol):
     """Puts rows in the order of key fields; the order of rows with equal keys is not promised."""
 
-    def merge(self, sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+    def merge(
+        self,
+        sources: Sequence[Source],
+        fields: Sequence[Field],
+        folds: Mapping[str, str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of sorted sources in order. A source is opened when the merge gets there.
 
-        How much memory that takes the sources decide, by the size of their batches.
+        How much memory that takes the sources decide, by the size of their batches. folds: what is
+        done with columns of rows with equal keys, sum, min or max: some of them may be made one.
         """
         ...
 
@@ -42,7 +48,12 @@ class Engine(Protocol):
 class PlainEngine:
     """Sorts by numpy, gathers by one `take`."""
 
-    def merge(self, sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+    def merge(
+        self,
+        sources: Sequence[Source],
+        fields: Sequence[Field],
+        folds: Mapping[str, str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         return merge(sources, fields)
 
     def sort(

@@ -58,6 +58,26 @@ def addresses_of(array: pa.Array, kind: int) -> tuple[int, int]:
     return values, buffers[2].address if kind == BYTES and buffers[2] is not None else 0
 
 
+def validity_of(arrays: Sequence[pa.Array]) -> tuple[Addresses, Addresses]:
+    """Return where the validity of each array is, 0 where none is null, and the place of its first
+    row's bit."""
+    bits = np.zeros(len(arrays), np.int64)
+    for place, array in enumerate(arrays):
+        if array.null_count:
+            bits[place] = array.buffers()[0].address
+    return bits, np.array([array.offset for array in arrays], np.int64)
+
+
+def kept(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the rows of a batch for which a mask without nulls is true."""
+    _, bits = mask.buffers()
+    flags = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
+    rows = np.flatnonzero(flags[mask.offset : mask.offset + len(mask)]).astype(np.int32)
+    segments = np.zeros(len(rows), np.uint16)
+    (found,) = gathered([batch], [(0, len(batch))], segments, rows)
+    return found
+
+
 class _Order:
     """For each row that is passed on, its batch and its place in it."""
 
@@ -96,13 +116,9 @@ class _Order:
         return taken.combine_chunks() if taken.num_chunks != 1 else taken.chunk(0)
 
     def _validity(self, arrays: Sequence[pa.Array]) -> tuple[pa.Buffer | None, int]:
-        bits = np.zeros(len(arrays), np.int64)
-        for place, array in enumerate(arrays):
-            if array.null_count:
-                bits[place] = array.buffers()[0].address
+        bits, skip = validity_of(arrays)
         if not bits.any():
             return None, 0
-        skip = np.array([array.offset for array in arrays], np.int64)
         out = pa.allocate_buffer((self._count + 7) // 8)
         valid = gather_bits(bits, skip, self._segments, self._rows, np.frombuffer(out, np.uint8))
         return out, self._count - valid

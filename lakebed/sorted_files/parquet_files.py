@@ -151,7 +151,8 @@ class ParquetFiles:
                 self._sources.source(read, by_pages=engine is not PLAIN, workers=workers)
                 for read in stretch.reads
             ]
-            yield from request.processed(engine.merge(sources, request.schema.key_fields), parts)
+            merged = engine.merge(sources, request.schema.key_fields, request.folds)
+            yield from request.processed(merged, parts)
 
     def merge(
         self,
@@ -166,7 +167,8 @@ class ParquetFiles:
         engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
         reads = self._reads(request, parts, by_pages=engine is not PLAIN)
         sources = [self._sources.source(read, by_pages=engine is not PLAIN) for read in reads]
-        return request.processed(engine.merge(sources, schema.key_fields), parts)
+        merged = engine.merge(sources, schema.key_fields, request.folds)
+        return request.processed(merged, parts)
 
     def read(
         self,
@@ -237,8 +239,8 @@ class ParquetFiles:
         """
         each = self._merge_bytes // (4 * max(1, inputs))
         rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
-        if by_pages:  # more is no faster
-            each = min(each, PAGED_BYTES_MAX)
+        if by_pages:  # more is no faster, and there are no windows
+            each, rows = min(each, PAGED_BYTES_MAX), BATCH_ROWS_MAX
         waiting = 1.5 if self._workers == 1 else 2.5  # one more is read ahead
         return Share(batch_bytes=max(1, int(each / waiting)), batch_rows=rows, file_bytes=each)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 import msgspec
 import pyarrow as pa
 
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
-from lakebed.processing.row_work import RowWork
+from lakebed.processing.row_work import Keep, RowWork
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.reading import Share, read_part
@@ -29,9 +30,14 @@ class PartRead(msgspec.Struct, frozen=True):
     work: RowWork | None = None
     groups: range | None = None
 
-    def selected(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what processing leaves of wanted rows, before they are merged."""
-        return iter(batches) if self.work is None else map(self.work.selected, batches)
+    def selected(
+        self, batches: Iterable[pa.RecordBatch], keep: Keep = pa.RecordBatch.filter
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what processing leaves of wanted rows, before they are merged. keep: takes rows by
+        a mask."""
+        if self.work is None:
+            return iter(batches)
+        return map(self.work.selected, batches, repeat(keep))
 
 
 class GroupSources:
@@ -45,8 +51,11 @@ class GroupSources:
         """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how.
         workers: read ahead."""
         part, wanted = read.part, read.wanted
-        reader = read_part
+        reader, keep = read_part, pa.RecordBatch.filter
         if by_pages:
+            from lakebed.sorted_files.gathered_rows import (  # noqa: PLC0415  loads llvmlite
+                kept as keep,
+            )
             from lakebed.sorted_files.page_reading import (  # noqa: PLC0415  loads llvmlite
                 read_part_by_pages as reader,
             )
@@ -66,7 +75,7 @@ class GroupSources:
                 share=read.share,
                 among=read.groups,
             )
-            return workers.ahead(read.selected(batches))
+            return workers.ahead(read.selected(batches, keep))
 
         lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
         return Source(lowest, open_, look)

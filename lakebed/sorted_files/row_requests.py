@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -31,6 +31,11 @@ class RowRequest(msgspec.Struct, frozen=True):
     early: RowTest | None
     late: RowTest | None
     work: RowWork | None
+
+    @property
+    def folds(self) -> Mapping[str, str] | None:
+        """Return what rows with equal keys may be folded by while they are merged."""
+        return None if self.work is None else self.work.folds
 
     def processed(
         self, merged: Iterator[pa.RecordBatch], parts: Sequence[FilePart]

@@ -22,6 +22,7 @@ from lakebed.parquet_bytes.assembling import Assembly
 from lakebed.parquet_bytes.encoded import EncodedRowGroup
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import FileWritten, RowsWritten
+from lakebed.processing.value_order import places_array
 from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder, template_for
 from lakebed.sorted_files.file_notes import Group, Notes, encode_notes
 from lakebed.sorted_files.key_encoding import encode_keys, encode_row, search_many
@@ -219,7 +220,7 @@ class Sampler:
         # Not a range: Arrow looks for pandas each time that it is given a sequence.
         places = np.arange(-before % self.stride, len(batch), self.stride)
         if len(places):
-            rows = batch.select([f.name for f in self._fields]).take(pa.array(places))
+            rows = batch.select([f.name for f in self._fields]).take(places_array(places))
             keys = encode_keys(rows, self._fields)
             self._keys += keys.to_pylist()  # bounded: KEYS_MAX
 

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -10,15 +11,20 @@ from lakebed import field
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.local import LocalApp
 from lakebed.lake import Lake
+from lakebed.sorted_files import engines
 from tests.properties.processings import TIMES, bag, expected, tables, to_arrow, to_rows
 from tests.properties.test_queries import IN_MEMORY, SETTINGS
 
 ACTIONS = ("ingest", "ingest", "split", "compact", "merge", "merge", "wait", "run", "ask")
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
-@given(st.data())
-def test_a_table_gives_what_the_plain_model_gives(data: st.DataObject) -> None:
+@pytest.mark.parametrize("kernel_rows_min", [0, engines.COMPILED_ROWS_MIN])
+@settings(max_examples=15, suppress_health_check=list(HealthCheck), deadline=None)
+@given(data=st.data())
+def test_a_table_gives_what_the_plain_model_gives(
+    monkeypatch: pytest.MonkeyPatch, kernel_rows_min: int, data: st.DataObject
+) -> None:
+    monkeypatch.setattr(engines, "COMPILED_ROWS_MIN", kernel_rows_min)
     made = data.draw(tables())
     schema, clock = made.schema, VirtualClock(TIMES[0])
     rows = []
