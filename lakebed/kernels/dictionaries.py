@@ -205,8 +205,7 @@ def encode_repeated(
     slots = np.zeros(_SLOTS, np.int64)
     words = np.empty(4 * STRINGS_MAX + 4, np.int64)
     slots_at, words_at = int(slots.ctypes.data), int(words.ctypes.data)
-    starts = np.empty(rows + 1, np.int64)
-    lengths = np.empty(rows + 1, np.int64)
+    starts, lengths = np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int64)
     levels = np.empty(rows, np.uint8)
     codes = starts
     found = found_bytes = 0
