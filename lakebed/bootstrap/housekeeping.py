@@ -119,7 +119,9 @@ class Housekeeping:
         total = total.plus(
             WorkDone(
                 jobs_done=self._worker.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop),
-                commits_answered=self._app.committer.run(batches_max=JOBS_PER_ROUND_MAX),
+                commits_answered=self._app.committer.run(
+                    batches_max=JOBS_PER_ROUND_MAX, should_stop=should_stop
+                ),
                 jobs_given_up=self._give_up_dead_jobs.run(),
             )
         )

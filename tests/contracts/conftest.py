@@ -38,6 +38,7 @@ from tests.contracts.fast_time import FastQueues
 from tests.servers.dynamo_servers import MotoServer
 from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
     dynoxide,
+    elasticmq,
     ministack,
     moto,
     proxy,
@@ -48,7 +49,7 @@ from tests.servers.s3 import S3Server
 from tests.servers.sqs import make_queue
 
 BACKENDS = ("memory", "local")
-QUEUE_BACKENDS = (*BACKENDS, "ministack")
+QUEUE_BACKENDS = (*BACKENDS, "ministack", pytest.param("elasticmq", marks=pytest.mark.slow))
 KNOWN_BAD = "LAKEBED_KNOWN_BAD_SERVERS"
 """Set by `test_known_bad_servers.py`, which runs contracts on servers that must fail them."""
 OBJECT_BACKENDS = (

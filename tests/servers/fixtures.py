@@ -7,6 +7,7 @@ import pytest
 from lakebed.config.instance import InstanceId
 from tests.servers.cdk import Cdk, DeployedInstance
 from tests.servers.dynamo_servers import MotoServer, dynoxide_server
+from tests.servers.elasticmq import elasticmq_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.servers.s3 import S3Server, ministack_server, rclone_server, seaweedfs_server
 
@@ -20,6 +21,12 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with seaweedfs_server(tmp_path_factory.mktemp("seaweedfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def elasticmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with elasticmq_server(tmp_path_factory.mktemp("elasticmq")) as server:
         yield server
 
 
