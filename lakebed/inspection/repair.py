@@ -16,6 +16,7 @@ from lakebed.inspection.findings import KINDS, Fact, Finding, RepairAction
 from lakebed.inspection.replay import Replay, ReplayLog
 from lakebed.model.names import TableId, TableName
 from lakebed.model.paths import snapshot_path
+from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
@@ -169,9 +170,17 @@ class Repair:
         done = []
         for step in plan.steps:
             try:
-                done.append(StepDone(step=step, count=self._carry_out(step)))
+                one = StepDone(step=step, count=self._carry_out(step))
             except (ConflictError, CorruptError, InvalidError) as error:
-                done.append(StepDone(step=step, problem=str(error)))
+                one = StepDone(step=step, problem=str(error))
+            events.tell(
+                events.REPAIR_DONE,
+                action=step.action,
+                about=step.about,
+                count=one.count,
+                problem=one.problem,
+            )
+            done.append(one)
         return done
 
     def _carry_out(self, step: RepairStep) -> int:

@@ -26,6 +26,7 @@ TABLE_ONLINE = "table_online"
 TABLE_DROPPED = "table_dropped"
 COMMITS_ANSWERED = "commits_answered"
 COMMITS_GONE = "commits_gone"
+REPAIR_DONE = "repair_done"
 REPORT_LOST = "report_lost"
 JOB_FAILED = "job_failed"
 KERNELS_ABSENT = "kernels_absent"
@@ -52,6 +53,7 @@ MEANINGS = {
     TABLE_ONLINE: "scheduled work is done on a table from now on",
     COMMITS_ANSWERED: "commits that were queued are in the log, or refused for good",
     COMMITS_GONE: "a message told of commits that were answered before, or are too old",
+    REPAIR_DONE: "a step of a repair was carried out, or could not be",
     REPORT_LOST: "what became of a job could not be written down; the job itself is not harmed",
     JOB_FAILED: "a try of a job failed; it is tried again, or given up",
     KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",

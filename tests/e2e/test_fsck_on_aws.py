@@ -189,6 +189,20 @@ def test_a_mark_of_truncation_that_was_lost_does_no_harm(patient: AwsPatient) ->
     assert not fsck().is_damaged
 
 
+def test_log_and_states_of_a_lake_on_aws_can_be_looked_into(patient: AwsPatient) -> None:
+    oldest, newest = patient.entries()[0][0], patient.entries()[-1][0]
+    with Lake(AwsApp(INSTANCE)) as lake:
+        table = lake.table("t")
+        listing = table.log()
+        assert listing.oldest == oldest
+        assert [one.number for one in listing.entries] == [*range(oldest, newest + 1)]
+        with table._opened.head.reading() as state:
+            assert table.state().digest == state.digest().hex()
+        assert table.state(number=oldest).number == oldest
+        assert table.write_snapshot() == newest
+        assert lake.fsck(deep=True).findings == ()
+
+
 def test_a_file_that_was_deleted_is_brought_back(
     ministack: S3Server,  # noqa: F811 - the fixture
     monkeypatch: pytest.MonkeyPatch,
