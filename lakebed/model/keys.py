@@ -49,7 +49,7 @@ def key_value(field: Field, value: object) -> KeyValue:
                 raise InvalidError("key value out of range", field=field.name, hint=hint)
             return value
         case "string", str():
-            if any("\ud800" <= c <= "\udfff" for c in value):
+            if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
                 hint = "mend the text, or keep such keys as binary"
                 raise InvalidError("a lone surrogate is not UTF-8", field=field.name, hint=hint)
             return value
