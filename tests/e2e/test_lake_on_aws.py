@@ -16,9 +16,18 @@ from demo import flights as demo
 from lakebed.bootstrap.aws import AwsApp
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
-from lakebed.errors import CorruptError, InvalidError, NewerFormatError, UnavailableError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LogConflictError,
+    LogTruncatedError,
+    NewerFormatError,
+    UnavailableError,
+)
 from lakebed.lake import Lake
 from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.model.names import TransactionNumber
+from lakebed.statestore import snapshots
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from tests.e2e.test_objects_in_s3 import ROWS, SCHEMA, exit_code, rows
 from tests.servers.cdk import DeployedInstance
@@ -197,6 +206,33 @@ def test_queued_commits_of_many_go_into_one_entry_by_a_committer_elsewhere(
         assert told["direct"].number == 2
         assert table.ingest(rows(0), job="day 0").repeated
         assert lake.tasks() == []
+
+
+def test_scheduled_work_empties_the_log_and_another_machine_begins_with_a_snapshot(
+    instance: InstanceResources, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(snapshots, "LOG_ENTRIES_MAX", 5)
+    app = AwsApp(instance.instance)
+    with Lake(app) as lake:
+        table = lake.create_table("t", SCHEMA)
+        written = 0
+        for first in range(4):
+            for part in range(3):
+                table.ingest(rows(first).slice(part * 300, 300), job=f"{first}-{part}")
+            written += lake.run().snapshots_written
+        assert written >= 2
+        log = app.logs.open(table._opened.id)
+        with pytest.raises(LogTruncatedError):
+            list(log.read_after(TransactionNumber(0)))
+        with pytest.raises(LogConflictError):
+            log.append(TransactionNumber(2), b"a stalled writer wakes up")
+        wanted = table.query().read_all()
+    monkeypatch.setenv("LAKEBED_CACHE", str(tmp_path / "another machine"))
+    with lakebed.connect(f"aws:{instance.instance}") as lake:
+        table = lake.table("t")
+        assert table.query().read_all() == wanted
+        assert table.ingest(rows(0).slice(0, 300), job="0-0").repeated, "its id is remembered"
+        assert not [f for f in lake.fsck().findings if f.severity == "damage"]
 
 
 def test_an_instance_that_is_not_there_is_named_with_region_and_account(server: S3Server) -> None:
