@@ -47,7 +47,6 @@ class AwsPatient:
         self._items = {table: self._scanned(table) for table in self._tables}
         shutil.copytree(states, saved)
         self._touched: set[str] = set()
-        self._edited = False
 
     @property
     def cache(self) -> Path:
@@ -113,7 +112,6 @@ class AwsPatient:
 
     def set_item(self, table: str, old: Any, new: Any) -> None:  # noqa: ANN401 - as boto3 has it
         """Put an item, or delete the old one."""
-        self._edited = True
         if new is None:
             key = {"pk": old["pk"], "sk": old["sk"]}
             self._dynamodb.delete_item(TableName=table, Key=key)

@@ -14,6 +14,9 @@ from tests.servers.cdk import Cdk, DeployedInstance
 from tests.servers.s3 import S3Server
 from tests.stacks.conftest import Synthesize, Templates
 
+pytestmark = pytest.mark.timeout(300)
+"""The first test also waits for the deployment."""
+
 
 @pytest.fixture
 def clients(ministack: S3Server) -> Iterator[AmazonClients]:

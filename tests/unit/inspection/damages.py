@@ -14,7 +14,6 @@ from lakebed.statestore.file_changes import AddFiles
 from tests.unit.inspection.patients import Patient
 
 Damage = Callable[[Patient, random.Random], set[str]]
-ANY_OF_LOG = {"log-damaged", "log-gap", "cache-differs", "snapshot-differs"}
 
 
 def a_file(lake: Patient, chance: random.Random) -> str:
