@@ -120,11 +120,12 @@ class AwsPatient:
 
     def heal(self) -> None:
         """Put everything back, whoever changed it."""
-        for path in {*self._listed(""), *self._objects}:
+        found = set(self._listed(""))
+        for path in found | set(self._objects):
             right = self._objects.get(path)
             if right is None:
                 self._bucket.delete(path)
-            elif path in self._touched or path not in self._listed(path):
+            elif path in self._touched or path not in found:
                 self._bucket.put(path, right, use_multipart=False)
         self._touched.clear()
         for table in self._tables:
