@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from lakebed.bootstrap.app import App, Memory
-from lakebed.bootstrap.aws import SCHEME, AwsApp
+from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import InvalidError
-from lakebed.inspection.fsck import FsckReport
-from lakebed.inspection.repair import RepairPlan, StepDone
-from lakebed.inspection.status import TableStatus
 from lakebed.model.names import table_name
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
@@ -29,6 +25,11 @@ from lakebed.processing.iterators import load_iterator
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.statestore.redrive import Redriven
 from lakebed.table import Table
+
+if TYPE_CHECKING:
+    from lakebed.inspection.fsck import FsckReport
+    from lakebed.inspection.repair import RepairPlan, StepDone
+    from lakebed.inspection.status import TableStatus
 
 STATES_BYTES_MAX = 8 << 30
 """Of states that a committer keeps on the local disk: tables of fifty million files."""
@@ -218,9 +219,11 @@ def connect(
         NewerFormatError: a newer Lakebed made it.
     """
     memory = Memory(cache_bytes, merge_bytes)
-    if isinstance(path, str) and path.startswith(SCHEME):
+    if isinstance(path, str) and path.startswith(INSTANCE_SCHEME):
         if objects is not None:
             hint = "its deployment says where they lie"
             raise InvalidError("an instance has its own objects", instance=path, hint=hint)
-        return Lake(AwsApp(path.removeprefix(SCHEME), memory=memory))
+        from lakebed.bootstrap.aws import AwsApp  # noqa: PLC0415  of no use to others
+
+        return Lake(AwsApp(path.removeprefix(INSTANCE_SCHEME), memory=memory))
     return Lake(LocalApp(path, create=create, objects=objects, memory=memory))

@@ -21,8 +21,6 @@ from lakebed.ingest.sources import (
     WatchedSource,
     source_of,
 )
-from lakebed.inspection.log_listing import LogListing, list_log
-from lakebed.inspection.past_state import StateShown, show_state, state_at
 from lakebed.model.keys import KeyValue
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -51,6 +49,8 @@ from lakebed.tables.change_table import (
 )
 
 if TYPE_CHECKING:
+    from lakebed.inspection.log_listing import LogListing
+    from lakebed.inspection.past_state import StateShown
     from lakebed.statestore.open_table import OpenTable
 
 
@@ -167,6 +167,8 @@ class Table:
         Raises:
             LogTruncatedError: entries that far back are gone: the hint says what is kept.
         """
+        from lakebed.inspection.log_listing import list_log  # noqa: PLC0415  of no use to a lookup
+
         number = None if after is None else TransactionNumber(after)
         return list_log(self._app.logs.open(self._opened.id), after=number, entries_max=entries_max)
 
@@ -176,6 +178,11 @@ class Table:
         files_max: of references that are listed. Raises: InvalidError: no such entry, or no
         snapshot and log reach back to it.
         """
+        from lakebed.inspection.past_state import (  # noqa: PLC0415  of no use to a lookup
+            show_state,
+            state_at,
+        )
+
         log, snapshots = self._app.logs.open(self._opened.id), self._snapshots()
         wanted = None if number is None else TransactionNumber(number)
         return show_state(state_at(log, snapshots, wanted), self.name, files_max=files_max)

@@ -6,8 +6,9 @@ import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -23,10 +24,6 @@ from lakebed.errors import ConflictError, InvalidError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
-from lakebed.inspection.findings import Finding, finding
-from lakebed.inspection.fsck import Fsck
-from lakebed.inspection.repair import Repair
-from lakebed.inspection.status import TableStatus, table_status
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.clock import Clock
@@ -43,6 +40,15 @@ from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.redrive import RedriveCommits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
+
+if TYPE_CHECKING:
+    from lakebed.inspection.findings import Finding
+    from lakebed.inspection.fsck import Fsck
+    from lakebed.inspection.repair import Repair
+    from lakebed.inspection.status import TableStatus
+
+INSTANCE_SCHEME = "aws:"
+"""Before the name of an instance, where a lake's place is asked for."""
 
 MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 1 << 20, 1 << 40
 
@@ -140,16 +146,29 @@ class App:
         self.collect = CollectGarbage(objects=self.objects)
         self.sweep = SweepObjects(objects=self.objects)
         self.query = RunQuery[pa.RecordBatch](files=files)
-        self.fsck = Fsck(
+
+    @cached_property
+    def fsck(self) -> Fsck:
+        """Holds the lake's parts against each other. Loaded when asked for: lookups begin
+        without."""
+        from lakebed.inspection.fsck import Fsck
+
+        return Fsck(
             registry=self.registry,
             logs=self.logs,
             objects=self.objects,
-            files=files,
+            files=self.files,
             open_head=self.heads,
             snapshots=self.heads.snapshots,
             leftovers=self.leftovers,
         )
-        self.repair = Repair(
+
+    @cached_property
+    def repair(self) -> Repair:
+        """Mends what `fsck` finds. Loaded when asked for, too."""
+        from lakebed.inspection.repair import Repair
+
+        return Repair(
             registry=self.registry,
             logs=self.logs,
             objects=self.objects,
@@ -208,6 +227,8 @@ class App:
 
     def status(self, names: Sequence[str]) -> list[TableStatus]:
         """Return what some tables look like now. Raises: TableMissingError."""
+        from lakebed.inspection.status import table_status
+
         offline = {entry.id for entry in self.catalog.list() if not entry.online}
         return [
             table_status(
@@ -222,6 +243,8 @@ class App:
 
     def leftovers(self) -> list[Finding]:
         """Return what dead processes left on this machine."""
+        from lakebed.inspection.findings import finding
+
         spilled = dead_in(self._spill_root)
         return [finding("spill-left", name=path.name) for path in spilled]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from lakebed.backends.memory.job_queues import MemoryJobQueues
 from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
-from lakebed.bootstrap.app import App, Memory, Stores
+from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory, Stores
 from lakebed.bootstrap.object_places import ENDPOINTS
 from lakebed.config.instance import (
     InstanceId,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
     from lakebed.backends.aws.object_store import S3ObjectStore
 
-SCHEME = "aws:"
 FOLDER_VARIABLE = "LAKEBED_CACHE"
 STATES_BYTES_MAX = 8 << 30
 """Of states that earlier processes left on this machine: what was used longest ago goes first."""
@@ -156,7 +155,7 @@ def _stores(clients: AmazonClients, resources: InstanceResources, chance: random
 
     objects = _objects(clients, resources, chance)
     return Stores(
-        place=f"{SCHEME}{resources.instance}",
+        place=f"{INSTANCE_SCHEME}{resources.instance}",
         clock=clients.clock,
         chance=chance,
         objects=objects,

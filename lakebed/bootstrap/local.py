@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from typing import TYPE_CHECKING
 
 from lakebed.backends.local.job_queues import SqliteJobQueues
 from lakebed.backends.local.job_tracker import SqliteJobTracker
@@ -19,9 +20,11 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.app import App, Memory, Stores
 from lakebed.bootstrap.object_places import GIVEN, objects_at, opened_objects, place_of
 from lakebed.errors import InvalidError
-from lakebed.inspection.findings import Finding, finding
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
+
+if TYPE_CHECKING:
+    from lakebed.inspection.findings import Finding
 
 
 class LocalApp(App):
@@ -71,6 +74,8 @@ class LocalApp(App):
 
     def leftovers(self) -> list[Finding]:
         """Return what dead processes left on this machine, in the directory too."""
+        from lakebed.inspection.findings import finding
+
         objects = self.objects
         names = objects.unfinished() if isinstance(objects, LocalObjectStore) else ()
         unfinished = [finding("unfinished-upload", name=name) for name in names]

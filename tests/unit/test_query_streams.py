@@ -1,6 +1,8 @@
 """Streams of rows through the public API: what they leave behind, and what they may keep."""
 
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -104,3 +106,20 @@ def test_the_smallest_cache_finds_the_same_rows(tmp_path: Path) -> None:
                 "id": [key] * 3,
                 "v": [key / 7] * 3,
             }
+
+
+def test_a_lookup_loads_nothing_that_only_others_need(tmp_path: Path) -> None:
+    with lakebed.connect(tmp_path / "lake") as lake:
+        lake.create_table("t", lakebed.schema_of(row_keys={"id": "int64"})).ingest(
+            pa.table({"id": [1, 2]})
+        )
+    code = (
+        "import sys, lakebed\n"
+        "with lakebed.connect(sys.argv[1]) as lake:\n"
+        "    assert lake.table('t').query(keys=[2]).read_all().num_rows == 1\n"
+        "unneeded = ('lakebed.inspection.', 'lakebed.backends.aws', 'lakebed.backends.memory.',\n"
+        "    'pyarrow.acero', 'pyarrow.dataset', 'importlib.metadata', 'numba', 'boto3')\n"
+        "print([name for name in sys.modules if name.startswith(unneeded)])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "lake")]
+    assert subprocess.run(command, capture_output=True, check=True, text=True).stdout == "[]\n"
