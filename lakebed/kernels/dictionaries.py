@@ -29,8 +29,9 @@ BYTES_MAX = 1 << 20
 """Of a dictionary's page; pyarrow gives it up there, too."""
 
 _SLOT_BITS = 14
-_SLOTS = 1 << _SLOT_BITS
+SLOTS = 1 << _SLOT_BITS
 """Twice as many as strings."""
+WORDS = 4 * STRINGS_MAX + 4
 _GROUP = 8
 """Numbers that are packed together."""
 _GROUPS_MAX = 63
@@ -96,7 +97,7 @@ def _place_of(at: int, length: int, slots: int, words: int, count: int) -> int:
         same = load_u64(word + 2 * _WORD) == first and load_u64(word + 3 * _WORD) == last
         if same and load_i64(word + _WORD) == length and _middle_is(load_i64(word), at, length):
             return place
-        slot = (slot + 1) & (_SLOTS - 1)
+        slot = (slot + 1) & (SLOTS - 1)
     store_64(slots + _WORD * slot, count + 1)
     word = words + _ENTRY * count
     store_64(word, at)
@@ -191,6 +192,8 @@ def encode_repeated(
     bits: Numbers,
     skip: Numbers,
     firsts: Numbers,
+    slots: Numbers,
+    words: Numbers,
     to: int,
     room: int,
     ends: Numbers,
@@ -199,15 +202,13 @@ def encode_repeated(
 ) -> int:
     """Write pages of places in a dictionary, and behind them the dictionary's page.
 
-    ends: gets the end of that, too. sizes: the bytes of each page's strings. Returns how many
-    strings the dictionary has; -1: it would be too large.
+    slots, words: zeros, as many as SLOTS and WORDS say; the caller's, since an array of a kernel's
+    own is freed when nothing but its address is used. ends: gets the dictionary's end, too. sizes:
+    the bytes of each page's strings. Returns how many strings the dictionary has; -1: too many.
     """
-    slots = np.zeros(_SLOTS, np.int64)
-    words = np.empty(4 * STRINGS_MAX + 4, np.int64)
     slots_at, words_at = int(slots.ctypes.data), int(words.ctypes.data)
     starts, lengths = np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int64)
     levels = np.empty(rows, np.uint8)
-    codes = starts
     found = found_bytes = 0
     at = to
     for page in range(len(ends) - 1):
@@ -216,12 +217,12 @@ def encode_repeated(
         count = load_string_page(
             values, bytes_, bits, skip, firsts, begin, last, starts, lengths, levels
         )
-        size = 0
+        sizes[page] = 0
         for place in range(count):
             length = lengths[place]
-            size += length
+            sizes[page] += length
             code = _place_of(starts[place], length, slots_at, words_at, found)
-            codes[place] = code
+            starts[place] = code
             if code == found:
                 found += 1
                 found_bytes += _LENGTH_BYTES + length
@@ -234,10 +235,9 @@ def encode_repeated(
         if nullable:
             at = put_levels(at, levels, last - begin, count)
         store_u8(at, _width(found))
-        at = _put_codes(at + 1, codes, count, _width(found))
+        at = _put_codes(at + 1, starts, count, _width(found))
         ends[page] = at - to
         kept[page] = count
-        sizes[page] = size
     if CHECKED:
         assert at - to + found_bytes <= room
     ends[-1] = _put_dictionary(at, words, found) - to

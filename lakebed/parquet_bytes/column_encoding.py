@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakebed.kernels import encoding as kernels
 from lakebed.kernels.arrays import address_of
-from lakebed.kernels.dictionaries import encode_repeated
+from lakebed.kernels.dictionaries import SLOTS, WORDS, encode_repeated
 from lakebed.kernels.packing import PAGE_ROOM
 from lakebed.kernels.page_writing import HEADER_ROOM, write_pages
 from lakebed.kernels.zstd import room_for, zstd
@@ -31,7 +31,7 @@ from lakebed.parquet_bytes.chunk_metadata import (
 )
 from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedPages
 from lakebed.parquet_bytes.footer import Codec, Encoding, Physical
-from lakebed.parquet_bytes.spool import Spool
+from lakebed.parquet_bytes.spool import EncoderMemory
 
 
 def can_encode(type_: pa.DataType, encoding: Encoding) -> bool:
@@ -49,12 +49,16 @@ class ColumnEncoder:
 
     def __init__(self, *, zstd_level: int) -> None:
         self._level = zstd_level
-        self._payloads = np.empty(0, np.uint8)
-        self._written = Spool()
+        self._memory = EncoderMemory.of_idle()
 
     def forget(self) -> None:
         """Let the next chunks take the place of those that were returned."""
-        self._written.clear()
+        self._memory.written.clear()
+
+    def close(self) -> None:
+        """Give memory back: nothing of what was returned is needed any more."""
+        self._memory.give_back()
+        self._memory = EncoderMemory()
 
     def encode(
         self, column: Column, codec: Codec, arrays: Sequence[pa.Array], page_rows: int
@@ -65,8 +69,8 @@ class ColumnEncoder:
         """
         segments = _Segments(column, [array for array in arrays if len(array)])
         encoded = EncodedColumn(column, codec, segments.rows, page_rows)
-        if len(self._payloads) < (room := segments.room(encoded.pages)):
-            self._payloads = np.empty(room, np.uint8)
+        if len(self._memory.payloads) < (room := segments.room(encoded.pages)):
+            self._memory.payloads = np.empty(room, np.uint8)
         if column.encoding == Encoding.RLE_DICTIONARY:
             encoded.words = self._encode_repeated(segments, encoded)
             if encoded.words < 0:
@@ -86,8 +90,10 @@ class ColumnEncoder:
             segments.bits,
             segments.skip,
             segments.firsts,
-            address_of(self._payloads),
-            len(self._payloads),
+            np.zeros(SLOTS, np.int64),
+            np.zeros(WORDS, np.int64),
+            address_of(self._memory.payloads),
+            len(self._memory.payloads),
             encoded.ends,
             encoded.kept,
             encoded.sizes,
@@ -107,8 +113,8 @@ class ColumnEncoder:
             segments.bits,
             segments.skip,
             segments.firsts,
-            address_of(self._payloads),
-            len(self._payloads),
+            address_of(self._memory.payloads),
+            len(self._memory.payloads),
             encoded.ends,
             encoded.kept,
             encoded.bounds,
@@ -127,8 +133,8 @@ class ColumnEncoder:
             segments.bits,
             segments.skip,
             segments.firsts,
-            address_of(self._payloads),
-            len(self._payloads),
+            address_of(self._memory.payloads),
+            len(self._memory.payloads),
             encoded.ends,
             encoded.kept,
             encoded.sizes,
@@ -149,9 +155,9 @@ class ColumnEncoder:
             encoded.page_rows,
             encoded.rows - (encoded.pages - 1) * encoded.page_rows,
             -1 if encoded.words is None else encoded.words,
-            address_of(self._payloads),
+            address_of(self._memory.payloads),
             ends,
-            self._written.room(room),
+            self._memory.written.room(room),
             room,
             offsets,
             sizes,
@@ -164,7 +170,7 @@ class ColumnEncoder:
         first = len(ends) - encoded.pages  # behind the dictionary
         return EncodedChunk(
             metadata=metadata_of(encoded, raw_size, size, int(offsets[first]), bounds),
-            raw=self._written.keep(size),
+            raw=self._memory.written.keep(size),
             pages=EncodedPages(
                 offsets[first:],
                 sizes[first:],

@@ -1,6 +1,9 @@
-"""Memory that kernels write chunks into, used again for the next row group."""
+"""Memory that kernels write chunks into, used again for the next row group and the next file:
+memory that is new costs the system more than kernels take to fill it."""
 
 from __future__ import annotations
+
+from collections import deque
 
 import numpy as np
 
@@ -36,3 +39,36 @@ class Spool:
     def clear(self) -> None:
         """Let everything be written over."""
         self._block = self._at = 0
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes there are in all."""
+        return sum(map(len, self._blocks))
+
+
+class EncoderMemory:
+    """What one encoder writes into. payloads: pages before they are compressed; written: pages."""
+
+    def __init__(self) -> None:
+        self.payloads = np.empty(0, np.uint8)
+        self.written = Spool()
+
+    @classmethod
+    def of_idle(cls) -> EncoderMemory:
+        """Return memory that another encoder has done with, or fresh one."""
+        try:
+            return _IDLE.pop()
+        except IndexError:
+            return cls()
+
+    def give_back(self) -> None:
+        """Let another encoder have it, if it is not much. Nothing in it is needed any more."""
+        self.written.clear()
+        if self.written.size + len(self.payloads) <= IDLE_BYTES_MAX:
+            _IDLE.append(self)
+
+
+IDLE_MAX = 2
+IDLE_BYTES_MAX = 64 * 1024 * 1024
+"""Of each that is kept."""
+_IDLE: deque[EncoderMemory] = deque(maxlen=IDLE_MAX)

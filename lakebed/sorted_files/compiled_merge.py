@@ -78,8 +78,8 @@ class CompiledMerge:
     def _fill(self) -> bool:
         """Give each run a batch with rows, open what may come next. False: look again."""
         for run in self._runs:
-            if run.row == run.end and (batch := run.read()) is not None:
-                self._hold(run, batch)
+            if run.row == run.end and run.read():
+                self._hold(run)
         self._runs = [run for run in self._runs if run.row < run.end]
         if self._waiting and (
             not self._runs
@@ -99,9 +99,10 @@ class CompiledMerge:
             seen = Source(max(lowest, better), source.open)
             heapq.heappush(self._waiting, (seen.lowest, place, seen))
 
-    def _hold(self, run: _Run, batch: pa.RecordBatch) -> None:
-        run.segment = self._held.add(batch, run.row)
-        width = max(1, batch.nbytes // len(batch))
+    def _hold(self, run: _Run) -> None:
+        assert run.batch is not None, "a run has a batch while it has rows"
+        run.segment = self._held.add(run.batch, run.row, run.size)
+        width = max(1, run.size // run.end)
         self._rows_here = min(self._rows_here, max(1, self._bytes_max // width))
 
     def _merge(self) -> None:
@@ -132,8 +133,8 @@ class CompiledMerge:
         self._held = _HeldBatches(self._fields)
         self._rows_here = self._rows_max
         for run in self._runs:
-            if run.batch is not None and run.row < run.end:
-                self._hold(run, run.batch)
+            if run.row < run.end:
+                self._hold(run)
         self._held.current = self._held.size
         if not count:
             return
@@ -158,21 +159,24 @@ class CompiledMerge:
 
 
 class _Run:
-    """A source that is open. row, end: of its batch, the next row and the one behind the last."""
+    """A source that is open. row, end: of its batch, the next row and the one behind the last;
+    size: its bytes."""
 
     def __init__(self, place: int, batches: Iterator[pa.RecordBatch]) -> None:
         self.place = place
         self.batch: pa.RecordBatch | None = None
-        self.segment = self.row = self.end = 0
+        self.segment = self.row = self.end = self.size = 0
         self._batches = batches
         self._last: bytes | None = None
 
-    def read(self) -> pa.RecordBatch | None:
-        """Go on to the next batch that has rows; None: there is none."""
+    def read(self) -> bool:
+        """Go on to the next batch that has rows; False: there is none."""
         self.batch = next((batch for batch in self._batches if len(batch)), None)
         self._last = None
-        self.row, self.end = 0, 0 if self.batch is None else len(self.batch)
-        return self.batch
+        self.row = self.end = 0
+        if self.batch is not None:
+            self.end, self.size = len(self.batch), self.batch.nbytes
+        return self.batch is not None
 
     def rest(self) -> pa.RecordBatch:
         """Return the rows of the batch that were not merged, and go behind them."""
@@ -207,7 +211,7 @@ class _HeldBatches:
         self.values = np.zeros((len(fields), 64), np.int64)
         self.bytes = np.zeros((len(fields), 64), np.int64)
 
-    def add(self, batch: pa.RecordBatch, row: int) -> int:
+    def add(self, batch: pa.RecordBatch, row: int, size: int) -> int:
         """Hold a batch from a row on; return its number."""
         number = len(self.batches)
         if number == self.values.shape[1]:
@@ -223,5 +227,5 @@ class _HeldBatches:
         self.batches.append(batch)
         self.wanted_from.append(row)
         self.wanted_to.append(row)
-        self.size += batch.nbytes
+        self.size += size
         return number

@@ -63,6 +63,11 @@ class RowGroupEncoder:
             other.kernels = _Kernels(self._columns, self._choices)
         return other
 
+    def close(self) -> None:
+        """Say that all row groups are written."""
+        if self.kernels is not None:
+            self.kernels.close()
+
     def encode(self, rows: pa.Table, row_bytes: int) -> EncodedRowGroup:
         """Return a row group, which is there until the next is encoded. row_bytes: of a row in
         memory, where rows are widest."""
@@ -136,6 +141,10 @@ class _Kernels:
     def forget(self) -> None:
         """Let the next chunks take the place of those that were returned."""
         self._encoder.forget()
+
+    def close(self) -> None:
+        """Let other encoders have the memory."""
+        self._encoder.close()
 
     def encode(
         self, name: str, rows: pa.Table, page_rows_: int, codec: Codec

@@ -46,10 +46,10 @@ WINDOW_ROWS = 120_000
 class ParquetFiles:
     """Sorted files as Parquet objects. spill_directory: on local disk, made when needed.
 
-    memory_bytes: of one sorter, and of one merge. cache_bytes: of tails, parsed parts of them and
-    pages, which are kept for lookups; None: as much as suits the memory. merge_bytes: of the
-    buffers of one merge into a file, kept or refused; None: as much as `memory_bytes` suggests.
-    workers: threads that one merge into a file uses.
+    memory_bytes: of one merge; of one sorter and the files that are written from it. cache_bytes:
+    of tails, parsed parts of them and pages, which are kept for lookups; None: as much as suits the
+    memory. merge_bytes: of the buffers of one merge into a file, kept or refused; None: as much as
+    `memory_bytes` suggests. workers: threads that one merge into a file uses.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ParquetFiles:
         return ExternalSorter(
             schema,
             directory=self._spill_directory,
-            memory_bytes=self._memory_bytes,
+            memory_bytes=self._memory_bytes * 3 // 8,  # files are written meanwhile
             processing=processing,
         )
 

@@ -232,7 +232,8 @@ class ExternalSorter:
                     hint="free space, or choose another spill directory",
                 ) from error
             raise
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        # Read, not mapped: pages of a mapped file stay in the process's memory.
+        reader = pa.ipc.open_file(pa.OSFile(str(path)))
         return Run(reader.get_batch, tuple(firsts), tuple(starts), rows, size, level, path)
 
     def _next_path(self) -> Path:

@@ -194,6 +194,8 @@ class _FileBeingWritten:
         )
         self._assembly.end(encode_notes(notes))
         tail_checksum = sink.end_tail()
+        for encoder in self._encoders:
+            encoder.close()
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)
         return FileWritten(file, self._regions.rows_written())
 
