@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,12 +63,15 @@ class AwsApp(App):
         memory.check()
         clock, chance = clock or SystemClock(), system_random()
         id_ = instance_id(instance)
-        self._clients = _clients(clock, chance)
-        resources = _resources(self._clients, id_)
-        states, spill = _folders(folder or _default_folder(), id_)
-        remove_unused_states(states, bytes_max=states_bytes_max)
-        stores = _stores(self._clients, resources, chance)
-        super().__init__(stores, states=states, spill=spill, memory=memory)
+        with ExitStack() as undo:
+            self._clients = _clients(clock, chance)
+            undo.callback(self._clients.close)
+            resources = _resources(self._clients, id_)
+            states, spill = _folders(folder or _default_folder(), id_)
+            remove_unused_states(states, bytes_max=states_bytes_max)
+            stores = _stores(self._clients, resources, chance)
+            super().__init__(stores, states=states, spill=spill, memory=memory)
+            undo.pop_all()
 
     def close(self) -> None:
         """Close files and connections; what was committed stays."""

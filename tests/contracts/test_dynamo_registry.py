@@ -14,6 +14,7 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from lakebed.model.names import TableName
 from lakebed.ports.table_registry import TableEntry
 from tests.contracts.test_table_registry import ONE, RIDES, TRIPS, TWO
 from tests.servers.faulty_proxy import LOST, UNANSWERED, Answer, FaultyProxy
@@ -102,6 +103,24 @@ def test_a_rename_that_others_overtake_begins_again(
     proxy.rule = rule
     registry.rename(TRIPS, RIDES, ONE)
     assert registry.list() == [TableEntry(id=ONE, name=RIDES, online=False)]
+
+
+@pytest.mark.parametrize("name", [TRIPS, RIDES])
+def test_a_table_whose_name_was_lost_gets_one_again(
+    registry: DynamoTableRegistry, ministack: S3Server, name: TableName
+) -> None:
+    with closing(ministack.clients()) as clients:
+        key = {"pk": {"S": "names"}, "sk": {"S": TRIPS}}
+        clients.dynamodb.delete_item(TableName=registry._items.table, Key=key)
+    assert registry.list() == []
+    registry.claim(name, ONE)
+    registry.claim(name, ONE)
+    assert registry.list() == [TableEntry(id=ONE, name=name)]
+    with pytest.raises(TableExistsError):
+        registry.claim(TableName("another"), ONE)
+    registry.release(name, ONE)
+    with pytest.raises(TableExistsError):
+        registry.claim(name, ONE)
 
 
 def test_no_late_request_brings_a_dropped_table_back(registry: DynamoTableRegistry) -> None:

@@ -91,7 +91,7 @@ class Items:
         """Do several writes, all or none: `{"Put": {"Item": ...}}`. once: as `put`."""
         request = Request(
             what="writing several items",
-            needs="dynamodb:PutItem, dynamodb:UpdateItem and dynamodb:DeleteItem",
+            needs="dynamodb:PutItem, UpdateItem, DeleteItem and ConditionCheckItem",
             writes=True,
             once=once,
         )

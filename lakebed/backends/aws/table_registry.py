@@ -34,16 +34,43 @@ class DynamoTableRegistry:
         """Give a free name to a table."""
         named = {**_name_key(name), "id": {"S": table}, "online": {"BOOL": True}}
         known = {**_id_key(table), "name": {"S": name}}
+        # what its id says that it is called it may be called again
+        own = Condition(f"{IS_NEW} OR #name = :name", {":name": {"S": name}}, {"#name": "name"})
         free = Condition(IS_NEW).arguments()
+        puts = [{"Put": {"Item": named, **free}}, {"Put": {"Item": known, **own.arguments()}}]
         try:
-            self._items.transact([{"Put": {"Item": item, **free}} for item in (named, known)])
+            self._items.transact(puts)
         except ConditionError:
             found = self.find(name)
             if found is not None and found.id == table:
                 return  # by an earlier call, or an earlier try of this one
+            if found is None and self._is_named_anew(name, table):
+                return
             if found is None:
                 raise TableExistsError("the table has or had another name", table=table) from None
             raise TableExistsError("a table has this name", name=name, hint=_HINT) from None
+
+    def _is_named_anew(self, name: TableName, table: TableId) -> bool:
+        """Give a name to a table whose own was lost, not released: `fsck --repair` finds it so.
+        False: it has its name, or was dropped."""
+        lost = self._items.get(_id_key(table)).get("name", {}).get("S")
+        if lost is None or lost == name:
+            return False
+        is_lost = Condition(f"{IS_NEW} OR id <> :id", {":id": {"S": table}})
+        as_read = Condition("#name = :lost", {":lost": {"S": lost}}, {"#name": "name"})
+        named = {**_name_key(name), "id": {"S": table}, "online": {"BOOL": True}}
+        known = {**_id_key(table), "name": {"S": name}}
+        try:
+            self._items.transact(
+                [
+                    {"Put": {"Item": named, **Condition(IS_NEW).arguments()}},
+                    {"Put": {"Item": known, **as_read.arguments()}},
+                    {"ConditionCheck": {"Key": _name_key(lost), **is_lost.arguments()}},
+                ]
+            )
+        except ConditionError:
+            return False
+        return True
 
     def find(self, name: TableName) -> TableEntry | None:
         """Return the table called `name`."""

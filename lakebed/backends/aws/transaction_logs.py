@@ -40,6 +40,9 @@ PAGE_ENTRIES = 1_000
 OBJECTS_AT_ONCE, OBJECT_BYTES_AT_ONCE = 64, 4 << 20
 """So many bodies in the object store are read at the same time."""
 
+EMPTIED_AT_ONCE = 2_000
+"""Entries that a truncation empties before it notes how far it is."""
+
 TIME_AGE_SECONDS_MAX = 300.0
 """An older answer's time is not trusted: this machine may have slept."""
 
@@ -111,13 +114,14 @@ class DynamoTransactionLog:
             return
         oldest = TransactionNumber(min(below, _number(last[0])))
         self._raise_mark("below", oldest)
-        numbers = range(self._mark("emptied"), oldest)
-        self._items.put_many([self._key(TransactionNumber(number)) for number in numbers])
+        for start in range(self._mark("emptied"), oldest, EMPTIED_AT_ONCE):
+            end = TransactionNumber(min(start + EMPTIED_AT_ONCE, oldest))
+            self._items.put_many([self._key(TransactionNumber(n)) for n in range(start, end)])
+            self._raise_mark("emptied", end)
         paths = self._objects.list(
             entries_prefix(self._table), below=entries_end(self._table, oldest)
         )
         self._objects.delete(paths)
-        self._raise_mark("emptied", oldest)
 
     def store_time(self) -> Micros:
         """Return DynamoDB's clock: `Date` of its last answer, and the time since then.
