@@ -234,7 +234,7 @@ class GroupPages:
         if rows > _ROWS_MAX:
             return None
         layout = self._layout(rows)
-        fixed = _allocated(layout.size)
+        fixed = pa.allocate_buffer(layout.size)
         facts[:, kernels.VALUES_AT] = fixed.address + layout.values
         facts[:, kernels.BITS_AT] = fixed.address + layout.bits
         scratch.fit(rows * len(facts))
@@ -246,7 +246,7 @@ class GroupPages:
         if len(self._strings):
             sizes = facts[self._strings, kernels.BYTES]
             ends = np.cumsum(sizes + SLACK)
-            text = _allocated(int(ends[-1]))
+            text = pa.allocate_buffer(int(ends[-1]))
             facts[self._strings, kernels.BYTES_AT] = text.address + ends - sizes - SLACK
             kernels.fill_columns(
                 facts,
@@ -338,11 +338,6 @@ def _value_bytes(flat: Flat, rows: int) -> int:
 
 def _aligned(size: int) -> int:
     return -(-size // _ALIGNED) * _ALIGNED
-
-
-def _allocated(size: int) -> pa.Buffer:
-    """Return memory from the C library, which keeps what is given back for the next batch."""
-    return pa.allocate_buffer(size, memory_pool=pa.system_memory_pool())
 
 
 def _narrow(type_: pa.DataType, wide: pa.Buffer, rows: int) -> pa.Buffer | None:
