@@ -80,8 +80,9 @@ def chunks_of(footer: Footer, group: int, pages: memoryview, at: int) -> list[En
     Raises:
         MalformedError: the footer or a page index contradicts itself.
     """
-    found = footer.group(group)
-    stored: list[Struct] = footer.group_fields(group).listed(1, STRUCT) or []
+    fields_of_group = footer.group_fields(group)
+    found = footer.group_of(fields_of_group)
+    stored: list[Struct] = fields_of_group.listed(1, STRUCT) or []
     chunks = []
     for chunk, fields in zip(found.chunks, stored, strict=True):
         if chunk.start < at or chunk.end > at + len(pages):

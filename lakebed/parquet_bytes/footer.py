@@ -167,7 +167,14 @@ class Footer:
         Raises:
             MalformedError: it contradicts the columns, or does not lie in the file.
         """
-        fields = self.group_fields(group)
+        return self.group_of(self.group_fields(group))
+
+    def group_of(self, fields: Struct) -> Group:
+        """Return a row group that is stored like this.
+
+        Raises:
+            MalformedError: it contradicts the columns, or does not lie in the file.
+        """
         found: list[Struct] = fields.listed(1, STRUCT) or []
         if len(found) != len(self.leaves):
             raise MalformedError("a row group has other columns than the schema")

@@ -19,6 +19,7 @@ from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
+from lakebed.sorted_files.page_checksums import page_checksums
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.range_file import aligned, read_verified
 from lakebed.sorted_files.reading import chunk_ranges, groups_met
@@ -33,10 +34,12 @@ Known = Sequence[tuple[int, bytes, int]]
 
 
 class StoredGroup(msgspec.Struct, frozen=True):
-    """A row group as it is stored. first, last: row keys, the last one perhaps above all rows where
-    more rows follow. known: rows from the first on, the first exactly."""
+    """A row group as it is stored. checksums: of its pages, as the notes have them. first, last:
+    row keys, the last one perhaps above all rows where more rows follow. known: rows from the first
+    on, the first exactly."""
 
     encoded: EncodedRowGroup
+    checksums: bytes
     first: bytes
     last: bytes
     row_bytes: int
@@ -116,6 +119,7 @@ def stored_groups(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator
             )
             yield StoredGroup(
                 encoded,
+                notes.pages[group] or page_checksums(encoded),
                 bounds[group],
                 bounds[group + 1],
                 notes.groups[group].row_bytes,

@@ -177,7 +177,7 @@ class _FileBeingWritten:
         self._sampler.skip(group.rows, group.known)
         self._regions.skip(group.rows, group.first, group.last)
         self._groups.append(Group(group.first, group.row_bytes))
-        self._put(_Encoded(group.encoded, page_checksums(group.encoded), None))
+        self._put(_Encoded(group.encoded, group.checksums, None))
         self._last = group.last
 
     def end(self, name: FileName) -> FileWritten:
