@@ -275,7 +275,7 @@ class AnswersBeforeCommit(Committer):
         number = TransactionNumber(self._heads(table).state.head().number + 1)
         for one in arrived:
             for commit in one.commits:
-                self._tell(table, commit, number)
+                self._tracker.report(self._report(table, commit.whom, number))
         return super()._commit(table, arrived)
 
 
