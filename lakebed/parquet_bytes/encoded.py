@@ -18,6 +18,7 @@ import numpy as np
 from lakebed.parquet_bytes.footer import Chunk, Footer, Group
 from lakebed.parquet_bytes.page_index import pages_and_byte_counts
 from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Struct, Values
+from lakebed.parquet_bytes.usual_pages import usual_pages
 from lakebed.parquet_bytes.varints import Numbers
 
 OFFSET_FIELDS = (9, 10, 11)
@@ -109,6 +110,12 @@ def _metadata(stored: Struct, start: int) -> Struct:
 
 def _pages(footer: Footer, group: Group, chunk: Chunk) -> EncodedPages | None:
     """Return where pages are in the chunk, and bytes of their strings."""
+    if chunk.offset_index is not None:
+        start, end = (offset - footer.tail_offset for offset in chunk.offset_index)
+        usual = usual_pages(footer.tail[start:end], chunk.start, chunk.end, group.rows)
+        if usual is not None:
+            offsets = usual.offsets - chunk.start
+            return EncodedPages(offsets, usual.sizes, usual.first_rows, usual.byte_counts)
     pages, byte_counts = pages_and_byte_counts(footer, group, chunk)
     if pages is None:
         return None

@@ -24,3 +24,17 @@ def packed(values: Numbers) -> tuple[Bytes, Numbers]:
         out[at] = rest & 0x7F | more.astype(np.int64) << 7
         at, rest, left = at[more] + 1, rest[more] >> 7, left[more] - 1
     return out, ends
+
+
+def unpacked(raw: bytes) -> tuple[Numbers, Numbers]:
+    """Return the numbers that these bytes are, one behind the other, and where each ends. Of those
+    of more than 56 bits the rest is left out, as are bytes behind the last that ends."""
+    bytes_ = np.frombuffer(raw, np.uint8)
+    ends = np.flatnonzero(bytes_ < 0x80) + 1
+    starts = np.concatenate(([0], ends))[:-1]
+    values = np.zeros(len(ends), np.int64)
+    here, left = np.arange(len(ends)), ends - starts
+    for place in range(8):
+        here = here[left[here] > place]
+        values[here] |= (bytes_[starts[here] + place] & 0x7F).astype(np.int64) << 7 * place
+    return values, ends
