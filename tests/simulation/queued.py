@@ -75,7 +75,9 @@ def queue_claims_of(world: World, machine: Machine, table: OpenTable) -> None:
         if not leaves:
             return
         leaf = world.chance.choice(leaves)
-        files = [r.file.name for r, _ in state.references(leaf)]
+        references = state.references(leaf)
+    held = [r.file.name for r, job in references if job is not None]
+    files = held if held and world.chance.random() < 0.5 else [r.file.name for r, _ in references]
     commits = []
     for _ in range(world.chance.choice((1, 2))):
         some = world.chance.sample(files, world.chance.randint(1, min(3, len(files))))
