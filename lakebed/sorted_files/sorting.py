@@ -40,7 +40,7 @@ RUN_BYTES_MAX = 12 * 1024 * 1024
 times as fast per row as three quarters of a million: more than merging more runs costs."""
 
 BATCH_ROWS = 16_384
-BATCH_BYTES_MAX = 256 * 1024
+BATCH_BYTES_MAX = 512 * 1024
 """Of a run's batches: a window of a merge has at least one of each run, so smaller ones cost more
 steps, and larger ones of many runs do not fit the caches."""
 COPIES = 3
@@ -80,7 +80,7 @@ class ExternalSorter:
         self._keys = schema.key_fields
         self._run_bytes = max(1, min(RUN_BYTES_MAX, memory_bytes // (2 * COPIES)))
         self._memory_bytes = memory_bytes - COPIES * self._run_bytes
-        self._merge_bytes = memory_bytes // (4 * COPIES)
+        self._merge_bytes = memory_bytes // COPIES
         self._directory = directory
         self._spill: Path | None = None
         self._held: list[pa.RecordBatch] = []
