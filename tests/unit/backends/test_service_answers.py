@@ -127,7 +127,12 @@ FAILURES: list[tuple[Exception, Meaning]] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "meaning"), ANSWERS, ids=str)
+def name_of(value: object) -> str:
+    """Return a test's name for a value: the same in every process."""
+    return f"status {value.status_code}" if isinstance(value, AWSResponse) else str(value)
+
+
+@pytest.mark.parametrize(("answer", "meaning"), ANSWERS, ids=name_of)
 def test_an_answer_is_understood_or_counts_as_none(
     clients: AmazonClients, answer: AWSResponse, meaning: Meaning
 ) -> None:
@@ -138,7 +143,7 @@ def test_an_answer_is_understood_or_counts_as_none(
     assert len(asked) == 1, "boto3 repeats nothing by itself"
 
 
-@pytest.mark.parametrize(("failure", "meaning"), FAILURES, ids=str)
+@pytest.mark.parametrize(("failure", "meaning"), FAILURES, ids=name_of)
 def test_a_failure_on_the_way_is_understood_or_counts_as_no_answer(
     clients: AmazonClients, failure: Exception, meaning: Meaning
 ) -> None:
@@ -206,7 +211,7 @@ def test_throttling_for_a_while_only_costs_time(clients: AmazonClients) -> None:
         (told(400, "ValidationException"), InvalidError, "ValidationException"),
         (boto.NoCredentialsError(), UnavailableError, "AWS_ACCESS_KEY_ID"),
     ],
-    ids=str,
+    ids=name_of,
 )
 def test_what_cannot_work_is_not_repeated_and_says_why(
     clients: AmazonClients, answer: AWSResponse, kind: type[LakebedError], says: str
