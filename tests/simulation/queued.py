@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 ANSWERS = ("committed", "rejected", "failed")
-TOO_LATE = "fenced"
-"""A refusal that does not say what became of an earlier delivery, whose id may be forgotten."""
+TOO_LATE = ("fenced", "table-missing")
+"""Refusals that do not say what became of an earlier delivery, whose id may be forgotten: by the
+floor, or with its table."""
 
 
 class Sent(msgspec.Struct):
