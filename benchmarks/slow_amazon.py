@@ -14,7 +14,6 @@ import itertools
 import json
 import re
 import selectors
-import subprocess
 import sys
 import urllib.request
 from bisect import bisect_right, insort
@@ -23,8 +22,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import formatdate
 from hashlib import md5
-from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks.server_processes import server_process
 
 LATENCY_MS = 5.0
 COUNT = "/-/count"
@@ -65,20 +65,9 @@ class SlowAmazon(NamedTuple):
 @contextmanager
 def serving(*, latency_ms: float = LATENCY_MS) -> Iterator[SlowAmazon]:
     """Run a server in a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.slow_amazon", "--latency-ms", str(latency_ms)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parent.parent,
-    )
-    with process:
-        assert process.stdin is not None, "it has a pipe"
-        assert process.stdout is not None, "it has a pipe"
-        try:
-            yield SlowAmazon(f"http://127.0.0.1:{int(process.stdout.readline())}")
-        finally:
-            process.stdin.close()
+    arguments = ("--latency-ms", str(latency_ms))
+    with server_process("benchmarks.slow_amazon", *arguments) as url:
+        yield SlowAmazon(url)
 
 
 class _RefusedError(Exception):

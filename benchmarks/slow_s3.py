@@ -12,7 +12,6 @@ import asyncio
 import json
 import os
 import selectors
-import subprocess
 import sys
 import urllib.parse
 import urllib.request
@@ -23,6 +22,8 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
+
+from benchmarks.server_processes import server_process
 
 LATENCY_MS = 15.0
 MB_PER_SECOND = 90.0
@@ -62,22 +63,9 @@ def serving(
     root: Path, *, latency_ms: float = LATENCY_MS, mb_per_second: float = MB_PER_SECOND
 ) -> Iterator[SlowS3]:
     """Run a server in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.slow_s3", str(root)]
-    command += ["--latency-ms", str(latency_ms), "--mb-per-second", str(mb_per_second)]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parent.parent,
-    )
-    with process:
-        assert process.stdin is not None, "it has a pipe"
-        assert process.stdout is not None, "it has a pipe"
-        try:
-            yield SlowS3(f"http://127.0.0.1:{int(process.stdout.readline())}")
-        finally:
-            process.stdin.close()
+    speeds = ("--latency-ms", str(latency_ms), "--mb-per-second", str(mb_per_second))
+    with server_process("benchmarks.slow_s3", str(root), *speeds) as url:
+        yield SlowS3(url)
 
 
 class _File(NamedTuple):
