@@ -15,9 +15,11 @@ from lakebed.model.names import FileName, TableId, TableName, TransactionNumber,
 from lakebed.model.partitions import PartitionTree
 from lakebed.model.paths import (
     base_of_commits,
+    base_of_run,
     commits_prefix,
     file_of,
     file_path,
+    runs_prefix,
     snapshot_of,
     snapshots_prefix,
     table_prefix,
@@ -145,11 +147,13 @@ class CheckObjects:
 
     def _beside(self, known: Known) -> Iterator[Finding]:
         snapshots, commits = snapshots_prefix(self._table), commits_prefix(self._table)
+        runs = runs_prefix(self._table)
         for path in self._objects.list(table_prefix(self._table)):
             file = file_of(path)
             if path.startswith(snapshots) and snapshot_of(path) is not None:
                 continue  # the replay has looked at it
             on_the_way = base_of_commits(path) if path.startswith(commits) else None
+            on_the_way = base_of_run(path) if path.startswith(runs) else on_the_way
             if on_the_way is not None:
                 yield self._tell(_unknown(on_the_way, known), path=path)
             elif file is None or path != file_path(self._table, file):

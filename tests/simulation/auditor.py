@@ -12,6 +12,8 @@ from lakebed.errors import LakebedError
 from lakebed.model.files import FileReference
 from lakebed.model.names import (
     MICROS_PER_SECOND,
+    RUN_BYTES,
+    SEQUENCE_BYTES,
     CommitId,
     FileName,
     JobId,
@@ -50,12 +52,20 @@ Look = Callable[[str], ObjectFacts | None]
 
 
 class Landing(msgspec.Struct, frozen=True):
-    """A commit in the log."""
+    """A commit in the log. runs: of its job, which wrote its files."""
 
     number: TransactionNumber
     at: Micros
     digest: RequestDigest
     user: bool
+    runs: frozenset[str]
+
+
+def _runs_of(transaction: Transaction) -> frozenset[str]:
+    """Return which runs wrote the rows that it adds, as the names of its files say."""
+    added = [c.files for c in transaction.changes if isinstance(c, AddFiles)]
+    names = [r.file.name for files in added for r in files]
+    return frozenset(n[-RUN_BYTES - SEQUENCE_BYTES : -SEQUENCE_BYTES].hex() for n in names)
 
 
 class Auditor:
@@ -141,7 +151,13 @@ class Auditor:
             if not (transaction.user and other.user and old):
                 story = f"{transaction.id} landed in {other.number} and in {moment.number}"
                 raise Violation(LANDED_ONCE, story)
-        landing = Landing(moment.number, moment.at, transaction.digest, user=transaction.user)
+        landing = Landing(
+            moment.number,
+            moment.at,
+            transaction.digest,
+            user=transaction.user,
+            runs=_runs_of(transaction),
+        )
         landings.append(landing)
         if transaction.user:
             self._by_digest.setdefault(transaction.digest, []).append(landing)

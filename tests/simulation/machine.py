@@ -165,11 +165,11 @@ class Machine:
         self.queue.extend(message.receipt, hidden_seconds=1_800)
         yield
 
-    def _run_message(self, body: bytes) -> None:
-        message = decode_message(body)
-        table = self._table_of(message.table)
+    def _run_message(self, message: Received) -> None:
+        job = decode_message(message.body)
+        table = self._table_of(job.table)
         if table is not None:
-            self.run_job.run(table, message.job)
+            self.run_job.run(table, job.job)
 
     def _table_of(self, id_: TableId) -> OpenTable | None:
         for entry in self.catalog.list():

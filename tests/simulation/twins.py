@@ -6,7 +6,6 @@ The story of each rule is in `docs/design/simulation.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -24,7 +23,6 @@ from lakebed.model.names import (
     FileName,
     JobId,
     Micros,
-    RequestDigest,
     TableId,
     TransactionNumber,
     file_name,
@@ -46,39 +44,16 @@ from lakebed.statestore.transactions import Transaction
 from tests.simulation import violation as v
 from tests.simulation.machine import Parts
 from tests.simulation.new_state import state_in
-from tests.simulation.observed import ForgetfulLog
+from tests.simulation.observed import ForgetfulLog, LeapingLog
+from tests.simulation.twin_heads import (
+    AnswersBeforeAppend,
+    FoundByBytes,
+    NewIdAfterNoAnswer,
+    TakesWhatComes,
+    TimeRunsBack,
+)
 
 Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-class FoundByBytes(TableHead):
-    """Asks whether its bytes are at the number it tried, not whether its id is in the state."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as the head has it
-        super().__init__(*given, **named)
-        self._sent: dict[CommitId, tuple[TransactionNumber, bytes]] = {}
-        by_bytes: Any = SimpleNamespace(number_of=self._number_by_bytes)
-        self.state.landed = lambda _: by_bytes  # type: ignore[method-assign] # its rule
-
-    def _append(
-        self,
-        moment: Moment,
-        accepted: tuple[Transaction, ...],
-        riders: Sequence[Any],
-    ) -> None:
-        body = head_module.encode_entry(head_module.Entry(moment.at, tuple(accepted)))
-        self._sent |= {t.id: (moment.number, body) for t in accepted}
-        super()._append(moment, accepted, riders)
-
-    def _number_by_bytes(self, id_: CommitId, _: RequestDigest) -> TransactionNumber | None:
-        number, body = self._sent.get(id_, (TransactionNumber(1 << 40), b""))
-        if number > self.state.head().number:
-            return None
-        try:
-            found = next(iter(self._log.read_after(TransactionNumber(number - 1))), None)
-        except LakebedError:
-            return None
-        return number if found is not None and found[1] == body else None
 
 
 def ids_may_return(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,29 +76,6 @@ def forgets_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RaiseFloor, "apply", forget)
 
 
-class NewIdAfterNoAnswer(TableHead):
-    """Takes a lost answer for a failure and sends its work again under a new id."""
-
-    def commit(self, transaction: Transaction) -> TransactionNumber:
-        try:
-            return super().commit(transaction)
-        except head_module.UnknownOutcomeError:
-            id_ = CommitId(f"{self._chance.getrandbits(128):032x}")
-            return super().commit(msgspec.structs.replace(transaction, id=id_))
-
-
-class AnswersBeforeAppend(TableHead):
-    """Checks, answers, and then writes, if it can."""
-
-    def commit(self, transaction: Transaction) -> TransactionNumber:
-        self.follow()
-        number = TransactionNumber(self.state.head().number + 1)
-        try:
-            return super().commit(transaction)
-        except (head_module.UnavailableError, head_module.UnknownOutcomeError):
-            return number
-
-
 def lets_nothing_was_written_escape(monkeypatch: pytest.MonkeyPatch) -> None:
     def last_answer(_: object, failure: LakebedError | None) -> LakebedError:
         return (
@@ -131,14 +83,6 @@ def lets_nothing_was_written_escape(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(head_module, "_last_answer", last_answer)
-
-
-class TimeRunsBack(TableHead):
-    """Writes its own clock into an entry, whatever the entry before says."""
-
-    def _next_time(self, previous: Micros) -> Micros:
-        super()._next_time(previous)
-        return self._clock.now()
 
 
 class SweepsByAge(SweepObjects):
@@ -369,6 +313,9 @@ TWINS: dict[str, Twin] = {
     "forgotten id": _twin("again", v.LANDED_ONCE, patches=(forgets_ids,)),
     "new id after no answer": _twin("again", v.LANDED_ONCE, head=NewIdAfterNoAnswer),
     "reused number": _twin("log", v.NO_GAP, log=ForgetfulLog),
+    "leap over what was truncated": _twin(
+        "log", v.REPLAY, v.EXISTS, log=LeapingLog, head=TakesWhatComes
+    ),
     "answer before the append": _twin("again", v.TRUTH, head=AnswersBeforeAppend),
     "nothing was written": _twin("again", v.TRUTH, patches=(lets_nothing_was_written_escape,)),
     "time runs back": _twin("all", v.TIME, head=TimeRunsBack),

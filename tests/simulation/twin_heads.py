@@ -1,0 +1,98 @@
+"""Twins of the head, each with exactly one rule broken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+
+from lakebed.errors import LakebedError
+from lakebed.model.names import CommitId, Micros, RequestDigest, TransactionNumber
+from lakebed.statestore import head as head_module
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.state import Moment
+from lakebed.statestore.transactions import Transaction
+
+
+class FoundByBytes(TableHead):
+    """Asks whether its bytes are at the number it tried, not whether its id is in the state."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as the head has it
+        super().__init__(*given, **named)
+        self._sent: dict[CommitId, tuple[TransactionNumber, bytes]] = {}
+        by_bytes: Any = SimpleNamespace(number_of=self._number_by_bytes)
+        self.state.landed = lambda _: by_bytes  # type: ignore[method-assign] # its rule
+
+    def _append(
+        self,
+        moment: Moment,
+        accepted: tuple[Transaction, ...],
+        riders: Sequence[Any],
+    ) -> None:
+        body = head_module.encode_entry(head_module.Entry(moment.at, tuple(accepted)))
+        self._sent |= {t.id: (moment.number, body) for t in accepted}
+        super()._append(moment, accepted, riders)
+
+    def _number_by_bytes(self, id_: CommitId, _: RequestDigest) -> TransactionNumber | None:
+        number, body = self._sent.get(id_, (TransactionNumber(1 << 40), b""))
+        if number > self.state.head().number:
+            return None
+        try:
+            found = next(iter(self._log.read_after(TransactionNumber(number - 1))), None)
+        except LakebedError:
+            return None
+        return number if found is not None and found[1] == body else None
+
+
+class NewIdAfterNoAnswer(TableHead):
+    """Takes a lost answer for a failure and sends its work again under a new id."""
+
+    def commit(self, transaction: Transaction) -> TransactionNumber:
+        try:
+            return super().commit(transaction)
+        except head_module.UnknownOutcomeError:
+            id_ = CommitId(f"{self._chance.getrandbits(128):032x}")
+            return super().commit(msgspec.structs.replace(transaction, id=id_))
+
+
+class TakesWhatComes(TableHead):
+    """Applies what the log yields, whatever its numbers are."""
+
+    def _read_some(self, number: TransactionNumber) -> tuple[list[Any], bool]:
+        try:
+            found = list(self._log.read_after(number))
+        except head_module.UnavailableError:  # what was cut short is read again later
+            found = []
+        self._numbers = [at for at, _ in found]
+        return [head_module.decode_entry(body, at) for at, body in found], True
+
+    def _apply(self, entries: Sequence[Any], _: TransactionNumber) -> bool:
+        with self.state.writing():
+            for number, entry in zip(self._numbers, entries, strict=True):
+                moment = Moment(number, entry.at)
+                for transaction in entry.transactions:
+                    transaction.apply(self.state, moment)
+                head_module.finish_entry(self.state, moment)
+        return True
+
+
+class AnswersBeforeAppend(TableHead):
+    """Checks, answers, and then writes, if it can."""
+
+    def commit(self, transaction: Transaction) -> TransactionNumber:
+        self.follow()
+        number = TransactionNumber(self.state.head().number + 1)
+        try:
+            return super().commit(transaction)
+        except (head_module.UnavailableError, head_module.UnknownOutcomeError):
+            return number
+
+
+class TimeRunsBack(TableHead):
+    """Writes its own clock into an entry, whatever the entry before says."""
+
+    def _next_time(self, previous: Micros) -> Micros:
+        super()._next_time(previous)
+        return self._clock.now()
