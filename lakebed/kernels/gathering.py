@@ -64,6 +64,30 @@ def gather_bits(
 
 
 @kernel
+def rows_where(bits: int, skip: int, count: int, rows: Rows) -> int:
+    """Write the numbers of the rows, out of `count`, whose bit is set; return how many.
+
+    bits: an address; skip: the place of the first row's bit. rows: has room for all.
+    """
+    found = 0
+    for row in range(count):
+        at = row + skip
+        rows[found] = row
+        found += (load_u8(bits + (at >> 3)) >> (at & 7)) & 1
+    return found
+
+
+@kernel
+def string_bytes(offsets: Numbers, segments: Segments, rows: Rows) -> int:
+    """Return how many bytes strings have together. offsets: the address of each segment's."""
+    count = 0
+    for place in range(len(rows)):
+        at = offsets[segments[place]] + 4 * np.int64(rows[place])
+        count += load_i32(at + 4) - load_i32(at)
+    return count
+
+
+@kernel
 def gather_bytes(
     offsets: Numbers,
     bytes_: Numbers,
@@ -85,7 +109,9 @@ def gather_bytes(
         far, near = min(place + 32, count - 1), min(place + 16, count - 1)
         prefetch(offsets[segments[far]] + 4 * np.int64(rows[far]))
         coming = segments[near]
-        prefetch(bytes_[coming] + load_i32(offsets[coming] + 4 * np.int64(rows[near])))
+        at = offsets[coming] + 4 * np.int64(rows[near])
+        prefetch(bytes_[coming] + load_i32(at))
+        prefetch(bytes_[coming] + load_i32(at + 4))
         segment = segments[place]
         at = offsets[segment] + 4 * np.int64(rows[place])
         start = load_i32(at)

@@ -139,7 +139,8 @@ class Footer:
     """A file's footer. tail: the file's last bytes, from `tail_offset` to the end.
 
     leaves: the columns; elements: the same as they are stored; rows: of the whole file;
-    groups_count: how many row groups; key_values: the notes; created_by: who wrote it.
+    groups_count: how many row groups; key_values: the notes; created_by: who wrote it. outside: all
+    but row groups as it is stored; places: where each row group is in the tail, and their end.
 
     Raises:
         MalformedError: these bytes do not end a Parquet file.
@@ -156,10 +157,11 @@ class Footer:
         self.elements = [one for one in elements[1:] if not one.find(5, I32)]
         self.key_values = _key_values(fields.listed(5, STRUCT) or [])
         self.created_by = _text(fields.find(6, BINARY) or b"")
+        self.outside = fields
 
     @property
     def groups_count(self) -> int:
-        return len(self._starts)
+        return max(0, len(self.places) - 1)
 
     def group(self, group: int) -> Group:
         """Return a row group.
@@ -188,7 +190,7 @@ class Footer:
         Raises:
             MalformedError: it is none.
         """
-        return Reader(self.tail, self._starts[group]).struct()
+        return Reader(self.tail, self.places[group]).struct()
 
     def fields(self) -> Struct:
         """Return the whole footer as it is stored, unchecked, every row group in it.
@@ -201,7 +203,7 @@ class Footer:
     def _fields(self, reader: Reader) -> Struct:
         """Return what is outside of row groups; remember where those begin."""
         found = Struct()
-        self._starts: list[int] = []
+        self.places: list[int] = []
         number, kind = reader.field(0)
         while kind:
             if number in found:
@@ -211,8 +213,9 @@ class Footer:
                 if element != STRUCT and count:
                     raise MalformedError("row groups are no structs")
                 for _ in range(count):
-                    self._starts.append(reader.at)
+                    self.places.append(reader.at)
                     reader.skip(STRUCT)
+                self.places.append(reader.at)
             elif kind > BOOL + 1:
                 found[number] = (kind, reader.value(kind))
             number, kind = reader.field(number)

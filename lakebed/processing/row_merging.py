@@ -39,10 +39,10 @@ def merged_rows(
     for batch in batches:
         if not len(batch):
             continue
-        rows = _merged(batch, keys, merge)
+        rows = merged_batch(batch, keys, merge)
         if held is not None:
             both = pa.concat_batches([held, rows.slice(0, 1)])
-            first = _merged(both, keys, merge)
+            first = merged_batch(both, keys, merge)
             if len(first) == 1 == len(rows):
                 held = first
                 continue
@@ -55,7 +55,8 @@ def merged_rows(
         yield held
 
 
-def _merged(batch: pa.RecordBatch, keys: Sequence[str], merge: MergeRows) -> pa.RecordBatch:
+def merged_batch(batch: pa.RecordBatch, keys: Sequence[str], merge: MergeRows) -> pa.RecordBatch:
+    """Return one row for each key of a sorted batch."""
     starts = group_starts([batch.column(name) for name in keys])
     return batch if len(starts) == len(batch) else merge(batch, starts)
 

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from lakebed.kernels.merging import Rows, Segments
 from lakebed.kernels.sorting import sort_order
 from lakebed.model.schema import Field
 from lakebed.sorted_files.compiled_merge import CompiledMerge
-from lakebed.sorted_files.engines import PLAIN
+from lakebed.sorted_files.engines import PLAIN, SortedRows, TakenRows
 from lakebed.sorted_files.gathered_rows import (
     SEGMENTS_MAX,
     addresses_of,
+    columns_of,
     gathered,
     kind_of,
 )
@@ -37,37 +39,87 @@ class CompiledEngine:
         return CompiledMerge(sources, fields, rows_max=rows_max, folds=folds).batches()
 
     def sort(
-        self, batches: list[pa.RecordBatch], fields: Sequence[Field]
-    ) -> Iterator[pa.RecordBatch]:
+        self, batches: list[pa.RecordBatch], fields: Sequence[Field], bytes_max: int
+    ) -> SortedRows:
         if len(batches) >= SEGMENTS_MAX:
-            return PLAIN.sort(batches, fields)
+            return PLAIN.sort(batches, fields, bytes_max)
         filled = [batch for batch in batches if len(batch)]
         batches.clear()
-        return self._sort(filled, fields)
+        order = _order(filled, fields)
+        if self.sorts_at_once(filled[0].schema):
+            return OrderedRows(filled, order, bytes_max)
+        spans = [(0, len(batch)) for batch in filled]
+        return TakenRows(gathered(filled, spans, *order), bytes_max)
 
-    def _sort(
-        self, batches: list[pa.RecordBatch], fields: Sequence[Field]
-    ) -> Iterator[pa.RecordBatch]:
-        kinds = [kind_of(batches[0].column(field.name).type) for field in fields]
-        found = [
-            [addresses_of(batch.column(field.name), kind) for batch in batches]
-            for field, kind in zip(fields, kinds, strict=True)
-            if kind is not None  # every key type has one
-        ]
-        places = np.array(found, np.int64)
-        starts = np.cumsum([0, *map(len, batches)], dtype=np.int64)
-        segments = np.empty(starts[-1], np.uint16)
-        rows = np.empty(starts[-1], np.int32)
-        sort_order(
-            np.array(kinds, np.int64),
-            np.ascontiguousarray(places[:, :, 0]),
-            np.ascontiguousarray(places[:, :, 1]),
-            starts,
-            (max(map(len, batches)) - 1).bit_length(),
-            segments,
-            rows,
-        )
-        yield from gathered(batches, [(0, len(batch)) for batch in batches], segments, rows)
+    def sorts_at_once(self, columns: pa.Schema) -> bool:
+        return all(kind_of(column.type) is not None for column in columns)
+
+
+def _order(batches: Sequence[pa.RecordBatch], fields: Sequence[Field]) -> tuple[Segments, Rows]:
+    """Return of each row in order its batch and its place in it."""
+    kinds = [kind_of(batches[0].column(field.name).type) for field in fields]
+    found = [
+        [addresses_of(batch.column(field.name), kind) for batch in batches]
+        for field, kind in zip(fields, kinds, strict=True)
+        if kind is not None  # every key type has one
+    ]
+    places = np.array(found, np.int64)
+    starts = np.cumsum([0, *map(len, batches)], dtype=np.int64)
+    segments = np.empty(starts[-1], np.uint16)
+    rows = np.empty(starts[-1], np.int32)
+    sort_order(
+        np.array(kinds, np.int64),
+        np.ascontiguousarray(places[:, :, 0]),
+        np.ascontiguousarray(places[:, :, 1]),
+        starts,
+        (max(map(len, batches)) - 1).bit_length(),
+        segments,
+        rows,
+    )
+    return segments, rows
+
+
+class OrderedRows:
+    """Rows in order that lie where they were, copied together batch by batch when these are asked
+    for. All columns are of types that kernels copy."""
+
+    def __init__(
+        self, batches: Sequence[pa.RecordBatch], order: tuple[Segments, Rows], bytes_max: int
+    ) -> None:
+        self._schema = batches[0].schema
+        self._columns = list(columns_of(batches))
+        self._segments, self._rows = order
+        count = len(self._rows)
+        size = sum(batch.nbytes for batch in batches)
+        step = max(1, count * bytes_max // max(1, size))
+        self.starts = [*range(0, count, step), count]
+        if step * sum(column.widest() for column in self._columns) > 4 * bytes_max:
+            self.starts = [0]
+            while self.starts[-1] < count:
+                self.starts.append(self._end_of(self.starts[-1], step, 2 * bytes_max))
+
+    def _end_of(self, begin: int, step: int, bytes_max: int) -> int:
+        """Return where a batch ends that is not too large."""
+        rows = min(step, len(self._rows) - begin)
+        while rows > 1 and sum(self._sizes(begin, begin + rows)) > bytes_max:
+            rows //= 2
+        return begin + rows
+
+    def batch(self, place: int) -> pa.RecordBatch:
+        return self._copied(*self.starts[place : place + 2])
+
+    def first(self, place: int) -> pa.RecordBatch:
+        begin = self.starts[place]
+        return self._copied(begin, begin + 1)
+
+    def _copied(self, begin: int, end: int) -> pa.RecordBatch:
+        segments, rows = self._segments[begin:end], self._rows[begin:end]
+        columns = [column.gathered(segments, rows) for column in self._columns]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _sizes(self, begin: int, end: int) -> list[int]:
+        segments, rows = self._segments[begin:end], self._rows[begin:end]
+        return [column.size(segments, rows) for column in self._columns]
 
 
 COMPILED = CompiledEngine()

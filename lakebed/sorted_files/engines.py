@@ -5,7 +5,8 @@ The plain engine says what is right: tests hold the compiled one to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Protocol
 
 import pyarrow as pa
@@ -14,9 +15,42 @@ from lakebed.kernels.presence import always, available
 from lakebed.model.schema import Field
 from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.ordering import sorted_rows
+from lakebed.sorted_files.row_groups import cut
 
 COMPILED_ROWS_MIN = 1_000_000
 """Of a whole job: by so many rows kernels save twice what loading them takes, once a process."""
+COMPILED_BYTES_MIN = 96 * 1024 * 1024
+"""Of a job whose rows are so wide that there are fewer."""
+BATCH_ROWS_MAX = 16_384
+"""Of a batch of sorted rows by the plain engine."""
+
+
+class SortedRows(Protocol):
+    """Rows in order, batch by batch. starts: rows before each batch, and all."""
+
+    starts: list[int]
+
+    def batch(self, place: int) -> pa.RecordBatch:
+        """Return a batch, perhaps put together now."""
+        ...
+
+    def first(self, place: int) -> pa.RecordBatch:
+        """Return the first row of a batch."""
+        ...
+
+
+class TakenRows:
+    """Rows that were put together in order."""
+
+    def __init__(self, rows: Iterable[pa.RecordBatch], bytes_max: int) -> None:
+        self._batches = [part for b in rows for part in cut(b, BATCH_ROWS_MAX, bytes_max)]
+        self.starts = [0, *accumulate(map(len, self._batches))]
+
+    def batch(self, place: int) -> pa.RecordBatch:
+        return self._batches[place]
+
+    def first(self, place: int) -> pa.RecordBatch:
+        return self._batches[place].slice(0, 1)
 
 
 class Engine(Protocol):
@@ -36,12 +70,17 @@ class Engine(Protocol):
         ...
 
     def sort(
-        self, batches: list[pa.RecordBatch], fields: Sequence[Field]
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of batches that are in no order, in order. Empties the list.
+        self, batches: list[pa.RecordBatch], fields: Sequence[Field], bytes_max: int
+    ) -> SortedRows:
+        """Return the rows of batches that are in no order, in order. Empties the list.
 
-        In memory are at most two copies of the rows, besides what others hold.
+        bytes_max: of each batch, about, unless one row has more. In memory are at most two copies
+        of the rows, besides what others hold; where this engine sorts at once, one.
         """
+        ...
+
+    def sorts_at_once(self, columns: pa.Schema) -> bool:
+        """Whether rows are best sorted all together, and not some megabytes at a time."""
         ...
 
 
@@ -57,22 +96,26 @@ class PlainEngine:
         return merge(sources, fields)
 
     def sort(
-        self, batches: list[pa.RecordBatch], fields: Sequence[Field]
-    ) -> Iterator[pa.RecordBatch]:
-        return sorted_rows(batches, fields)
+        self, batches: list[pa.RecordBatch], fields: Sequence[Field], bytes_max: int
+    ) -> SortedRows:
+        return TakenRows(sorted_rows(batches, fields), bytes_max)
+
+    def sorts_at_once(self, columns: pa.Schema) -> bool:
+        return False
 
 
 PLAIN = PlainEngine()
 
 
-def kernels_pay(rows: int) -> bool:
-    """Whether a job is done by kernels. rows: of the whole job, about."""
-    return (rows >= COMPILED_ROWS_MIN or always()) and available()
+def kernels_pay(rows: int, size: int = 0) -> bool:
+    """Whether a job is done by kernels. rows, size: of the whole job, about; size: bytes."""
+    is_large = rows >= COMPILED_ROWS_MIN or size >= COMPILED_BYTES_MIN
+    return (is_large or always()) and available()
 
 
-def engine_for(rows: int) -> Engine:
-    """Return who orders the rows of a job. rows: of the whole job, about."""
-    if not kernels_pay(rows):
+def engine_for(rows: int, size: int = 0) -> Engine:
+    """Return who orders the rows of a job, as `kernels_pay` takes them."""
+    if not kernels_pay(rows, size):
         return PLAIN
     from lakebed.sorted_files.compiled_engine import COMPILED  # noqa: PLC0415  loads llvmlite
 

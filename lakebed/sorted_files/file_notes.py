@@ -15,15 +15,20 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+import zlib
 from collections.abc import Mapping
 
 import anycrc
 import msgspec
 
 from lakebed.errors import CorruptError, NewerFormatError
+from lakebed.model.files import FilePart
 from lakebed.model.samples import Sample
 
 FILE_FORMAT = 1
+NAMES = frozenset(
+    (b"lakebed.format", b"lakebed.sample", b"lakebed.groups", b"lakebed.blocks", b"lakebed.pages")
+)
 BLOCK_BYTES = 64 * 1024
 _CRC32 = anycrc.Model("CRC32")
 """The same as `zlib.crc32`, at three times its pace."""
@@ -72,6 +77,17 @@ def encode_notes(notes: Notes) -> dict[str, str]:
         "lakebed.blocks": _text(struct.pack(f">{len(notes.blocks)}I", *notes.blocks)),
         "lakebed.pages": _text(msgspec.msgpack.encode(notes.pages)),
     }
+
+
+def verify_tail(part: FilePart, raw: bytes) -> None:
+    """Compare the bytes of a file's tail, which hold its notes, with what its reference says.
+
+    Raises:
+        CorruptError: they contradict the checksum, or are not as many.
+    """
+    file = part.file
+    if len(raw) != file.size - file.tail_offset or zlib.crc32(raw) != file.tail_checksum:
+        raise CorruptError("a file's tail contradicts its checksum", path=part.path)
 
 
 def decode_notes(metadata: Mapping[bytes, bytes] | None, path: str) -> Notes:

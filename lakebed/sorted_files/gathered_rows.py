@@ -12,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.kernels.gathering import SLACK, gather_32, gather_64, gather_bits, gather_bytes
+from lakebed.kernels.gathering import (
+    SLACK,
+    gather_32,
+    gather_64,
+    gather_bits,
+    gather_bytes,
+    rows_where,
+    string_bytes,
+)
 from lakebed.kernels.keys import BYTES, INT32, INT64
 from lakebed.kernels.merging import Rows, Segments
 
@@ -34,12 +42,17 @@ def gathered(
         places = pa.array(starts[segments] + rows)
         yield from pa.Table.from_batches(batches).take(places).to_batches()
         return
-    schema = batches[0].schema
-    order = _Order(batches, spans, segments, rows)
     columns = [
-        order.column([batch.column(place) for batch in batches]) for place in range(len(schema))
+        column.gathered(segments, rows, column.size_between(spans))
+        for column in columns_of(batches)
     ]
-    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    yield pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
+
+
+def columns_of(batches: Sequence[pa.RecordBatch]) -> Iterator[Column]:
+    """Yield the columns of batches, at least one."""
+    for place in range(batches[0].num_columns):
+        yield Column([batch.column(place) for batch in batches])
 
 
 def kind_of(type_: pa.DataType) -> int | None:
@@ -70,87 +83,98 @@ def validity_of(arrays: Sequence[pa.Array]) -> tuple[Addresses, Addresses]:
 
 def kept(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of a batch for which a mask without nulls is true."""
-    _, bits = mask.buffers()
-    flags = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
-    rows = np.flatnonzero(flags[mask.offset : mask.offset + len(mask)]).astype(np.int32)
+    rows = np.empty(len(mask), np.int32)
+    rows = rows[: rows_where(mask.buffers()[1].address, mask.offset, len(mask), rows)]
     segments = np.zeros(len(rows), np.uint16)
     (found,) = gathered([batch], [(0, len(batch))], segments, rows)
     return found
 
 
-class _Order:
-    """For each row that is passed on, its batch and its place in it."""
+def _offsets(array: pa.Array) -> Rows:
+    return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
 
-    def __init__(
-        self,
-        batches: Sequence[pa.RecordBatch],
-        spans: Sequence[Span],
-        segments: Segments,
-        rows: Rows,
-    ) -> None:
-        self._lengths = [len(batch) for batch in batches]
-        self._spans = spans
-        self._segments = segments
-        self._rows = rows
-        self._count = len(rows)
 
-    def column(self, arrays: Sequence[pa.Array]) -> pa.Array:
-        """Return a column's values in this order."""
-        kind = kind_of(arrays[0].type)
-        if kind is None:
-            return self._taken(arrays)
-        found = [addresses_of(array, kind) for array in arrays]
-        values = np.array([values for values, _ in found], np.int64)
-        validity, nulls = self._validity(arrays)
-        if kind == BYTES:
-            bytes_ = np.array([bytes_ for _, bytes_ in found], np.int64)
-            buffers = self._strings(arrays, values, bytes_)
+class Column:
+    """Where the values of a column are, batch by batch, for rows to be copied from."""
+
+    def __init__(self, arrays: Sequence[pa.Array]) -> None:
+        self._arrays = arrays  # whose values are read at their addresses
+        self.type = arrays[0].type
+        self.kind = kind_of(self.type)
+        if self.kind is None:
+            return
+        found = np.array([addresses_of(array, self.kind) for array in arrays], np.int64)
+        self._values, self._bytes = np.ascontiguousarray(found.T)
+        self._bits, self._skip = validity_of(arrays)
+        self._ends = np.zeros(len(arrays), np.int64)
+        if self.kind == BYTES:
+            for place, array in enumerate(arrays):
+                data = array.buffers()[2]
+                self._ends[place] = 0 if data is None else data.address + data.size
+
+    def size(self, segments: Segments, rows: Rows) -> int:
+        """Return how many bytes the strings of some rows have; of numbers, the numbers."""
+        if self.kind == BYTES:
+            return string_bytes(self._values, segments, rows)
+        return (8 if self.kind == INT64 else 4) * len(rows)
+
+    def size_between(self, spans: Sequence[Span]) -> int:
+        """Return how many bytes the strings of some rows of each batch have; 0 for numbers."""
+        if self.kind != BYTES:
+            return 0
+        ends = zip(map(_offsets, self._arrays), spans, strict=True)
+        return sum(int(offsets[last]) - int(offsets[first]) for offsets, (first, last) in ends)
+
+    def widest(self) -> int:
+        """Return how many bytes the longest string has; of numbers, a number."""
+        if self.kind != BYTES:
+            return 8 if self.kind == INT64 else 4
+        return max(int(np.diff(_offsets(array)).max(initial=0)) for array in self._arrays)
+
+    def gathered(self, segments: Segments, rows: Rows, size: int | None = None) -> pa.Array:
+        """Return the values of rows in an order. size: at least as many bytes as strings have;
+        None: they are counted."""
+        if self.kind is None:
+            return self._taken(segments, rows)
+        size = self.size(segments, rows) if size is None else size
+        validity, nulls = self._validity(segments, rows)
+        if self.kind == BYTES:
+            buffers = self._strings(segments, rows, size)
         else:
-            buffers = [self._numbers(kind, values)]
-        return pa.Array.from_buffers(arrays[0].type, self._count, [validity, *buffers], nulls)
+            buffers = [self._numbers(segments, rows)]
+        return pa.Array.from_buffers(self.type, len(rows), [validity, *buffers], nulls)
 
-    def _taken(self, arrays: Sequence[pa.Array]) -> pa.Array:
-        starts = np.cumsum([0, *self._lengths], dtype=np.int64)
-        places = pa.array(starts[self._segments] + self._rows)
-        taken = pa.chunked_array(arrays).take(places)
+    def _taken(self, segments: Segments, rows: Rows) -> pa.Array:
+        starts = np.cumsum([0, *map(len, self._arrays)], dtype=np.int64)
+        places = pa.array(starts[segments] + rows)
+        taken = pa.chunked_array(self._arrays).take(places)
         return taken.combine_chunks() if taken.num_chunks != 1 else taken.chunk(0)
 
-    def _validity(self, arrays: Sequence[pa.Array]) -> tuple[pa.Buffer | None, int]:
-        bits, skip = validity_of(arrays)
-        if not bits.any():
+    def _validity(self, segments: Segments, rows: Rows) -> tuple[pa.Buffer | None, int]:
+        if not self._bits.any():
             return None, 0
-        out = pa.allocate_buffer((self._count + 7) // 8)
-        valid = gather_bits(bits, skip, self._segments, self._rows, np.frombuffer(out, np.uint8))
-        return out, self._count - valid
+        out = pa.allocate_buffer((len(rows) + 7) // 8)
+        valid = gather_bits(self._bits, self._skip, segments, rows, np.frombuffer(out, np.uint8))
+        return out, len(rows) - valid
 
-    def _numbers(self, kind: int, values: Addresses) -> pa.Buffer:
-        if kind == INT64:
-            out = pa.allocate_buffer(8 * self._count)
-            gather_64(values, self._segments, self._rows, np.frombuffer(out, np.uint64))
+    def _numbers(self, segments: Segments, rows: Rows) -> pa.Buffer:
+        if self.kind == INT64:
+            out = pa.allocate_buffer(8 * len(rows))
+            gather_64(self._values, segments, rows, np.frombuffer(out, np.uint64))
         else:
-            out = pa.allocate_buffer(4 * self._count)
-            gather_32(values, self._segments, self._rows, np.frombuffer(out, np.int32))
+            out = pa.allocate_buffer(4 * len(rows))
+            gather_32(self._values, segments, rows, np.frombuffer(out, np.int32))
         return out
 
-    def _strings(
-        self, arrays: Sequence[pa.Array], values: Addresses, bytes_: Addresses
-    ) -> list[pa.Buffer]:
-        ends = np.zeros(len(arrays), np.int64)
-        size = 0
-        for place, (array, (first, last)) in enumerate(zip(arrays, self._spans, strict=True)):
-            _, offsets, data = array.buffers()
-            numbers = np.frombuffer(offsets, np.int32, len(array) + 1, 4 * array.offset)
-            size += int(numbers[last]) - int(numbers[first])
-            if data is not None:
-                ends[place] = data.address + data.size
-        out = pa.allocate_buffer(4 * (self._count + 1))
+    def _strings(self, segments: Segments, rows: Rows, size: int) -> list[pa.Buffer]:
+        out = pa.allocate_buffer(4 * (len(rows) + 1))
         data = pa.allocate_buffer(size + SLACK)
         gather_bytes(
-            values,
-            bytes_,
-            ends,
-            self._segments,
-            self._rows,
+            self._values,
+            self._bytes,
+            self._ends,
+            segments,
+            rows,
             np.frombuffer(out, np.int32),
             data.address,
             data.size,

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from lakebed.model.literals import Literal
 from lakebed.model.predicate_bounds import NOTHING_KNOWN, Bounds
 from lakebed.sorted_files.column_matching import Match
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.tails import Described
 
 _NO_VALUES = Bounds(may_have_values=False)
 
@@ -18,9 +18,10 @@ _NO_VALUES = Bounds(may_have_values=False)
 class GroupBounds:
     """Bounds of fields in one row group. match: how the file's columns become those wanted."""
 
-    def __init__(self, tail: Tail, group: int, match: Match) -> None:
+    def __init__(self, tail: Described, group: int, match: Match) -> None:
         self._columns = tail.columns
-        self._group: pq.RowGroupMetaData = tail.metadata.row_group(group)
+        metadata, place = tail.metadata_of(group)
+        self._group: pq.RowGroupMetaData = metadata.row_group(place)
         self._match = match
 
     def of(self, field: str) -> Bounds:

@@ -35,8 +35,23 @@ def parquet_columns(path: Path) -> pa.Schema:
         return _in_utc(file.schema_arrow, _spark_times(file.metadata.schema))
 
 
-def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
+def parquet_group_bytes(path: Path) -> list[int]:
+    """Return the size of each row group of a Parquet file, as stored.
+
+    Raises:
+        UnreadableInputError: it is not a Parquet file.
+    """
+    with readable(path), pq.ParquetFile(path) as file:
+        facts = file.metadata
+        groups = (facts.row_group(group) for group in range(facts.num_row_groups))
+        return [
+            sum(g.column(c).total_compressed_size for c in range(g.num_columns)) for g in groups
+        ]
+
+
+def parquet_batches(path: Path, groups: range | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a Parquet file, a part of a row group at a time; none when it has no rows.
+    groups: row groups to read; None: all.
 
     Times that Spark wrote as INT96 come as UTC, which is what Spark means by them.
 
@@ -54,7 +69,7 @@ def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
         with file:
             spark_times = _spark_times(file.metadata.schema)
             columns = _in_utc(file.schema_arrow, spark_times)
-            for group in range(file.metadata.num_row_groups):
+            for group in range(file.metadata.num_row_groups) if groups is None else groups:
                 facts = file.metadata.row_group(group)
                 width = max(1, facts.total_byte_size // max(1, facts.num_rows))
                 rows = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // width))

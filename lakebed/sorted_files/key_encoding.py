@@ -143,14 +143,15 @@ def search(
 
 
 class _Keys:
-    """The encoded keys of a batch, each made when it is asked for."""
+    """The encoded keys of a batch, each made when it is asked for. of: returns a row's."""
 
     def __init__(self, batch: pa.RecordBatch, fields: Sequence[Field]) -> None:
         self._rows = len(batch)
-        self._values = [_encoded_values(batch.column(f.name), f) for f in fields]
+        values = [_encoded_values(batch.column(f.name), f) for f in fields]
+        self.of = values[0] if len(values) == 1 else lambda row: b"".join([v(row) for v in values])
 
     def __getitem__(self, row: int) -> bytes:
-        return b"".join([encoded(row) for encoded in self._values])
+        return self.of(row)
 
     def __len__(self) -> int:
         return self._rows
@@ -182,16 +183,17 @@ def rows_in(batch: pa.RecordBatch, fields: Sequence[Field], region: KeyRange) ->
     rows = len(batch)
     if not rows:
         return 0, 0
-    keys = _Keys(batch, fields)
-    start = bisect.bisect_left(keys, region.min) if keys[0] < region.min else 0
-    if start == rows or region.max is None or keys[rows - 1] < region.max:
+    key, places = _Keys(batch, fields).of, range(rows)
+    start = bisect.bisect_left(places, region.min, key=key) if key(0) < region.min else 0
+    if start == rows or region.max is None or key(rows - 1) < region.max:
         return start, rows
     step = 1
     while step <= NEAR_ROWS and start + step <= rows:  # of one key there are few
-        if keys[start + step - 1] >= region.max:
-            return start, bisect.bisect_left(keys, region.max, start, start + step)
+        if key(start + step - 1) >= region.max:
+            end = start + step
+            return start, bisect.bisect_left(places, region.max, start, end, key=key)
         step *= 2
-    return start, bisect.bisect_left(keys, region.max, start)
+    return start, bisect.bisect_left(places, region.max, start, key=key)
 
 
 def values_between(field: Field, column: pa.Array, r: KeyRange) -> pa.Array:

@@ -22,6 +22,7 @@ from lakebed.sorted_files.page_choosing import Choice, choose_pages
 from lakebed.sorted_files.page_index_parts import FileIndex, IndexCache, NotByPagesError, Page
 from lakebed.sorted_files.page_rows import PartPages, rows_of_pages
 from lakebed.sorted_files.part_sources import PartRead
+from lakebed.sorted_files.reading import groups_met
 from lakebed.sorted_files.tails import Tail
 
 LOOKUP_BYTES_MAX = 8 << 20
@@ -150,10 +151,9 @@ def _memory(tail: Tail, choice: Choice) -> int:
 
 def _bytes_of_whole_groups(read: PartRead, tail: Tail) -> int:
     """Return how large the row groups are of which every key is wanted, about."""
-    firsts = [group.first for group in tail.notes.groups]
-    spans = zip(firsts, [*firsts[1:], tail.notes.last], strict=True)
-    whole = sum(read.wanted.covers(first, last) for first, last in spans)
-    return read.part.file.tail_offset * whole // max(1, len(firsts))
+    met = groups_met(tail, read.wanted).values()
+    whole = sum(read.wanted.covers(first, last) for first, last in met)
+    return read.part.file.tail_offset * whole // max(1, len(tail.groups))
 
 
 def _own(

@@ -31,11 +31,30 @@ class Source(msgspec.Struct, frozen=True):
     look: Callable[[], bytes | None] | None = None
 
 
+Window = list[list[pa.RecordBatch]]
+"""Sorted rows of each source."""
+
+
 def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all sources in the order of these key fields.
 
     Holds at most one and a half batches of each source whose keys meet the window, and three times
     the window: how many bytes that is, the sources decide by the size of their batches.
+    """
+    if len(sources) == 1:
+        (only,) = sources
+        if only.look is None or only.look() is not None:
+            yield from filter(len, only.open())
+        return
+    for slices in windows(sources, fields):
+        yield from _in_order(slices, fields)
+
+
+def windows(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[Window]:
+    """Yield the rows of all sources window by window. No key in one is below a key in those before;
+    one may be in both.
+
+    Holds at most one and a half batches of each source whose keys meet the window.
     """
     waiting = [(source.lowest, place, source) for place, source in enumerate(sources)]
     heapq.heapify(waiting)
@@ -51,8 +70,7 @@ def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.Rec
         if waiting and waiting[0][0] <= top:
             _open_next(waiting, inputs, fields)
             continue
-        slices = [i.take_up_to(top) if going_on else i.take() for i in inputs]
-        yield from _in_order(slices, fields)
+        yield [i.take_up_to(top) if going_on else i.take() for i in inputs]
 
 
 class _Input:
@@ -118,9 +136,7 @@ def _open_next(
     inputs.append(_Input(source.open(), fields))
 
 
-def _in_order(
-    slices: list[list[pa.RecordBatch]], fields: Sequence[Field]
-) -> Iterator[pa.RecordBatch]:
+def _in_order(slices: Window, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some sorted lists of batches in order. Empties the list of lists."""
     slices[:] = [batches for batches in slices if batches]
     firsts = [encode_row(batches[0], fields, 0) for batches in slices]

@@ -71,7 +71,8 @@ def choose_pages(read: PartRead, tail: Tail, index: FileIndex, match: Match) -> 
 
 def _flat_leaves(match: Match, index: FileIndex) -> tuple[int, ...]:
     """Return the places of the columns to read among Parquet's."""
-    found = tuple(index.flat_leaves.get(name, -1) for name in match.names)
+    flat = index.flat_leaves
+    found = tuple(flat.get(name, -1) for name in match.names)
     if min(found) < 0:
         raise NotByPagesError("a nested column")
     return found

@@ -1,14 +1,14 @@
 """Rows of some pages: Arrow decodes a file in memory that has these pages and nothing else.
 
-What is decoded together becomes one file, a row group for each stretch of rows: opening a file
-costs Arrow more than a page does. The footer is put together from parts that are kept, for the
-same reason.
+What is decoded together becomes one file: opening a file costs Arrow more than a page does. The
+footer is put together from parts that are kept, for the same reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 
 import msgspec
 import pyarrow as pa
@@ -71,33 +71,44 @@ def decoded(
 def _file_of(
     elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[Stretch]
 ) -> pa.Buffer:
-    """Return a Parquet file with a row group for each stretch."""
+    """Return a Parquet file. Stretches whose pages may stand behind each other are one row group: a
+    row group costs Arrow more than a page does."""
     parts: list[bytes] = [MAGIC]
     size = len(MAGIC)
     groups = bytearray()
-    for stretch in stretches:
-        begun = size
+    together = [list(alike) for _, alike in groupby(stretches, _kinds)]
+    for alike in together:
+        begun, rows = size, sum(stretch.rows for stretch in alike)
         groups += bytes([_LIST]) + _list_head(len(paths))
-        for path, column, bodies in zip(paths, stretch.columns, stretch.bodies, strict=True):
+        for place, path in enumerate(paths):
+            bodies = [body for stretch in alike for body in stretch.bodies[place]]
             total = sum(map(len, bodies))
-            groups += _chunk(path, column, stretch.rows, size, total)
+            groups += _chunk(path, alike[0].columns[place], rows, size, total)
             parts += bodies
             size += total
-        groups += _number(_I64, size - begun) + _number(_I64, stretch.rows) + b"\0"
-    rows = sum(stretch.rows for stretch in stretches)
+        groups += _number(_I64, size - begun) + _number(_I64, rows) + b"\0"
     tail = b"".join(
         (
             _number(_I32, _VERSION),
             bytes([_LIST]) + _list_head(1 + len(elements)),
             _root(len(elements)),
             *elements,
-            _number(_I64, rows),
-            bytes([_LIST]) + _list_head(len(stretches)),
+            _number(_I64, sum(stretch.rows for stretch in stretches)),
+            bytes([_LIST]) + _list_head(len(together)),
             groups,
             b"\0",
         )
     )
     return pa.py_buffer(b"".join((*parts, tail, len(tail).to_bytes(4, "little"), MAGIC)))
+
+
+def _kinds(stretch: Stretch) -> object:
+    """Return what stretches have in common whose pages may be of one chunk: how these are stored,
+    without dictionaries, of which each has its own."""
+    if any(pages.column.dictionary is not None for pages in stretch.columns):
+        return id(stretch)
+    chunks = [pages.column.chunk for pages in stretch.columns]
+    return [(chunk.physical, chunk.codec, chunk.encodings) for chunk in chunks]
 
 
 def _chunk(path: str, pages: ColumnPages, rows: int, at: int, size: int) -> bytes:

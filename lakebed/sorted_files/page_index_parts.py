@@ -108,7 +108,7 @@ class FileIndex:
         """The footer, without its row groups."""
 
         def parse() -> tuple[Footer, int]:
-            footer = Footer(self._tail.raw, self._file.tail_offset)
+            footer = self._tail.footer
             return footer, len(self._tail.raw) + _BYTES_PER_GROUP * footer.groups_count
 
         return self._part("footer", parse)

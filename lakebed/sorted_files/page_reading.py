@@ -23,20 +23,21 @@ from lakebed.parquet_bytes.decoding import (
     flat_of,
     places_of,
 )
-from lakebed.parquet_bytes.footer import Chunk, Footer
+from lakebed.parquet_bytes.footer import Chunk
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.column_matching import matched
 from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.range_file import aligned, joined_spans, read_verified
+from lakebed.sorted_files.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.range_file import GAP_BYTES_MAX, aligned, joined_spans, read_verified
 from lakebed.sorted_files.reading import GroupsByArrow, Share, groups_wanted
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.tails import Described
 
 
 def read_part_by_pages(
     objects: ObjectReader,
     part: FilePart,
-    tail: Tail,
+    tail: Described,
     *,
     columns: pa.Schema,
     wanted: RowFilter,
@@ -47,18 +48,18 @@ def read_part_by_pages(
     match = matched(columns, tail.columns, path=part.path)
     groups = groups_wanted(tail, wanted, match, among)
     paged = PagedGroups(objects, part, tail, match.names)
-    by_arrow = GroupsByArrow(objects, part, tail, match=match, groups=groups, share=share)
+    by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
 
     def whole(group: int, rows_max: int) -> Iterator[pa.RecordBatch]:
         given = 0
         for batch in paged.batches(group, rows_max, share.file_bytes):
             given += len(batch)
             yield batch
-        if given < tail.metadata.row_group(group).num_rows:
+        if given < tail.rows_of(group):
             yield from by_arrow.batches(group, skip=given)
 
     for group, is_whole in groups.items():
-        for batch in whole(group, share.rows_of(tail.notes.groups[group].row_bytes)):
+        for batch in whole(group, share.rows_of(tail.groups[group].row_bytes)):
             fitted = match.fitted(batch)
             yield from [fitted] if is_whole else wanted.apply(fitted)
 
@@ -67,22 +68,12 @@ class PagedGroups:
     """Reads row groups of one file. names: of the file's columns to read."""
 
     def __init__(
-        self, objects: ObjectReader, part: FilePart, tail: Tail, names: Sequence[str]
+        self, objects: ObjectReader, part: FilePart, tail: Described, names: Sequence[str]
     ) -> None:
         self._objects = objects
         self._part = part
         self._tail = tail
         self._schema = pa.schema([tail.columns.field(name) for name in names])
-        self._footer: Footer | None = None
-        self._leaves: list[int] = []
-        try:
-            footer = Footer(tail.raw, part.file.tail_offset)
-        except MalformedError:
-            return
-        places = {leaf.path: place for place, leaf in enumerate(footer.leaves)}
-        if all((name,) in places for name in names):
-            self._footer = footer
-            self._leaves = [places[name,] for name in names]
 
     def batches(self, group: int, rows_max: int, bytes_max: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group, up to where anything is not as expected.
@@ -95,7 +86,8 @@ class PagedGroups:
         first_rows = read.places.first_rows
         rows, pages = int(first_rows[-1]), len(first_rows) - 1
         size = max(1, sum(chunk.end - chunk.start for chunk in read.chunks))
-        ahead = rows if size <= bytes_max else rows * bytes_max // size
+        room = max(0, bytes_max - len(read.chunks) * BLOCK_BYTES)  # reading ends at blocks
+        ahead = rows if size <= bytes_max else rows * room // size
         page = 0
         while page < pages:
             begin = int(first_rows[page])
@@ -112,20 +104,22 @@ class PagedGroups:
 
     def _group(self, group: int) -> _Group | None:
         """Return a row group; None if one of its columns is not known."""
-        if self._footer is None:
-            return None
         try:
-            found = self._footer.group(group)
+            footer, found = self._tail.group_of(group)
         except MalformedError:
             return None
-        chunks = [found.chunks[leaf] for leaf in self._leaves]
-        leaves = [self._footer.leaves[leaf] for leaf in self._leaves]
+        places_by_path = {leaf.path: place for place, leaf in enumerate(footer.leaves)}
+        if any((name,) not in places_by_path for name in self._schema.names):
+            return None
+        wanted = [places_by_path[name,] for name in self._schema.names]
+        chunks = [found.chunks[place] for place in wanted]
+        leaves = [footer.leaves[place] for place in wanted]
         flats = [
             flat
             for field, leaf, chunk in zip(self._schema, leaves, chunks, strict=True)
             if (flat := flat_of(field, leaf, chunk)) is not None
         ]
-        places = places_of(self._footer, found, chunks)
+        places = places_of(footer, found, chunks)
         if places is None or len(flats) < len(chunks):
             return None
         return _Group(flats, chunks, places)
@@ -135,13 +129,21 @@ class PagedGroups:
         dictionaries are as expected."""
         tail_offset = self._part.file.tail_offset
         wanted = read.missing(page, last, tail_offset)
-        spans = joined_spans(sorted(w for w in wanted if w[0] < w[1]), tail_offset)
+        ranges = sorted(w for w in wanted if w[0] < w[1])
+        # What lies between them is at most as much as what is wanted.
+        gap_max = sum(end - start for start, end in ranges) // max(1, len(ranges))
+        spans = joined_spans(ranges, tail_offset, gap_max=min(gap_max, GAP_BYTES_MAX))
+        is_all = page == 0 and last == len(read.places.first_rows) - 1
         parts = read_verified(self._objects, self._part, self._tail, spans)
         begins = [start for start, _ in spans]
         for place, (start, stop) in enumerate(wanted):
-            span = bisect_right(begins, start) - 1
-            offset = start - begins[span] if start < stop else 0
-            raw = parts[span][offset : offset + stop - start] if start < stop else memoryview(b"")
+            raw = memoryview(b"")
+            if start < stop:
+                span = bisect_right(begins, start) - 1
+                offset = start - begins[span]
+                raw = parts[span][offset : offset + stop - start]
+                if not is_all and len(raw) < len(parts[span]):
+                    raw = memoryview(bytes(raw))  # else one column keeps what is of others
             if not read.add(place, raw, start):
                 return False
         read.loaded = last

@@ -23,6 +23,9 @@ from lakebed.sorted_files.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.lookup import Lookup, PageCache
 from lakebed.sorted_files.measuring import measured
+from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.merging_by_workers import merged_by_workers
+from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.page_index_parts import IndexCache
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.query_sources import QuerySources
@@ -33,12 +36,14 @@ from lakebed.sorted_files.sorting import ExternalSorter
 from lakebed.sorted_files.stored_groups import Stretch, stored_groups, stretches_of
 from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.workers import Workers
-from lakebed.sorted_files.writer_options import PAGE_MEMORY_BYTES
+from lakebed.sorted_files.writer_options import page_rows
 from lakebed.sorted_files.writing import Content, write_file
 
 MEMORY_BYTES = 512 * 1024 * 1024
 PAGED_BYTES_MAX = 2 * 1024 * 1024
 """Of one part that is read by pages, as stored and decoded."""
+TAILS_FRACTION = 16
+"""Of a merge's memory is for whole tails; of the other files it keeps outlines."""
 WINDOW_ROWS = 120_000
 """Rows of all inputs that a merge holds: its windows have about half, which suits the caches."""
 
@@ -70,16 +75,19 @@ class ParquetFiles:
         self._workers = workers
         share = (memory_bytes * 3 // 8 if cache_bytes is None else cache_bytes) // 6
         self._tails = Tails(objects, bytes_max=4 * share)
-        self._sources = GroupSources(objects, self._tails)
         self._lookup = Lookup(objects, pages=PageCache(share), index=IndexCache(share))
 
-    def sorter(self, schema: Schema, processing: ProcessingPass | None = None) -> ExternalSorter:
-        """Return a new, empty sorter. processing: of the rows that it is given."""
+    def sorter(
+        self, schema: Schema, processing: ProcessingPass | None = None, *, job_rows: int = 0
+    ) -> ExternalSorter:
+        """Return a new, empty sorter. processing: of the rows that it is given. job_rows: how many
+        the caller's whole job sorts, about, if others sort some of them."""
         return ExternalSorter(
             schema,
             directory=self._spill_directory,
             memory_bytes=self._memory_bytes * 3 // 8,  # files are written meanwhile
             processing=processing,
+            job_rows=job_rows,
         )
 
     def write(
@@ -137,22 +145,39 @@ class ParquetFiles:
     ) -> Iterator[Content]:
         """Yield rows and row groups in the order of their keys."""
         reads = self._reads(request, parts, by_pages=engine is not PLAIN)
-        self._refuse_more_than_memory_holds(reads)
+        outlines = self._outlines()
+        self._refuse_more_than_memory_holds(reads, outlines)
         if request.work is not None:  # every row is looked at
             stretches = [Stretch(tuple(reads), is_passed_on=False)]
         else:
-            stretches = stretches_of(reads, self._tails, request.columns)
+            stretches = stretches_of(reads, outlines, request.columns)
+        groups = GroupSources(self._objects, outlines)
         for stretch in stretches:
             if stretch.is_passed_on:
                 (read,) = stretch.reads
-                yield from stored_groups(self._objects, read, self._tails.of(read.part))
+                yield from stored_groups(self._objects, read, outlines.whole(read.part))
                 continue
             sources = [
-                self._sources.source(read, by_pages=engine is not PLAIN, workers=workers)
+                groups.source(read, by_pages=engine is not PLAIN, workers=workers)
                 for read in stretch.reads
             ]
-            merged = engine.merge(sources, request.schema.key_fields, request.folds)
+            merged = self._merged(request, sources, engine, workers)
             yield from request.processed(merged, parts)
+
+    def _merged(
+        self, request: RowRequest, sources: Sequence[Source], engine: Engine, workers: Workers
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of sources in order; several workers merge at the same time."""
+        fields = request.schema.key_fields
+        if engine is PLAIN or workers.count == 1:
+            return engine.merge(sources, fields, request.folds)
+        return merged_by_workers(
+            sources,
+            fields,
+            lambda part: request.combined(engine.merge(part, fields, request.folds)),
+            workers,
+            bytes_max=self._merge_bytes // 4,
+        )
 
     def merge(
         self,
@@ -166,7 +191,8 @@ class ParquetFiles:
         rows = sum(part.rows for part in parts)
         engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
         reads = self._reads(request, parts, by_pages=engine is not PLAIN)
-        sources = [self._sources.source(read, by_pages=engine is not PLAIN) for read in reads]
+        groups = GroupSources(self._objects, self._outlines())
+        sources = [groups.source(read, by_pages=engine is not PLAIN) for read in reads]
         merged = engine.merge(sources, schema.key_fields, request.folds)
         return request.processed(merged, parts)
 
@@ -241,17 +267,27 @@ class ParquetFiles:
         rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
         if by_pages:  # more is no faster, and there are no windows
             each, rows = min(each, PAGED_BYTES_MAX), BATCH_ROWS_MAX
-        waiting = 1.5 if self._workers == 1 else 2.5  # one more is read ahead
-        return Share(batch_bytes=max(1, int(each / waiting)), batch_rows=rows, file_bytes=each)
+        batch_bytes = max(1, int(each / self._batches_waiting))
+        return Share(batch_bytes=batch_bytes, batch_rows=rows, file_bytes=each)
 
-    def _refuse_more_than_memory_holds(self, reads: Sequence[PartRead]) -> None:
-        """Raise InvalidError where the limit of a merge cannot be kept: each part needs a block for
-        each column and some pages, or rows, which are a fourth of all; row groups need half."""
+    @property
+    def _batches_waiting(self) -> float:
+        return 1.5 if self._workers == 1 else 2.5  # one more is read ahead
+
+    def _outlines(self) -> Outlines:
+        return Outlines(self._objects, whole_bytes_max=self._merge_bytes // TAILS_FRACTION)
+
+    def _refuse_more_than_memory_holds(self, reads: Sequence[PartRead], outlines: Outlines) -> None:
+        """Raise InvalidError where the limit of a merge cannot be kept: each part needs the rows of
+        a page as they are stored, in whole blocks of each column, and decoded, each of which is a
+        fourth of all; row groups need half."""
         if not self._limited:
             return
-        rows = [g.row_bytes for r in reads for g in self._tails.of(r.part).notes.groups]
+        outlines.read([read.part for read in reads])
+        rows = {g.row_bytes for read in reads for g in outlines.of(read.part).groups}
         leaves = max((len(read.columns) for read in reads), default=0)
-        each = max(leaves * BLOCK_BYTES, 3 * max(PAGE_MEMORY_BYTES, *rows, 0))
+        page = max((page_rows(row) * row for row in rows), default=0)
+        each = max(page + leaves * BLOCK_BYTES, int(page * self._batches_waiting))
         inputs = overlap([read.part.region for read in reads])
         smallest = max(4 * inputs * each, 6 * max(GROUP_BYTES_MAX, *rows, 0))
         if self._merge_bytes < smallest:

@@ -13,6 +13,7 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.processing.row_work import Keep, RowWork
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.reading import Share, read_part
 from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.workers import ALONE, Workers
@@ -43,7 +44,7 @@ class PartRead(msgspec.Struct, frozen=True):
 class GroupSources:
     """Reads row group by row group, when a merge gets there."""
 
-    def __init__(self, objects: ObjectReader, tails: Tails) -> None:
+    def __init__(self, objects: ObjectReader, tails: Tails | Outlines) -> None:
         self._objects = objects
         self._tails = tails
 
@@ -61,9 +62,9 @@ class GroupSources:
             )
 
         def look() -> bytes | None:
-            notes = self._tails.of(part).notes
-            first = notes.groups[read.groups[0] if read.groups else 0].first
-            return first if wanted.may_want(first, notes.last) else None
+            tail = self._tails.of(part)
+            first = tail.groups[read.groups[0] if read.groups else 0].first
+            return first if wanted.may_want(first, tail.last) else None
 
         def open_() -> Iterator[pa.RecordBatch]:
             batches = reader(

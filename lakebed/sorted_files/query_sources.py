@@ -71,7 +71,7 @@ class QuerySources:
     def sources(self, group: Sequence[PartRead]) -> list[Source]:
         """Return the wanted rows of the parts that are merged next."""
         self._have_tails(group)
-        return [self._source(read) for read in group]
+        return [self._source(read) for read in group if self._found.get(id(read)) != []]
 
     def _source(self, read: PartRead) -> Source:
         batches = self._found.get(id(read))

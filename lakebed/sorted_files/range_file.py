@@ -9,7 +9,7 @@ from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.file_notes import BLOCK_BYTES, block_checksum
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.tails import Described
 
 GAP_BYTES_MAX = 256 * 1024
 """Ranges nearer to each other than this are read as one: a request costs more than these bytes."""
@@ -25,7 +25,7 @@ class RangeFile:
     closed = False
 
     def __init__(
-        self, objects: ObjectReader, part: FilePart, tail: Tail, *, memory_bytes: int
+        self, objects: ObjectReader, part: FilePart, tail: Described, *, memory_bytes: int
     ) -> None:
         self._objects = objects
         self._part = part
@@ -38,8 +38,11 @@ class RangeFile:
         self.problem: Exception | None = None
 
     def load(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Read these ranges, ascending, with one call to the store, in place of what was loaded."""
+        """Read these ranges, ascending, with one call to the store, in place of what was loaded;
+        none: only forget that."""
         self._loaded = []
+        if not ranges:
+            return
         joined = joined_spans(ranges, self._data_end)
         self._loaded = [
             (start, end, data)
@@ -58,8 +61,6 @@ class RangeFile:
     def _bytes(self, start: int, end: int) -> bytes | memoryview:
         if start >= end:
             return b""
-        if start >= self._data_end:
-            return memoryview(self._tail.raw)[start - self._data_end : end - self._data_end]
         if end > self._data_end:
             raise CorruptError("a column chunk reaches into the tail", path=self._part.path)
         for begin, stop, data in self._loaded:
@@ -99,7 +100,7 @@ class RangeFile:
 
 
 def read_verified(
-    objects: ObjectReader, part: FilePart, tail: Tail, spans: Sequence[tuple[int, int]]
+    objects: ObjectReader, part: FilePart, tail: Described, spans: Sequence[tuple[int, int]]
 ) -> list[memoryview]:
     """Read spans that begin at blocks, and compare each block with its checksum.
 
@@ -110,9 +111,9 @@ def read_verified(
     found = []
     for (start, end), data in zip(spans, objects.read(part.path, spans), strict=True):
         view = memoryview(data)
-        wanted = tail.notes.blocks[start // BLOCK_BYTES : -(-end // BLOCK_BYTES)]
+        wanted = tail.blocks[start // BLOCK_BYTES : -(-end // BLOCK_BYTES)]
         blocks = [view[at : at + BLOCK_BYTES] for at in range(0, len(view), BLOCK_BYTES)]
-        if len(view) != end - start or tuple(map(block_checksum, blocks)) != wanted:
+        if len(view) != end - start or list(map(block_checksum, blocks)) != list(wanted):
             raise CorruptError(
                 "stored bytes contradict their checksum", path=part.path, start=start, end=end
             )
@@ -120,12 +121,14 @@ def read_verified(
     return found
 
 
-def joined_spans(ranges: Sequence[tuple[int, int]], data_end: int) -> list[tuple[int, int]]:
+def joined_spans(
+    ranges: Sequence[tuple[int, int]], data_end: int, *, gap_max: int = GAP_BYTES_MAX
+) -> list[tuple[int, int]]:
     """Return what is read for ascending ranges: whole blocks, near ones as one."""
     joined: list[tuple[int, int]] = []
     for start, end in ranges:
         span = aligned(start, end, data_end)
-        if joined and span[0] - joined[-1][1] <= GAP_BYTES_MAX:
+        if joined and span[0] - joined[-1][1] <= gap_max:
             joined[-1] = (joined[-1][0], max(span[1], joined[-1][1]))
         else:
             joined.append(span)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from bisect import bisect_left
+from collections.abc import Container, Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -17,7 +17,7 @@ from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.group_bounds import GroupBounds, leaf_count
 from lakebed.sorted_files.range_file import RangeFile, joined_spans
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.tails import Described, Tail
 
 BATCH_ROWS_MAX = 65_536
 
@@ -37,7 +37,7 @@ class Share(msgspec.Struct, frozen=True):
 def read_part(
     objects: ObjectReader,
     part: FilePart,
-    tail: Tail,
+    tail: Described,
     *,
     columns: pa.Schema,
     wanted: RowFilter,
@@ -55,9 +55,7 @@ def read_part(
     """
     match = matched(columns, tail.columns, path=part.path)
     groups = groups_wanted(tail, wanted, match, among)
-    if not groups:
-        return
-    by_arrow = GroupsByArrow(objects, part, tail, match=match, groups=groups, share=share)
+    by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
     for group, is_whole in groups.items():
         for batch in by_arrow.batches(group):
             fitted = match.fitted(batch)
@@ -65,37 +63,35 @@ def read_part(
 
 
 class GroupsByArrow:
-    """Row groups of one file as Arrow reads them; every byte is verified by block checksums.
-
-    groups: those that may be read.
-    """
+    """Row groups of one file as Arrow reads them; every byte is verified by block checksums."""
 
     def __init__(
         self,
         objects: ObjectReader,
         part: FilePart,
-        tail: Tail,
+        tail: Described,
         *,
         match: Match,
-        groups: Iterable[int],
         share: Share,
     ) -> None:
         self._tail = tail
         self._names = list(match.names)
+        self._leaves = _leaf_columns(tail.columns, match.names)
         self._share = share
-        self._chunks = _chunks(tail, groups, match)
-        self._at_once = _fit(self._chunks, share)
         self._file = RangeFile(objects, part, tail, memory_bytes=share.file_bytes)
         self._guard = _Guard(part, self._file)
+        self._opened: tuple[pq.FileMetaData, bool, pq.ParquetFile] | None = None
 
     def batches(self, group: int, *, skip: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group without the first ones, in the file's columns."""
-        rows = self._share.rows_of(self._tail.notes.groups[group].row_bytes)
-        if self._at_once:
-            self._file.load(self._chunks[group])
+        rows = self._share.rows_of(self._tail.groups[group].row_bytes)
+        metadata, place = self._tail.metadata_of(group)
+        chunks = chunk_ranges(metadata, place, self._leaves)
+        at_once = _fits(chunks, self._share)
+        self._file.load(chunks if at_once else [])
         with self._guard:
-            batches = self._parquet.iter_batches(
-                rows, row_groups=[group], columns=self._names, use_threads=False
+            batches = self._parquet(metadata, at_once=at_once).iter_batches(
+                rows, row_groups=[place], columns=self._names, use_threads=False
             )
         while (batch := self._guard.next_of(batches)) is not None:
             if skip >= len(batch):
@@ -105,33 +101,38 @@ class GroupsByArrow:
             yield batch.select(self._names).slice(skip)
             skip = 0
 
-    @cached_property
-    def _parquet(self) -> pq.ParquetFile:
-        return pq.ParquetFile(
-            pa.PythonFile(self._file, mode="r"),
-            metadata=self._tail.metadata,
-            pre_buffer=False,
-            buffer_size=0 if self._at_once else BLOCK_BYTES,
-            # RangeFile has compared every byte, page headers too: once is enough.
-            page_checksum_verification=False,
-        )
+    def _parquet(self, metadata: pq.FileMetaData, *, at_once: bool) -> pq.ParquetFile:
+        """Return the file for Arrow, which is opened anew only where it must be."""
+        opened = self._opened
+        if opened is None or opened[0] is not metadata or opened[1] != at_once:
+            parquet = pq.ParquetFile(
+                pa.PythonFile(self._file, mode="r"),
+                metadata=metadata,
+                pre_buffer=False,
+                buffer_size=0 if at_once else BLOCK_BYTES,
+                # RangeFile has compared every byte, page headers too: once is enough.
+                page_checksum_verification=False,
+            )
+            self._opened = opened = metadata, at_once, parquet
+        return opened[2]
 
 
 def reads_expected(
     part: FilePart, tail: Tail, *, columns: pa.Schema, wanted: RowFilter, share: Share
 ) -> list[tuple[int, list[tuple[int, int]]]]:
     """Return what `read_part` will ask for, row group by row group, each with its place; nothing
-    where it reads piece by piece.
+    of those that it reads piece by piece.
 
     Raises:
         CorruptError: the columns contradict the file's.
     """
     match = matched(columns, tail.columns, path=part.path)
-    chunks = _chunks(tail, groups_wanted(tail, wanted, match), match)
-    if not _fit(chunks, share):
-        return []
-    end = part.file.tail_offset
-    return [(group, joined_spans(ranges, end)) for group, ranges in chunks.items()]
+    leaves, end = _leaf_columns(tail.columns, match.names), part.file.tail_offset
+    chunks = (
+        (group, chunk_ranges(tail.metadata, group, leaves))
+        for group in groups_wanted(tail, wanted, match)
+    )
+    return [(group, joined_spans(ranges, end)) for group, ranges in chunks if _fits(ranges, share)]
 
 
 class _Guard:
@@ -158,19 +159,13 @@ class _Guard:
             return next(batches, None)
 
 
-def _chunks(tail: Tail, groups: Iterable[int], match: Match) -> dict[int, list[tuple[int, int]]]:
-    """Return the byte ranges of the columns to read, for each row group."""
-    leaves = _leaf_columns(tail.columns, match.names)
-    return {group: chunk_ranges(tail.metadata, group, leaves) for group in groups}
-
-
-def _fit(chunks: Mapping[int, Sequence[tuple[int, int]]], share: Share) -> bool:
-    """Whether each row group can be read with one request."""
-    return all(_size(ranges) <= share.file_bytes for ranges in chunks.values())
+def _fits(ranges: Sequence[tuple[int, int]], share: Share) -> bool:
+    """Whether a row group can be read with one request."""
+    return sum(end - start for start, end in ranges) <= share.file_bytes
 
 
 def groups_wanted(
-    tail: Tail, wanted: RowFilter, match: Match, among: Container[int] | None = None
+    tail: Described, wanted: RowFilter, match: Match, among: Container[int] | None = None
 ) -> dict[int, bool]:
     """Return the row groups to read, and whether all rows of each are wanted."""
     return {
@@ -181,12 +176,19 @@ def groups_wanted(
     }
 
 
-def groups_met(tail: Tail, wanted: RowFilter) -> dict[int, tuple[bytes, bytes]]:
+def groups_met(tail: Described, wanted: RowFilter) -> dict[int, tuple[bytes, bytes]]:
     """Return the row groups whose keys may be wanted: the first key of each, and of the next."""
-    notes = tail.notes
-    firsts = [group.first for group in notes.groups]
-    spans = zip(firsts, [*firsts[1:], notes.last], strict=True)
-    return {group: span for group, span in enumerate(spans) if wanted.may_want(*span)}
+    firsts, last = tail.firsts, tail.last
+    found: dict[int, tuple[bytes, bytes]] = {}
+    for r in wanted.ranges:
+        end = len(firsts) if r.max is None else bisect_left(firsts, r.max)
+        # One that ends where the range begins may have rows of just that key.
+        begin = max(0, bisect_left(firsts, r.min) - 1)
+        for group in range(begin, end):
+            behind = firsts[group + 1] if group + 1 < len(firsts) else last
+            if r.min <= behind:
+                found[group] = firsts[group], behind
+    return found
 
 
 def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
@@ -215,7 +217,3 @@ def chunk_ranges(
             start = min(start, chunk.dictionary_page_offset)
         ranges.append((start, start + chunk.total_compressed_size))
     return sorted(ranges)
-
-
-def _size(ranges: Sequence[tuple[int, int]]) -> int:
-    return sum(end - start for start, end in ranges)

@@ -8,7 +8,6 @@ import tempfile
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Self
 
@@ -21,7 +20,8 @@ from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.engines import engine_for
+from lakebed.sorted_files.engines import Engine, engine_for
+from lakebed.sorted_files.held_rows import HeldRows
 from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.key_encoding import (
     check_keys,
@@ -33,18 +33,26 @@ from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.row_groups import cut
 
 RUNS_MAX = 128
+LARGE_RUNS_MAX = 16
 """Runs of one level that are merged to a run of the next, so that few files are open at once."""
 
 RUN_BYTES_MAX = 12 * 1024 * 1024
-"""Of a run when it is sorted. A quarter of a million rows sort and gather inside the caches, 2.5
-times as fast per row as three quarters of a million: more than merging more runs costs."""
+"""Of a run that the plain engine sorts: a quarter of a million rows sort and gather inside the
+caches, 2.5 times as fast per row as three quarters of a million: more than merging more runs costs.
+"""
 
-BATCH_ROWS = 16_384
 BATCH_BYTES_MAX = 512 * 1024
+LARGE_BATCH_BYTES_MAX = 4 * 1024 * 1024
 """Of a run's batches: a window of a merge has at least one of each run, so smaller ones cost more
-steps, and larger ones of many runs do not fit the caches."""
+steps, and larger ones of many runs do not fit the memory."""
 COPIES = 3
-"""Of the rows in memory while a run is sorted: as they came, joined, and in order."""
+"""Of the rows of a run in memory while it is sorted: as they came, joined, and in order."""
+RUN_BATCHES_MAX = 65_000
+"""That are sorted together: kernels number them with 16 bits."""
+ORDER_BYTES = 32
+"""Of memory for each row while it is sorted, besides what is in it."""
+SMALL_BATCHES_MAX = 1024
+"""Of few bytes that are held before they become one: many cost more than their rows."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -63,7 +71,8 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class ExternalSorter:
-    """Sorts rows as `ports.sorted_files.RowSorter` promises. directory: for spilled runs."""
+    """Sorts rows as `ports.sorted_files.RowSorter` promises. directory: for spilled runs. job_rows:
+    of the whole job, about, where it has several sorters."""
 
     def __init__(
         self,
@@ -72,6 +81,7 @@ class ExternalSorter:
         directory: Path,
         memory_bytes: int,
         processing: ProcessingPass | None = None,
+        job_rows: int = 0,
     ) -> None:
         self._schema = schema
         self._work = None if processing is None else RowWork(schema, processing)
@@ -84,8 +94,12 @@ class ExternalSorter:
         self._directory = directory
         self._spill: Path | None = None
         self._held: list[pa.RecordBatch] = []
+        self._small: list[pa.RecordBatch] = []
+        self._held_rows: HeldRows | None = None
         self._held_bytes = 0
         self._rows = 0
+        self._job_rows = job_rows
+        self._bytes = 0
         self._runs: list[Run] = []
         self._files = 0
 
@@ -103,12 +117,31 @@ class ExternalSorter:
             batch = self._work.selected(batch)
         self._rows += len(batch)
         for part in cut(batch, len(batch) or 1, self._run_bytes):
-            if self._held and self._held_bytes + part.nbytes > self._run_bytes:
-                self._sort_held()
-            self._held.append(part)
-            self._held_bytes += part.nbytes
-            if len(self._held) % 1024 == 0:  # many small batches cost more than their rows
-                self._held = pa.Table.from_batches(self._held).combine_chunks().to_batches()
+            size = part.nbytes + ORDER_BYTES * len(part)
+            if self._held_bytes and self._held_bytes + size > self._room:
+                self._sort_held(spill=True)
+                if self._held_rows is not None:
+                    self._held_rows.clear()
+            self._held_bytes += size
+            self._bytes += part.nbytes
+            if size * SMALL_BATCHES_MAX > self._run_bytes:
+                self._hold(part)
+                continue
+            self._small.append(part)
+            if len(self._small) == SMALL_BATCHES_MAX:
+                self._join_small()
+
+    def _join_small(self) -> None:
+        if self._small:
+            joined = pa.Table.from_batches(self._small).combine_chunks()
+            self._small.clear()
+            for part in joined.to_batches():
+                self._hold(part)
+
+    def _hold(self, part: pa.RecordBatch) -> None:
+        if self._held_rows is None:
+            self._held_rows = HeldRows(self._columns, self._memory_bytes)
+        self._held.append(self._held_rows.held(part))
 
     def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
         """Return how many rows were added in each region, and not left out."""
@@ -124,6 +157,7 @@ class ExternalSorter:
     def sorted_batches(self, region: KeyRange) -> Iterator[pa.RecordBatch]:
         """Yield what processing makes of the rows of a region, in key order."""
         rows = self._merged(self._sorted_runs(), region)
+        self._held_rows = None  # not written over while these rows are used
         if self._work is None:
             return rows
         rows = self._work.merged(rows)
@@ -133,35 +167,71 @@ class ExternalSorter:
     def close(self) -> None:
         """Remove what was spilled."""
         self._held.clear()
+        self._small.clear()
         self._runs.clear()
+        self._held_rows = None
         if self._spill is not None:
             shutil.rmtree(self._spill, ignore_errors=True)
             self._spill = None
 
     def _sorted_runs(self) -> list[Run]:
-        """Turn rows that are held into a run in memory, and return all runs."""
-        if self._held:
-            self._sort_held()
+        """Turn rows that are held into runs, in memory where these fit, and return all runs."""
+        if self._held_bytes:
+            copies = not self._engine.sorts_at_once(self._columns)
+            self._sort_held(spill=copies and 2 * self._held_bytes > self._room)
+            if copies:
+                self._held_rows = None
         return self._runs
 
     @property
-    def _batch_bytes(self) -> int:
-        return min(BATCH_BYTES_MAX, max(64 * 1024, self._merge_bytes // RUNS_MAX))
+    def _engine(self) -> Engine:
+        return engine_for(max(self._rows, self._job_rows), self._bytes)
 
-    def _sort_held(self) -> None:
-        """Make a run of the rows that are held; spill runs when they fill the memory."""
-        held, size, self._held, self._held_bytes = self._held, self._held_bytes, [], 0
-        batches = list(self._cut(engine_for(self._rows).sort(held, self._keys)))
-        firsts = tuple(encode_row(b, self._row_keys, 0) for b in batches)
-        starts = tuple(accumulate((len(b) for b in batches), initial=0))
-        read = batches.__getitem__
-        self._runs.append(Run(read, firsts, starts[:-1], starts[-1], size))
-        if sum(run.size for run in self._runs if run.path is None) > self._memory_bytes:
-            self._spill_runs()
+    @property
+    def _runs_max(self) -> int:
+        return LARGE_RUNS_MAX if self._engine.sorts_at_once(self._columns) else RUNS_MAX
+
+    @property
+    def _batch_bytes(self) -> int:
+        most = self._merge_bytes // self._runs_max
+        at_once = self._engine.sorts_at_once(self._columns)
+        return min(LARGE_BATCH_BYTES_MAX if at_once else BATCH_BYTES_MAX, max(64 * 1024, most))
+
+    @property
+    def _room(self) -> int:
+        """Return how many bytes may be held besides the runs in memory."""
+        return self._memory_bytes - sum(run.size for run in self._runs if run.path is None)
+
+    def _sort_held(self, *, spill: bool) -> None:
+        """Make runs of the rows that are held. spill: each at once, for what it was copied from is
+        held until all are sorted."""
+        self._join_small()
+        held, self._held, self._held_bytes = self._held[::-1], [], 0
+        at_once = self._engine.sorts_at_once(self._columns)
+        while held:
+            rows = [held.pop()]
+            size = rows[0].nbytes
+            while (
+                held
+                and len(rows) < RUN_BATCHES_MAX
+                and (at_once or size + held[-1].nbytes <= self._run_bytes)
+            ):
+                size += held[-1].nbytes
+                rows.append(held.pop())
+            count = sum(map(len, rows))
+            found = self._engine.sort(rows, self._keys, self._batch_bytes)
+            starts = tuple(found.starts[:-1])
+            firsts = tuple(
+                encode_row(found.first(place), self._row_keys, 0) for place in range(len(starts))
+            )
+            size += ORDER_BYTES * count
+            self._runs.append(Run(found.batch, firsts, starts, count, size))
+            if spill:
+                self._spill_runs()
 
     def _cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from cut(batch, BATCH_ROWS, self._batch_bytes)
+            yield from cut(batch, len(batch) or 1, self._batch_bytes)
 
     def _merged(self, runs: Sequence[Run], region: KeyRange) -> Iterator[pa.RecordBatch]:
         sources = []
@@ -169,7 +239,7 @@ class ExternalSorter:
             lowest = max(region.min, run.firsts[0])
             if region.max is None or lowest < region.max:
                 sources.append(Source(lowest, partial(self._read, run, region)))
-        return engine_for(self._rows).merge(sources, self._keys)
+        return self._engine.merge(sources, self._keys)
 
     def _read(self, run: Run, region: KeyRange) -> Iterator[pa.RecordBatch]:
         begin = max(0, bisect_left(run.firsts, region.min) - 1)
@@ -203,7 +273,7 @@ class ExternalSorter:
                 batches = map(run.read, range(len(run.firsts)))
                 self._runs[place] = self._write(batches, level=0, size=run.size)
         level = 0
-        while len(same := [r for r in self._runs if r.level == level]) >= RUNS_MAX:
+        while len(same := [r for r in self._runs if r.level == level]) >= self._runs_max:
             merged = self._cut(self._merged(same, EVERYTHING))
             run = self._write(merged, level=level + 1, size=sum(r.size for r in same))
             self._runs = [r for r in self._runs if r.level != level] + [run]

@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from lakebed.errors import CorruptError
 from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
-from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
+from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.page_checksums import page_checksums
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.range_file import aligned, read_verified
 from lakebed.sorted_files.reading import chunk_ranges, groups_met
 from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
-from lakebed.sorted_files.tails import Tail, Tails
+from lakebed.sorted_files.tails import Described, Tail
 
 FILL_MIN = 0.5
 """Of what row groups may have, rows or bytes, on average over those that are passed on together."""
@@ -67,10 +67,13 @@ class _Run(msgspec.Struct, frozen=True):
     is_passed_on: bool
 
 
-def stretches_of(reads: Sequence[PartRead], tails: Tails, columns: pa.Schema) -> list[Stretch]:
+def stretches_of(
+    reads: Sequence[PartRead], outlines: Outlines, columns: pa.Schema
+) -> list[Stretch]:
     """Return what is passed on and what is merged, in the order of keys. columns: of the file to be
     written. reads: of whole regions, without other conditions."""
-    found = [_spans(read, tails.of(read.part)) for read in reads]
+    outlines.read([read.part for read in reads])
+    found = [_spans(read, outlines.of(read.part)) for read in reads]
     lows = sorted(spans[0].low for spans in found if spans)
     highs = sorted(spans[-1].high for spans in found if spans)
 
@@ -79,7 +82,7 @@ def stretches_of(reads: Sequence[PartRead], tails: Tails, columns: pa.Schema) ->
 
     runs: list[_Run] = []
     for place, (read, spans) in enumerate(zip(reads, found, strict=True)):
-        tail = tails.of(read.part)
+        tail = outlines.of(read.part)
         fits = _same_columns(tail.columns, columns)
         for alone, members in groupby(spans, is_alone):
             together = list(members)
@@ -109,7 +112,7 @@ def stored_groups(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator
     bounds = [*(group.first for group in notes.groups), notes.last]
     starts = _starts(tail)
     try:
-        footer = Footer(tail.raw, part.file.tail_offset)
+        footer = tail.footer
         for group in read.groups:
             ranges = chunk_ranges(tail.metadata, group, range(len(footer.leaves)))
             span = aligned(ranges[0][0], ranges[-1][1], part.file.tail_offset)
@@ -140,7 +143,7 @@ class _Span(msgspec.Struct, frozen=True):
     is_inside: bool
 
 
-def _spans(read: PartRead, tail: Tail) -> list[_Span]:
+def _spans(read: PartRead, tail: Described) -> list[_Span]:
     """Return the bounds of the row groups that hold wanted rows."""
     return [
         _Span(group, low, high, read.wanted.wants_all(low, high))
@@ -157,17 +160,17 @@ def _same_columns(found: pa.Schema, columns: pa.Schema) -> bool:
     )
 
 
-def _is_full(tail: Tail, groups: range) -> bool:
+def _is_full(tail: Described, groups: range) -> bool:
     """Whether these row groups are as large as row groups are, or almost."""
-    rows = [tail.metadata.row_group(group).num_rows for group in groups]
-    sizes = [n * tail.notes.groups[g].row_bytes for n, g in zip(rows, groups, strict=True)]
+    rows = [tail.rows_of(group) for group in groups]
+    sizes = [n * tail.groups[g].row_bytes for n, g in zip(rows, groups, strict=True)]
     least = FILL_MIN * len(groups)
     return bool(sum(rows) >= least * GROUP_ROWS_MAX or sum(sizes) >= least * GROUP_BYTES_MAX)
 
 
 def _starts(tail: Tail) -> list[int]:
     """Return the rows before each row group, and all."""
-    counts = (tail.metadata.row_group(g).num_rows for g in range(tail.metadata.num_row_groups))
+    counts = map(tail.rows_of, range(len(tail.groups)))
     return list(accumulate(counts, initial=0))
 
 

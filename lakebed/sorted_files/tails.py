@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
 
 import msgspec
 import pyarrow as pa
@@ -11,22 +12,89 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart, StoredFile
+from lakebed.parquet_bytes import footer as parquet
+from lakebed.parquet_bytes.footer import Footer
 from lakebed.ports.object_store import ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.sorted_files.byte_cache import ByteCache
-from lakebed.sorted_files.file_notes import Notes, decode_notes
+from lakebed.sorted_files.file_notes import Group, Notes, decode_notes, verify_tail
 
 PARSED_PER_BYTE = 4
 """Memory that a parsed tail is counted with, per byte of it."""
 
 
-class Tail(msgspec.Struct, frozen=True):
+class Described(Protocol):
+    """What is known of a file that is read row group by row group: all of its tail, or less.
+
+    groups, last, blocks: as in its notes. firsts: the first key of each row group.
+    """
+
+    @property
+    def columns(self) -> pa.Schema: ...
+    @property
+    def groups(self) -> Sequence[Group]: ...
+    @property
+    def firsts(self) -> Sequence[bytes]: ...
+    @property
+    def last(self) -> bytes: ...
+    @property
+    def blocks(self) -> Sequence[int]: ...
+
+    def rows_of(self, group: int) -> int:
+        """Return how many rows a row group has."""
+        ...
+
+    def metadata_of(self, group: int) -> tuple[pq.FileMetaData, int]:
+        """Return metadata that tells of a row group, and its place in them."""
+        ...
+
+    def group_of(self, group: int) -> tuple[Footer, parquet.Group]:
+        """Return a row group, and the footer that its page index is found by.
+
+        Raises:
+            MalformedError: it contradicts the columns, or does not lie in the file.
+        """
+        ...
+
+
+class Tail(msgspec.Struct, frozen=True, dict=True):
     """A verified tail, parsed."""
 
     raw: bytes
+    tail_offset: int
     metadata: pq.FileMetaData
     columns: pa.Schema
     notes: Notes
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        return self.notes.groups
+
+    @property
+    def last(self) -> bytes:
+        return self.notes.last
+
+    @property
+    def blocks(self) -> Sequence[int]:
+        return self.notes.blocks
+
+    @cached_property
+    def firsts(self) -> Sequence[bytes]:
+        return [group.first for group in self.groups]
+
+    @cached_property
+    def footer(self) -> Footer:
+        """The footer, without its row groups. Raises: MalformedError, where it is none."""
+        return Footer(self.raw, self.tail_offset)
+
+    def rows_of(self, group: int) -> int:
+        return int(self.metadata.row_group(group).num_rows)
+
+    def metadata_of(self, group: int) -> tuple[pq.FileMetaData, int]:
+        return self.metadata, group
+
+    def group_of(self, group: int) -> tuple[Footer, parquet.Group]:
+        return self.footer, self.footer.group(group)
 
 
 class Tails:
@@ -65,15 +133,18 @@ class Tails:
             with figures.timed("tails"):
                 answers = self._objects.read_many(wanted)
                 for (file, part), (raw,) in zip(missing.items(), answers, strict=True):
-                    tail = found[file] = _parsed(part, raw)
+                    tail = found[file] = parsed(part, raw)
                     self._held.put(file, tail, PARSED_PER_BYTE * len(raw))
         return [found[part.file] for part in parts]
 
 
-def _parsed(part: FilePart, raw: bytes) -> Tail:
-    file = part.file
-    if len(raw) != file.size - file.tail_offset or zlib.crc32(raw) != file.tail_checksum:
-        raise CorruptError("a file's tail contradicts its checksum", path=part.path)
+def parsed(part: FilePart, raw: bytes) -> Tail:
+    """Return the tail of a file. raw: its bytes.
+
+    Raises:
+        CorruptError: they contradict their checksum, or are none.
+    """
+    verify_tail(part, raw)
     try:
         metadata = pq.read_metadata(pa.BufferReader(_footer(raw)))
         columns = metadata.schema.to_arrow_schema()
@@ -83,7 +154,7 @@ def _parsed(part: FilePart, raw: bytes) -> Tail:
     notes = decode_notes(metadata.metadata, part.path)
     if len(notes.groups) != metadata.num_row_groups:
         raise CorruptError("a file's notes do not fit its row groups", path=part.path)
-    return Tail(raw, metadata, columns, notes)
+    return Tail(raw, part.file.tail_offset, metadata, columns, notes)
 
 
 def _footer(raw: bytes) -> bytes:

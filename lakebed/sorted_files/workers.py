@@ -1,7 +1,8 @@
-"""Threads for one merge: they read ahead and encode, while the caller's thread merges.
+"""Threads for one merge: they read ahead, merge and encode; the caller's thread hands out and
+writes.
 
-Decoding, encoding and checksums run without the interpreter's lock. No task waits for another, so
-none waits for ever.
+Decoding, merging, encoding and checksums run without the interpreter's lock. No task waits for
+another, so none waits for ever.
 """
 
 from __future__ import annotations

@@ -173,7 +173,8 @@ class _FileBeingWritten:
 
     def _pass_on(self, group: StoredGroup) -> None:
         self._drain(0)
-        assert self._last <= group.first, "rows are not sorted: a row group begins too low"
+        below = self._regions.last  # a row key, as are the row group's: they leave out sort keys
+        assert below <= group.first, "rows are not sorted: a row group begins too low"
         self._sampler.skip(group.rows, group.known)
         self._regions.skip(group.rows, group.first, group.last)
         self._groups.append(Group(group.first, group.row_bytes))

@@ -22,7 +22,7 @@ from lakebed.parquet_bytes.footer import Chunk, Codec, Encoding, Footer
 from lakebed.parquet_bytes.page_index import bounds_of, pages_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder, template_for
-from lakebed.sorted_files.engines import PLAIN
+from lakebed.sorted_files.ordering import sorted_rows
 from lakebed.sorted_files.row_groups import densest
 from tests.unit.sorted_files.lakes import EVERY_TYPE, KEY_VALUES, TEXT
 
@@ -84,7 +84,7 @@ def groups(draw: st.DrawFn) -> pa.Table:
         else:
             arrays.append(pa.array(found, field.type))
     batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(FLAT))
-    (ordered,) = [pa.Table.from_batches([b]) for b in PLAIN.sort([batch], FLAT.key_fields)]
+    ordered = pa.Table.from_batches(sorted_rows([batch], FLAT.key_fields))
     step = draw(st.sampled_from([1, 7, 700, 5000])) if rows < 600 else 700
     whole = ordered.combine_chunks().to_batches()[0]
     return pa.Table.from_batches([whole.slice(at, step) for at in range(0, rows, step)])

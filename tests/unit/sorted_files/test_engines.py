@@ -43,8 +43,19 @@ FEW: dict[str, Sequence[Any]] = {
 }
 
 
+def batches_of(
+    engine: Engine, batches: list[pa.RecordBatch], schema: Schema, bytes_max: int = 1 << 30
+) -> list[pa.RecordBatch]:
+    rows = engine.sort(batches, schema.key_fields, bytes_max)
+    found = [rows.batch(place) for place in range(len(rows.starts) - 1)]
+    keys = [field.name for field in schema.key_fields]
+    for place, batch in enumerate(found):
+        assert rows.first(place).select(keys) == batch.slice(0, 1).select(keys)
+    return found
+
+
 def ascending(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    (table,) = [pa.Table.from_batches([b]) for b in PLAIN.sort([batch], schema.key_fields)]
+    (table,) = [pa.Table.from_batches([b]) for b in batches_of(PLAIN, [batch], schema)]
     return table.combine_chunks().to_batches()[0]
 
 
@@ -80,7 +91,7 @@ def told(table: pa.Table, keys: list[str], values: list[str]) -> list[str]:
 def sorted_anew(engine: Engine, runs: Runs, schema: Schema) -> pa.Table:
     """Return the rows of all runs, which are given to be sorted in the order of the runs."""
     batches = [batch for run in reversed(runs) for batch in run]
-    found = pa.Table.from_batches(engine.sort(batches, schema.key_fields))
+    found = pa.Table.from_batches(batches_of(engine, batches, schema))
     found.validate(full=True)
     assert not batches
     return found
@@ -235,12 +246,41 @@ def test_many_keys_that_differ_in_zeros_only_are_sorted(keys: list[bytes]) -> No
     assert found == sorted(given)
 
 
+@pytest.mark.parametrize(
+    "letters", [b"a", b"ab", b"0123456789abcdef", b"\0\1\xff", bytes(range(256))]
+)
+@pytest.mark.parametrize("longest", [3, 40])
+def test_texts_of_few_and_of_all_letters_are_sorted(letters: bytes, longest: int) -> None:
+    chance = random.Random(longest)
+    given = [bytes(chance.choices(letters, k=chance.randrange(longest))) for _ in range(3000)]
+    rows = pa.array([0] * 3000, pa.int32())
+    columns = [pa.array(given, pa.binary()), rows, rows]
+    batch = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(DEEP))
+    found = sorted_anew(COMPILED, [[batch.slice(0, 1000), batch.slice(1000)]], DEEP)
+    assert found.column("k").to_pylist() == sorted(given)
+
+
+@pytest.mark.parametrize("long", [1, 5000])
+def test_sorted_rows_come_in_batches_of_so_many_bytes(long: int) -> None:
+    chance = random.Random(long)
+    batches = []
+    for seed in range(5):
+        words = [f"{chance.randrange(10**6):06}" for _ in range(700)]
+        values = [b"x" * (long if chance.random() < 0.05 else 1) for _ in words]
+        columns = [pa.array(words), pa.array(values, pa.binary()), pa.array([seed] * 700)]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=arrow_schema(WORDS)))
+    wanted = pa.Table.from_batches(batches).sort_by("k")
+    found = batches_of(COMPILED, batches, WORDS, bytes_max=8000)
+    assert all(len(batch) == 1 or batch.nbytes <= 5 * 8000 for batch in found)
+    assert len(found) > 9
+    are_equal(pa.Table.from_batches(found), wanted, WORDS)
+
+
 def test_what_offsets_cannot_hold_is_gathered_by_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakebed.sorted_files.gathered_rows.BYTES_MAX", 1)
-    monkeypatch.setattr("lakebed.sorted_files.gathered_rows._Order", None)
+    monkeypatch.setattr("lakebed.sorted_files.gathered_rows.Column", None)
     batch = pa.RecordBatch.from_pylist([{"k": "a", "v": b"", "n": 1}], arrow_schema(WORDS))
     assert merged(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
-    assert sorted_anew(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
 
 
 def test_very_many_batches_are_for_the_plain_engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 
-from lakebed.cli.json_text import json_lines
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.names import Micros
 from lakebed.model.schema import Schema, schema_from_json, schema_of
@@ -18,6 +17,7 @@ from lakebed.sorted_files import json_lines as module
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.casting import conform
 from lakebed.sorted_files.json_lines import json_batches
+from lakebed.sorted_files.json_text import json_lines
 
 STRUCT = {"struct": [{"name": "raw", "type": "binary"}, {"name": "many", "type": {"list": "int8"}}]}
 SCHEMA = schema_of(

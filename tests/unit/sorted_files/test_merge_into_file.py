@@ -154,6 +154,16 @@ def test_only_what_lies_in_the_region_is_passed_on(
     assert passed_on == [2, 3, 0, 1, 2]
 
 
+def test_a_row_group_that_begins_with_the_key_of_merged_rows_is_passed_on(
+    tmp_path: Path, engine: str, passed_on: list[int]
+) -> None:
+    joined = Joined(tmp_path)
+    region = KeyRange(key(1), None)  # of the first row group some rows are not wanted
+    parts = [joined.part(batch([0, *[1] * 1500, *range(2, 1501)]), region)]
+    joined.holds(joined.join(parts, region), parts)
+    assert passed_on == [1, 2]
+
+
 def test_small_row_groups_are_not_kept_for_ever(
     tmp_path: Path, engine: str, passed_on: list[int]
 ) -> None:

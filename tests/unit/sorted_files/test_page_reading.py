@@ -2,11 +2,13 @@
 
 import random
 import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -125,6 +127,31 @@ def test_a_file_with_nested_columns_is_left_to_arrow(tmp_path: Path) -> None:
     batch = batch_of(schema, [{k: row[k] for k in ("s", "i", "list")} for row in rows])
     part = lake.part(lake.sort_and_write(schema, [batch]))
     assert lake.read(schema, [part]).equals(pa.Table.from_batches([batch]))
+
+
+def test_many_columns_read_a_few_pages_at_a_time_do_not_keep_what_lies_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs, share = 8, 2 << 20
+    lake = Lake(tmp_path, memory_bytes=4 * inputs * share)
+    values = [f"v{n}" for n in range(19)]
+    schema = schema_of(row_keys={"k": "int64"}, values=dict.fromkeys(values, "float64"))
+    chance = np.random.default_rng(1)
+    columns = [np.arange(30_000), *(chance.random(30_000) for _ in values)]
+    rows = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=arrow_schema(schema))
+    part = lake.part(lake.write(schema, [rows]))
+    assert part.file.size > 2 * share
+    only_by_pages(monkeypatch)
+    merged = lake.files.merge(schema, [part] * inputs)
+    tracemalloc.start()
+    try:
+        first = next(merged)
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < inputs * share + (8 << 20)  # pages being decompressed
+    assert peak < held + 3 * share  # nor what one of them reads at a time
+    assert len(first) + sum(map(len, merged)) == inputs * len(rows)
 
 
 def test_rows_of_a_megabyte_are_read_a_few_at_a_time(

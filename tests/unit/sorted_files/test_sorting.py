@@ -10,6 +10,7 @@ import pytest
 from lakebed.errors import InvalidError, StorageFullError
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.model.schema import schema_of
 from lakebed.sorted_files import sorting
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.sorting import ExternalSorter
@@ -110,3 +111,28 @@ def test_a_batch_larger_than_the_memory_is_taken_in_pieces(tmp_path: Path) -> No
     with ExternalSorter(SLEEPER, directory=tmp_path, memory_bytes=3 * 5000) as sorter:
         sorter.add(batch_of(SLEEPER, rows))
         assert [key_of(r) for r in rows_of(sorter)] == sorted(map(key_of, rows))
+
+
+def test_rows_that_are_not_sorted_where_they_lie_are_not_in_memory_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = schema_of(row_keys={"key": "int64"}, values={"flag": "bool", "text": "string"})
+    memory, row, copied = 8 << 20, 1_000, list[int]()
+    before, spill = pa.total_allocated_bytes(), ExternalSorter._spill_runs
+
+    def looked_at(sorter: ExternalSorter) -> None:
+        copied.append(pa.total_allocated_bytes() - before)
+        spill(sorter)
+
+    monkeypatch.setattr(ExternalSorter, "_spill_runs", looked_at)
+    with ExternalSorter(schema, directory=tmp_path, memory_bytes=memory) as sorter:
+        for at in range(0, 3 * memory // row, 100):
+            keys = [-key for key in range(at, at + 100)]
+            texts = [f"{key}".zfill(row) for key in keys]
+            columns = [pa.array(keys), pa.array([True] * 100), pa.array(texts)]
+            sorter.add(pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema)))
+        batches = sorter.sorted_batches(EVERYTHING)
+        found = [key for rows in batches for key in rows["key"].to_pylist()]
+    assert found == sorted(found)
+    assert len(copied) > 1
+    assert max(copied) < memory // 4, "runs wait for each other in memory"

@@ -1,0 +1,151 @@
+"""Users' own files: which ones a request names, what they are, and their rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.errors import InvalidError, LakebedError, UnreadableInputError, did_you_mean
+from lakebed.model.names import RequestDigest, digest_of
+from lakebed.model.schema import Schema
+from lakebed.sorted_files.casting import conform
+from lakebed.sorted_files.inputs import csv_batches, parquet_batches
+from lakebed.sorted_files.json_lines import json_batches
+
+FileFormat = Literal["parquet", "csv", "jsonl"]
+ExtraColumns = Literal["refuse", "drop"]
+FORMATS: tuple[FileFormat, ...] = ("parquet", "csv", "jsonl")
+_ALSO: dict[str, FileFormat] = {"ndjson": "jsonl"}
+
+
+class InputFile(msgspec.Struct, frozen=True):
+    """A file to take rows from. version: another one when the file was changed."""
+
+    path: str
+    kind: FileFormat
+    size: int
+    version: str
+
+
+def input_files(
+    paths: Iterable[str | os.PathLike[str]], format: FileFormat | None = None
+) -> list[InputFile]:
+    """Return the files that paths name, directories walked; `_` and `.` names in them are skipped.
+
+    Raises:
+        InvalidError: a path that does not exist, a directory without files, a format that does not
+            exist or that a name does not tell. UnreadableInputError: a file that cannot be seen.
+    """
+    if format is not None and format not in FORMATS:
+        hint = did_you_mean(format, FORMATS, what="format")
+        raise InvalidError("no such format", format=format, hint=hint)
+    kinds = [(path, format or format_of(path)) for path in expanded(paths)]
+    return [_seen(path, kind) for path, kind in kinds]
+
+
+def digest_of_files(files: Sequence[InputFile]) -> RequestDigest:
+    """Return what stands for a request: names, sizes and times of change, not bytes."""
+    return digest_of(
+        *(
+            part.encode()
+            for file in files
+            for part in (str(Path(file.path).resolve()), file.kind, str(file.size), file.version)
+        )
+    )
+
+
+def rows_of(
+    file: InputFile,
+    schema: Schema,
+    *,
+    extra_columns: ExtraColumns = "refuse",
+    groups: range | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a file as columns of the schema. groups: row groups of a Parquet file; None:
+    all.
+
+    Raises:
+        InvalidError, UnreadableInputError: they do not fit, or cannot be read. It names the file.
+    """
+    path = Path(file.path)
+    try:
+        for batch in _read(path, file.kind, schema, extra_columns, groups):
+            yield conform(batch, schema, extra_columns=extra_columns)
+    except LakebedError as error:
+        error.facts.setdefault("path", path)
+        raise
+
+
+def expanded(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Return the files that paths name, directories walked; `_` and `.` names in them are skipped.
+
+    Raises:
+        InvalidError: a path that does not exist, or a directory without files.
+    """
+    files: list[Path] = []
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            found = sorted(_files_below(path))
+            if not found:
+                hint = "names that begin with '_' or '.' are skipped"
+                raise InvalidError("a directory with nothing to ingest", path=path, hint=hint)
+            files += found
+        elif path.exists():
+            files.append(path)
+        else:
+            hint = (
+                f"paths are relative to {Path.cwd()}" if not path.is_absolute() else "look for it"
+            )
+            raise InvalidError("no such file or directory", path=path, hint=hint)
+    if not files:
+        raise InvalidError("nothing to ingest", hint="name a file or a directory")
+    return files
+
+
+def format_of(file: Path) -> FileFormat:
+    """Return the format that a file's name tells. Raises: InvalidError, when it tells none."""
+    suffix = file.suffix.lower().lstrip(".")
+    if suffix in FORMATS:
+        return suffix
+    if suffix in _ALSO:
+        return _ALSO[suffix]
+    hint = f"say format={' or format='.join(FORMATS)}"
+    raise InvalidError("the name does not tell the file's format", path=file, hint=hint)
+
+
+def _read(
+    path: Path,
+    kind: FileFormat,
+    schema: Schema,
+    extra_columns: ExtraColumns,
+    groups: range | None,
+) -> Iterator[pa.RecordBatch]:
+    if kind == "csv":
+        return csv_batches(path, schema)
+    if kind == "jsonl":
+        return json_batches(path, schema, extra_columns=extra_columns)
+    return parquet_batches(path, groups)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith(("_", ".")):
+            continue
+        if path.is_dir():
+            yield from _files_below(path)
+        else:
+            yield path
+
+
+def _seen(path: Path, kind: FileFormat) -> InputFile:
+    try:
+        facts = path.stat()
+    except OSError as error:
+        raise UnreadableInputError("cannot read the file", path=path, reason=error) from None
+    return InputFile(str(path), kind, facts.st_size, str(facts.st_mtime_ns))

@@ -1,0 +1,221 @@
+"""Sorted runs as objects: rows that one task put in order, for others to merge into files.
+
+A run is a row of blocks. A block holds rows of one region, sorted, as an Arrow record batch that is
+compressed as a whole: those who merge a region read exactly its blocks, in few requests.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.errors import CorruptError
+from lakebed.model.processing import ProcessingPass
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Field, Schema
+from lakebed.ports.object_store import ObjectReader, ObjectStore
+from lakebed.processing.row_work import RowWork
+from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.engines import engine_for
+from lakebed.sorted_files.iterating import iterated
+from lakebed.sorted_files.key_encoding import encode_row, search_many, slice_region
+from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.object_sink import ObjectSink, finish_object
+from lakebed.sorted_files.row_groups import cut
+
+BLOCK_ROWS = 16_384
+BLOCK_MEMORY = 512 * 1024
+"""Of a block before it is compressed: a merge holds one and a half of each run."""
+
+READ_BYTES_MAX = 8 * 1024 * 1024
+READ_BYTES_MIN = 256 * 1024
+AHEAD_BYTES = 128 * 1024 * 1024
+"""Of all runs that a merge reads: what one request brings of each is a share of it."""
+
+_CODEC = "lz4_raw"
+
+
+class Block(msgspec.Struct, frozen=True, array_like=True):
+    """Rows of one region: bytes `[offset, offset + size)` of a run, `memory` when decompressed.
+
+    region: its place among those that the run was cut by. first: encoded row key of the first row.
+    checksum: CRC-32 of the bytes.
+    """
+
+    region: int
+    first: bytes
+    rows: int
+    offset: int
+    size: int
+    memory: int
+    checksum: int
+
+
+class StoredRun(msgspec.Struct, frozen=True, array_like=True):
+    """A run, or the part of it that somebody is to read. Blocks lie one behind the other."""
+
+    path: str
+    blocks: tuple[Block, ...]
+
+
+def store_run(
+    objects: ObjectStore,
+    schema: Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    path: str,
+    points: Sequence[bytes],
+) -> StoredRun | None:
+    """Put sorted rows at `path` as a run; None, and no object, when there are none.
+
+    points: ascending encoded keys, each the end of one region and the begin of the next.
+
+    Raises:
+        ObjectExistsError: another object has the path.
+        UnknownOutcomeError, UnavailableError, StorageFullError: nothing refers to it; leave it.
+    """
+    parts = _parts(batches, schema.row_keys, points)
+    first = next(parts, None)
+    if first is None:
+        return None
+    writer = objects.create(path)
+    try:
+        sink = ObjectSink(writer)
+        blocks = [_put(sink, schema, *first)]
+        blocks += [_put(sink, schema, *part) for part in parts]
+        finish_object(objects, writer, path=path, size=sink.size, checksum=sink.checksum)
+    except BaseException:
+        writer.abort()
+        raise
+    return StoredRun(path, tuple(blocks))
+
+
+def _parts(
+    batches: Iterable[pa.RecordBatch], fields: Sequence[Field], points: Sequence[bytes]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield rows that become a block, and the place of their region."""
+    for batch in batches:
+        if not len(batch):
+            continue
+        place = bisect_right(points, encode_row(batch, fields, 0))
+        end = bisect_right(points, encode_row(batch, fields, -1))
+        ends = [*search_many(batch, fields, points[place:end]), len(batch)]
+        begin = 0
+        for region, stop in enumerate(ends, start=place):
+            for part in cut(batch.slice(begin, stop - begin), BLOCK_ROWS, BLOCK_MEMORY):
+                yield region, part
+            begin = stop
+
+
+def _put(sink: ObjectSink, schema: Schema, region: int, rows: pa.RecordBatch) -> Block:
+    plain = rows.serialize()
+    stored = pa.compress(plain, codec=_CODEC)
+    offset = sink.size
+    sink.write([memoryview(stored).cast("B")])
+    return Block(
+        region,
+        encode_row(rows, schema.row_keys, 0),
+        len(rows),
+        offset,
+        stored.size,
+        plain.size,
+        zlib.crc32(stored),
+    )
+
+
+def merged_runs(
+    objects: ObjectReader,
+    schema: Schema,
+    runs: Sequence[StoredRun],
+    region: KeyRange,
+    *,
+    job_rows: int,
+    processing: ProcessingPass | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of runs inside a region, in the order of their keys. job_rows: of the whole
+    job, about. processing: what is done with rows that are in order; none is left out.
+
+    Raises:
+        ObjectMissingError: a run is not there any more. CorruptError: its bytes are others.
+        As processing does.
+    """
+    at_once = max(READ_BYTES_MIN, min(READ_BYTES_MAX, AHEAD_BYTES // max(1, len(runs))))
+    sources = [
+        Source(max(region.min, run.blocks[0].first), _Opened(objects, schema, run, region, at_once))
+        for run in runs
+        if run.blocks
+    ]
+    work = None if processing is None else RowWork(schema, processing)
+    folds = None if work is None else work.folds
+    rows = engine_for(job_rows).merge(sources, schema.key_fields, folds)
+    if work is None:
+        return rows
+    rows = work.merged(rows)
+    return rows if work.iterator is None else iterated(schema, rows, work.iterator, region)
+
+
+def blocks_meeting(run: StoredRun, regions: range, within: KeyRange) -> StoredRun:
+    """Return the part of a run that may hold rows of some regions and of a range of keys."""
+    begin = bisect_left(run.blocks, regions.start, key=lambda block: block.region)
+    end = bisect_left(run.blocks, regions.stop, key=lambda block: block.region)
+    blocks = run.blocks[begin:end]
+    first = max(0, bisect_left(blocks, within.min, key=lambda block: block.first) - 1)
+    last = len(blocks)
+    if within.max is not None:
+        last = bisect_left(blocks, within.max, key=lambda block: block.first)
+    return StoredRun(run.path, blocks[first:last])
+
+
+class _Opened:
+    """Reads a run from its begin each time that it is called."""
+
+    def __init__(
+        self,
+        objects: ObjectReader,
+        schema: Schema,
+        run: StoredRun,
+        region: KeyRange,
+        bytes_at_once: int,
+    ) -> None:
+        self._objects = objects
+        self._columns = arrow_schema(schema)
+        self._fields = schema.row_keys
+        self._run = run
+        self._region = region
+        self._bytes_at_once = bytes_at_once
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        blocks = self._run.blocks
+        done = 0
+        while done < len(blocks):
+            end, start = done, blocks[done].offset
+            while end < len(blocks) and (
+                end == done or blocks[end].offset + blocks[end].size - start <= self._bytes_at_once
+            ):
+                end += 1
+            stop = blocks[end - 1].offset + blocks[end - 1].size
+            (stored,) = self._objects.read(self._run.path, [(start, stop)])
+            view = memoryview(stored)
+            for place in range(done, end):
+                block = blocks[place]
+                at = block.offset - start
+                batch = self._batch(block, view[at : at + block.size])
+                if place in (0, len(blocks) - 1):
+                    batch = slice_region(batch, self._fields, self._region)
+                yield batch
+            done = end
+
+    def _batch(self, block: Block, stored: memoryview) -> pa.RecordBatch:
+        if zlib.crc32(stored) != block.checksum:
+            raise CorruptError(
+                "bytes of a sorted run are others than were written",
+                path=self._run.path,
+                offset=block.offset,
+                hint="run the import again: it sorts anew",
+            )
+        plain = pa.decompress(stored, decompressed_size=block.memory, codec=_CODEC)
+        return pa.ipc.read_record_batch(plain, self._columns)
