@@ -6,9 +6,17 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.names import JobId, TableId
+from lakebed.model.names import JobId, TableId, table_id
 
 COMPACTION_QUEUE = "compaction"
+INGEST_QUEUE = "ingest"
+
+SPLITTING = "splitting"
+COMPACTION_CREATION = "compaction-creation"
+GARBAGE = "garbage"
+SWEEP = "sweep"
+SNAPSHOTS = "snapshots"
+"""Kinds of scheduled work on tables, each with a queue of that name."""
 
 
 class CompactionMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,3 +38,23 @@ def decode_message(body: bytes) -> CompactionMessage:
         return msgspec.json.decode(body, type=CompactionMessage)
     except msgspec.DecodeError as error:
         raise InvalidError("not a compaction message", reason=error) from None
+
+
+class TableMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Look whether this table has something to do."""
+
+    table: TableId
+
+
+def encode_table_message(message: TableMessage) -> bytes:
+    """Return the message as JSON."""
+    return msgspec.json.encode(message)
+
+
+def decode_table_message(body: bytes) -> TableMessage:
+    """Return the message. Raises: InvalidError, if it is not one."""
+    try:
+        message = msgspec.json.decode(body, type=TableMessage)
+    except msgspec.DecodeError as error:
+        raise InvalidError("not a message about a table", reason=error) from None
+    return TableMessage(table_id(message.table))

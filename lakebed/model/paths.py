@@ -2,9 +2,12 @@
 
 tables/<table id>/files/<32 hex digits>.parquet               a sorted file, immutable
 tables/<table id>/snapshots/<16 hex digits>-<32 hex digits>   state at a number, with its digest
+tables/<table id>/runs/<32 hex digits>                        sorted rows on their way into files
 tables/<table id>/commits/<10 hex digits>-<32 hex digits>     commits on their way; highest base
 logs/<table id>/<16 hex digits>-<32 hex digits>               body of an entry, where the log's
                                                               store takes no large ones
+results/<table id>/<32 hex digits>/manifest.json              a query's result, by its job's id
+results/<table id>/<32 hex digits>/<run>-<number>.parquet     rows of it; beside the lake's objects
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from lakebed.model.names import (
     BASE_BYTES,
     FILE_NAME_BYTES,
     FileName,
+    JobId,
     TableId,
     TransactionNumber,
+    digest_of,
 )
 
 TABLES_PREFIX = "tables/"
@@ -76,6 +81,27 @@ def file_of(path: str) -> FileName | None:
         return None
     try:
         return FileName(bytes.fromhex(stem))
+    except ValueError:
+        return None
+
+
+def runs_prefix(table: TableId) -> str:
+    """Return the prefix of sorted runs of a table's bulk imports: nothing ever refers to them."""
+    return f"{table_prefix(table)}runs/"
+
+
+def run_path(table: TableId, name: FileName) -> str:
+    """Return the object path of a sorted run; its name is made as that of a file, used once."""
+    return f"{runs_prefix(table)}{name.hex()}"
+
+
+def base_of_run(path: str) -> TransactionNumber | None:
+    """Return the base in the path of a sorted run, or None if it is not such a path."""
+    name = path.rpartition("/")[2]
+    if len(name) != 2 * FILE_NAME_BYTES:
+        return None
+    try:
+        return TransactionNumber(int(name[: 2 * BASE_BYTES], 16))
     except ValueError:
         return None
 
@@ -150,3 +176,17 @@ def table_of_entry(path: str) -> TableId | None:
 def entries_end(table: TableId, below: TransactionNumber) -> str:
     """Return what all paths of bodies of entries with numbers below `below` are less than."""
     return f"{entries_prefix(table)}{below:016x}"
+
+
+def manifest_path(table: TableId, job: JobId) -> str:
+    """Return the path of what says that the result of a query is there."""
+    return f"{_result_prefix(table, job)}manifest.json"
+
+
+def result_path(table: TableId, job: JobId, run: str, number: int) -> str:
+    """Return the path of one of the files that a run of a query wrote."""
+    return f"{_result_prefix(table, job)}{run}-{number:05d}.parquet"
+
+
+def _result_prefix(table: TableId, job: JobId) -> str:
+    return f"results/{table}/{digest_of(job.encode()).hex()}/"

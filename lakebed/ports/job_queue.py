@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.names import Micros
+from lakebed.model.names import JobId, Micros, digest_of
 
 BODY_BYTES_MAX = 180_000
 """Of one message. SQS takes 256 KiB of text: four characters for three bytes, and attributes."""
@@ -43,6 +43,11 @@ class Received(msgspec.Struct, frozen=True):
     receives: int
     group: str = ""
     sent_at: Micros = Micros(0)
+
+
+def message_job(body: bytes, sent_at: Micros) -> JobId:
+    """Return the id of a job whose sender gave it none: the same for each receipt of a message."""
+    return JobId(f"message-{digest_of(body, b'%d' % sent_at).hex()}")
 
 
 class JobQueue(Protocol):
@@ -81,6 +86,15 @@ class JobQueue(Protocol):
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight for so long from now. A receipt that has run out does
         nothing."""
+        ...
+
+    def give_up(self, message: Received) -> None:
+        """Put a message in hand among the dead letters, now. One whose receipt has run out may be
+        there and in the queue.
+
+        Raises:
+            UnavailableError, UnknownOutcomeError: it may be there, and in the queue, too.
+        """
         ...
 
     def dead_letters(self, *, messages_max: int) -> list[Received]:

@@ -9,7 +9,7 @@ import msgspec
 
 from lakebed.model.names import JobId, Micros, TableId, TransactionNumber
 
-JobKind = Literal["ingest", "compaction"]
+JobKind = Literal["ingest", "bulk import", "compaction", "query"]
 JobEvent = Literal[
     "created",
     "accepted",
@@ -25,6 +25,8 @@ JobEvent = Literal[
 
 JOB_EVENTS: tuple[JobEvent, ...] = get_args(JobEvent)
 BEGINNING, NOT_COMMITTED = Micros(0), TransactionNumber(0)
+NO_TABLE = TableId("none")
+"""Under which messages are told that name no table of ours."""
 KEPT_SECONDS = 30 * 86_400
 """How long reports are kept: as long as the ids of users' jobs are remembered, unless set."""
 

@@ -28,7 +28,7 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.model.names import TableId, TransactionNumber, digest_of
+from lakebed.model.names import MICROS_PER_SECOND, TableId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
@@ -175,7 +175,13 @@ class Committer:
                 ended.append(one)
         self._end(ended)
         if reports:
-            events.tell(events.COMMITS_ANSWERED, table=table, commits_count=len(reports))
+            first_sent = min(one.message.sent_at for one in arrived)
+            events.tell(
+                events.COMMITS_ANSWERED,
+                table=table,
+                commits_count=len(reports),
+                lag_seconds=max(0, self._clock.now() - first_sent) // MICROS_PER_SECOND,
+            )
         return len(reports)
 
     def _end(self, arrived: Sequence[_Arrived]) -> None:

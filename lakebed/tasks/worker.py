@@ -7,6 +7,8 @@ and comes back when its time out of sight is over. What keeps failing reaches th
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, Protocol
@@ -17,13 +19,13 @@ from lakebed.errors import LakebedError
 from lakebed.observe import events
 from lakebed.ports.job_queue import JobQueue, Received
 
-Outcome = Literal["done", "failed"]
+Outcome = Literal["done", "refused", "failed"]
 
 
 class JobHandler(Protocol):
     """Runs the job that a message names. A LakebedError means: not now, perhaps later."""
 
-    def __call__(self, body: bytes) -> None:
+    def __call__(self, message: Received) -> object:
         """Run it."""
         ...
 
@@ -35,6 +37,16 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True):
     keep_hidden: Callable[[Received], AbstractContextManager[object]] = lambda _: nullcontext()
 
 
+class Failures(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of messages whose jobs fail. refused: after these errors no try can help: the
+    message is a dead letter at once. retry_seconds: when others come back; None: when their time
+    out of sight is over. bugs: whether the worker goes on after one."""
+
+    refused: tuple[type[LakebedError], ...] = ()
+    retry_seconds: float | None = None
+    bugs: bool = False
+
+
 class Worker:
     """Works on one queue. job_ended: is called after each job that ended."""
 
@@ -44,12 +56,14 @@ class Worker:
         queue: JobQueue,
         handle: JobHandler,
         visibility: Visibility | None = None,
+        failures: Failures | None = None,
         job_ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._queue = queue
         self._handle = handle
         self._job_ended = job_ended
         self._visibility = visibility or Visibility()
+        self._failures = failures or Failures()
 
     def run(self, *, jobs_max: int, should_stop: Callable[[], bool] = lambda: False) -> int:
         """Work until the queue gives nothing, `jobs_max` messages were taken, or told to stop.
@@ -66,22 +80,47 @@ class Worker:
             done += outcome == "done"
         return done
 
-    def step(self) -> Outcome | None:
-        """Take one message and run it. None: there was none."""
+    def step(self, *, wait_seconds: float = 0.0) -> Outcome | None:
+        """Take one message and run it. None: there was none, after so long a wait at the most."""
         received = self._queue.receive(
-            messages_max=1, hidden_seconds=self._visibility.hidden_seconds
+            messages_max=1,
+            hidden_seconds=self._visibility.hidden_seconds,
+            wait_seconds=wait_seconds,
         )
         if not received:
             return None
         message = received[0]
         try:
             with self._visibility.keep_hidden(message):
-                self._handle(message.body)
+                self._handle(message)
+        except self._failures.refused as error:
+            _tell_failed(message, error)
+            self._queue.give_up(message)
+            return "refused"
         except LakebedError as error:  # the message comes back, or ends among the dead letters
+            _tell_failed(message, error)
+            return self._failed(message)
+        except Exception as error:
+            if not self._failures.bugs:
+                raise
             events.tell(
-                events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives
+                events.TASK_BUG,
+                level=logging.ERROR,
+                kind=type(error).__name__,
+                receives=message.receives,
+                where=traceback.format_exc(),
             )
-            return "failed"
+            return self._failed(message)
         self._queue.delete(message.receipt)
         self._job_ended()
         return "done"
+
+    def _failed(self, message: Received) -> Outcome:
+        seconds = self._failures.retry_seconds
+        if seconds is not None:
+            self._queue.extend(message.receipt, hidden_seconds=seconds)
+        return "failed"
+
+
+def _tell_failed(message: Received, error: LakebedError) -> None:
+    events.tell(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)

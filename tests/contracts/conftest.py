@@ -10,6 +10,7 @@ import pytest
 
 from lakebed.backends.aws.job_queues import SqsJobQueues
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+from lakebed.backends.aws.table_marks import DynamoTableMarks
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 from lakebed.backends.local import (
@@ -23,6 +24,7 @@ from lakebed.backends.memory import (
     MemoryJobQueues,
     MemoryJobTracker,
     MemoryObjectStore,
+    MemoryTableMarks,
     MemoryTableRegistry,
     MemoryTransactionLogs,
     VirtualClock,
@@ -32,6 +34,7 @@ from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABL
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.table_marks import TableMarks
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from tests.contracts.fast_time import FastQueues
@@ -77,6 +80,7 @@ Logs = Callable[[], TransactionLogs]
 Objects = Callable[[], ObjectStore]
 Queues = Callable[[], JobQueues]
 Registry = Callable[[], TableRegistry]
+Marks = Callable[[], TableMarks]
 Tracker = Callable[[], JobTracker]
 
 
@@ -172,6 +176,19 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registr
         table = server.new_table(REGISTRY_TABLE)
         with ExitStack() as stack:
             yield lambda: DynamoTableRegistry(stack.enter_context(closing(server.clients())), table)
+
+
+@pytest.fixture(params=("memory", *SERVERS))
+def marks(request: pytest.FixtureRequest) -> Iterator[Marks]:
+    """Another view of the same marks with each call."""
+    if request.param == "memory":
+        same = MemoryTableMarks()
+        yield lambda: same
+    else:
+        server: S3Server = request.getfixturevalue(request.param)
+        table = server.new_table(REGISTRY_TABLE)
+        with ExitStack() as stack:
+            yield lambda: DynamoTableMarks(stack.enter_context(closing(server.clients())), table)
 
 
 @pytest.fixture(params=TRACKER_BACKENDS)

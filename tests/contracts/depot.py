@@ -15,7 +15,7 @@ from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
-from lakebed.ingest.ingest_rows import Ingested, IngestRows
+from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import MICROS_PER_SECOND, CommitId, JobId, Micros, digest_of
 from lakebed.model.paths import files_prefix
@@ -31,6 +31,7 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
+from lakebed.tasks.user_jobs import Ingested
 from lakebed.tasks.worker import Visibility, Worker
 from tests.simulation.rows import Request, Row, TupleRequest
 
@@ -126,7 +127,7 @@ class Depot:
         )
         self.worker = Worker(
             queue=self.queue,
-            handle=lambda body: self.run_job.run(self.table, decode_message(body).job),
+            handle=lambda m: self.run_job.run(self.table, decode_message(m.body).job),
             visibility=Visibility(hidden_seconds=HIDDEN_SECONDS),
         )
 

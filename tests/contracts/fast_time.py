@@ -57,6 +57,9 @@ class FastQueue:
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         self._queue.extend(receipt, hidden_seconds=hidden_seconds / TIMES_FASTER)
 
+    def give_up(self, message: Received) -> None:
+        self._queue.give_up(message)
+
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         return self._queue.dead_letters(messages_max=messages_max)
 

@@ -1,10 +1,7 @@
-"""What only the log on DynamoDB has to keep: lost answers, throttling, bodies beside it, races of
-processes."""
+"""What only the log on DynamoDB has to keep: lost answers, throttling, bodies beside it."""
 
-import multiprocessing
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +11,8 @@ from lakebed.backends.aws.transaction_logs import (
     DynamoTransactionLog,
     DynamoTransactionLogs,
 )
-from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.memory import MemoryObjectStore, VirtualClock
-from lakebed.backends.system import SystemClock, system_random
+from lakebed.backends.system import system_random
 from lakebed.config.dynamo_tables import LOG_TABLE
 from lakebed.errors import (
     CorruptError,
@@ -49,8 +45,6 @@ PUT, BEGIN, QUERY, GET, EMPTY, MARK = (
 )
 ALWAYS = 100_000
 LARGE = bytes(range(256)) * 256
-MANY = 32
-spawn = multiprocessing.get_context("spawn")
 
 
 @pytest.fixture
@@ -251,53 +245,3 @@ def test_truncation_may_end_anywhere_and_is_finished_by_the_next(
     for n in (1, 25, 30, 31, 33):
         with pytest.raises(LogConflictError):
             log.append(number(n), b"a stalled writer wakes up")
-
-
-def append_entries(url: str, table: str, root: Path, worker: int, count: int) -> list[int]:
-    """Append entries as one of many processes. Returns the numbers that were acknowledged."""
-    server = S3Server("ministack", url)
-    won = []
-    with closing(server.clients()) as clients:
-        objects = LocalObjectStore(root, SystemClock())
-        logs = DynamoTransactionLogs(clients, table, objects=objects, chance=system_random())
-        log, last = logs.open(TABLE), 0
-        for entry in range(count):
-            while True:
-                for n, _ in log.read_after(TransactionNumber(last)):
-                    last = n
-                try:
-                    log.append(TransactionNumber(last + 1), b"%d/%d" % (worker, entry))
-                except LogConflictError:
-                    continue
-                won.append(last + 1)
-                break
-    return won
-
-
-def race(server: S3Server, root: Path, processes: int, count: int) -> None:
-    table = server.new_table(LOG_TABLE)
-    jobs = [(server.url, table, root, worker, count) for worker in range(processes)]
-    with spawn.Pool(processes) as pool:
-        won = pool.starmap(append_entries, jobs, chunksize=1)
-    with closing(server.clients()) as clients:
-        objects = LocalObjectStore(root, SystemClock())
-        logs = DynamoTransactionLogs(clients, table, objects=objects, chance=system_random())
-        found = entries(logs.open(TABLE))
-    assert [n for n, _ in found] == list(range(1, processes * count + 1))
-    wanted = {b"%d/%d" % (w, e): won[w][e] for w in range(processes) for e in range(count)}
-    assert {body: n for n, body in found} == wanted
-
-
-def test_processes_that_race_for_numbers_leave_no_gap_and_no_double(
-    ministack: S3Server, tmp_path: Path
-) -> None:
-    race(ministack, tmp_path, processes=3, count=15)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ["ministack", "dynoxide"])
-def test_32_processes_commit_to_one_table_at_once(
-    request: pytest.FixtureRequest, name: str, tmp_path: Path
-) -> None:
-    race(request.getfixturevalue(name), tmp_path, processes=MANY, count=10)

@@ -161,6 +161,21 @@ def test_dead_letters_are_kept_until_they_are_deleted(queue: JobQueue, clock: Vi
     assert receive(queue) == []
 
 
+def test_a_message_that_can_never_work_is_a_dead_letter_at_once(
+    queue: JobQueue, clock: VirtualClock
+) -> None:
+    queue.send([Message(b"bad", "g", sent_at=Micros(5_000_000)), Message(b"good", "g")])
+    (bad,) = receive(queue, 1)
+    queue.give_up(bad)
+    queue.delete(bad.receipt)
+    assert bodies(receive(queue)) == [b"good"]
+    (letter,) = queue.dead_letters(messages_max=10)
+    assert (letter.body, letter.group, letter.sent_at) == (b"bad", "g", 5_000_000)
+    assert queue.depth() == (1, 1)
+    queue.delete(letter.receipt)
+    assert queue.depth() == (1, 0)
+
+
 def test_two_receivers_never_hold_one_message_at_once(queues: Queues) -> None:
     queues().open("jobs").send([Message(b"%d" % n) for n in range(60)])
     got: list[bytes] = []

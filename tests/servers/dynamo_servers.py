@@ -1,7 +1,8 @@
 """Other servers of DynamoDB: one that is exact, where somebody built it, and one that is not."""
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,16 +15,21 @@ from lakebed.config.dynamo_tables import DynamoTable
 from tests.servers.dynamo import create_arguments
 from tests.servers.running import free_ports, running
 from tests.servers.s3 import S3Server, http_status
+from tests.tidy.source import ROOT
+
+DYNOXIDE = ROOT / ".cache" / "dynoxide" / "bin"
+"""Where `make test-all` builds it."""
 
 
 @contextmanager
-def dynoxide_server(folder: Path) -> Iterator[S3Server]:
+def dynoxide_server(folder: Path, ports: Sequence[int] = ()) -> Iterator[S3Server]:
     """Run dynoxide: exact under races, its queries cost the same in a large partition. Its database
-    is a file of the folder. It has tables only, no objects."""
-    command = shutil.which("dynoxide")
+    is a file of the folder, which the next server there goes on with. It has tables only, no
+    objects. ports: one, if not any."""
+    command = shutil.which("dynoxide", path=f"{DYNOXIDE}{os.pathsep}{os.environ['PATH']}")
     if command is None:
-        pytest.skip("no dynoxide on PATH: cargo install --locked dynoxide-rs --version 3.2.0")
-    (port,) = free_ports(1)
+        pytest.skip("no dynoxide: `make test-all` builds it, where cargo is")
+    (port,) = ports or free_ports(1)
     arguments = ["--host", "127.0.0.1", "--port", str(port), "--db-path", str(folder / "tables")]
     with running([command, *arguments], folder, is_ready=lambda: http_status(port, "GET", "/") > 0):
         yield S3Server("dynoxide", f"http://127.0.0.1:{port}")

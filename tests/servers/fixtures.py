@@ -63,10 +63,12 @@ def deployed_instance(
 ) -> DeployedInstance:
     """What the real `cdk deploy` makes of this checkout, on MiniStack: ten seconds, once a session.
 
-    The stacks' bucket, tables and parameter, empty. Tests share it: each takes names of its own
-    for lakebed's tables, and leaves those of others alone.
+    The stacks' bucket, tables and parameter, empty; its schedules rest. Tests share it: each takes
+    names of its own for lakebed's tables, and leaves those of others alone.
     """
     instance = InstanceId("tests")
     cdk = Cdk(ministack, tmp_path_factory.mktemp("cdk") / "out")
     cdk.bootstrap()
-    return DeployedInstance(instance, ministack, cdk, cdk.deploy("-c", f"instance={instance}"))
+    wanted = (f"instance={instance}", "architecture=machine", "paused=true")
+    settings = [word for setting in wanted for word in ("-c", setting)]
+    return DeployedInstance(instance, ministack, cdk, cdk.deploy(*settings))

@@ -1,13 +1,18 @@
-"""Runs a program until its own standard input ends: a server ends with whoever started it."""
+"""Runs a program until its own standard input ends: a server ends with whoever started it.
+
+Its process id is in the file `pid`, for tests that kill it.
+"""
 
 import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 
 def main(command: list[str]) -> int:
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    Path("pid").write_text(str(server.pid))
 
     def end_with_the_starter() -> None:
         while os.read(sys.stdin.fileno(), 1):

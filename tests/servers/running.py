@@ -1,6 +1,7 @@
 """A server program on loopback, while a test session runs."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 
 from tests.servers import leash
 
-READY_SECONDS_MAX = 30
+READY_SECONDS_MAX = 60
+"""SeaweedFS takes 17 s after it was killed."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -60,6 +62,11 @@ def running(
         assert process.stdin is not None
         process.stdin.close()
         process.wait(15)
+
+
+def kill(folder: Path) -> None:
+    """Kill the program that runs in a folder, as power that fails does."""
+    os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
 
 
 def answers(is_ready: Callable[[], bool]) -> bool:

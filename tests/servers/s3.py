@@ -4,7 +4,7 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
@@ -104,7 +104,7 @@ class S3Server:
 def ministack_server(folder: Path) -> Iterator[S3Server]:
     """Run MiniStack: exact under races, lenient about limits."""
     command = program("ministack")
-    assert command is not None, "MiniStack is in requirements/dev.txt: make test installs it"
+    assert command is not None, "MiniStack is in requirements/local.txt: make test installs it"
     (port,) = free_ports(1)
     environment = {
         "BIND_HOST": "127.0.0.1",
@@ -120,16 +120,20 @@ def ministack_server(folder: Path) -> Iterator[S3Server]:
         yield S3Server("ministack", f"http://127.0.0.1:{port}")
 
 
+SEAWEEDFS_PORTS = 8
+
+
 @contextmanager
-def seaweedfs_server(folder: Path) -> Iterator[S3Server]:
-    """Run SeaweedFS: strict about limits and signatures, slow where many create one key."""
+def seaweedfs_server(folder: Path, ports: Sequence[int] = ()) -> Iterator[S3Server]:
+    """Run SeaweedFS: strict about limits and signatures, slow where many create one key. What it
+    keeps is in the folder, and the next server there goes on with it. ports: if not any."""
     command = program("weed")
     if command is None:
         missing = f"no SeaweedFS for {sys.platform}: its wheels are for Linux"
         assert not os.environ.get("CI") or sys.platform != "linux", missing
         pytest.skip(missing)
-    ports = [str(port) for port in free_ports(8)]
-    master, master_grpc, volume, volume_grpc, filer, filer_grpc, s3, s3_grpc = ports
+    taken = list(map(str, ports or free_ports(SEAWEEDFS_PORTS)))
+    master, master_grpc, volume, volume_grpc, filer, filer_grpc, s3, s3_grpc = taken
     (folder / "s3.json").write_text(SEAWEEDFS_USERS)
     arguments = {
         "dir": ".",
@@ -158,12 +162,12 @@ def seaweedfs_server(folder: Path) -> Iterator[S3Server]:
             is_ready=lambda: (
                 http_status(int(s3), "GET", "/") in (200, 403)
                 # A folder of its file system is a bucket.
-                and http_status(int(filer), "POST", f"/buckets/{BUCKET}/") in (200, 201)
+                and http_status(int(filer), "POST", f"/buckets/{BUCKET}/") in (200, 201, 409)
             ),
         ):
             yield S3Server("seaweedfs", f"http://127.0.0.1:{s3}", secret="testtest")
     finally:
-        for port in ports:
+        for port in taken:
             for left in Path(tempfile.gettempdir()).glob(f"seaweedfs-*-{port}.sock"):
                 left.unlink()
 

@@ -5,15 +5,14 @@ Items are as DynamoDB writes them: `{"pk": {"S": "a"}, "sk": {"N": "1"}}`. Readi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from lakebed.backends.aws.at_once import at_once
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.backends.aws.requests import Request
+from lakebed.backends.aws.requests import Patience, Request
 from lakebed.backends.aws.service_answers import AMAZON_TABLE, UnprocessedError
 from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 
@@ -48,13 +47,15 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Items:
-    """A table's items. Methods raise what `Requests.run` raises."""
+    """A table's items. Methods raise what `Requests.run` raises. patience: None: the clients'."""
 
-    def __init__(self, clients: AmazonClients, table: str) -> None:
+    def __init__(
+        self, clients: AmazonClients, table: str, *, patience: Patience | None = None
+    ) -> None:
         self.table = table
         self.store_time = clients.store_time
         self._clients = clients
-        self._requests = clients.requests(AMAZON_TABLE, table)
+        self._requests = clients.requests(AMAZON_TABLE, table, patience=patience)
 
     def get(self, key: Item) -> Item:
         """Return an item; {} where there is none."""
@@ -108,9 +109,13 @@ class Items:
 
     def put_many(self, items: Sequence[Item]) -> None:
         """Write items, unconditionally and in any order; again does no harm."""
+        self._clients.at_once.run(self.puts(items))
+
+    def puts(self, items: Sequence[Item]) -> list[Callable[[], None]]:
+        """Return the calls that `put_many` makes, for who makes others at the same time."""
         writes = [{"PutRequest": {"Item": item}} for item in items]
         starts = range(0, len(writes), PUT_AT_ONCE)
-        at_once([partial(self._put_some, writes[at : at + PUT_AT_ONCE]) for at in starts])
+        return [partial(self._put_some, writes[at : at + PUT_AT_ONCE]) for at in starts]
 
     def page(
         self, partition: str, *, after: Item | None = None, items_max: int, newest: bool = False

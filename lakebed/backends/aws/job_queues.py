@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from botocore.exceptions import ClientError
 
-from lakebed.backends.aws.at_once import at_once
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.requests import Request
 from lakebed.backends.aws.service_answers import AMAZON_QUEUE
@@ -84,9 +83,11 @@ class SqsJobQueue:
         time. A request that is repeated puts them in once."""
         check_messages(messages)
         batches = _batches([self._entry(message) for message in messages])
-        sends = [partial(self._run, _SEND, partial(self._send, batch)) for batch in batches]
+        sends = [
+            partial(self._run, _SEND, partial(self._send, self._url, batch)) for batch in batches
+        ]
         if not any(message.group for message in messages):
-            at_once(sends)
+            self._clients.at_once.run(sends)
             return
         for send in sends:  # those of a group keep their order
             send()
@@ -121,6 +122,14 @@ class SqsJobQueue:
             ),
         )
 
+    def give_up(self, message: Received) -> None:
+        """Put a message in hand among the dead letters: sent there, then deleted here. A double of
+        it is swallowed there for five minutes."""
+        letter = Message(message.body, message.group, once=message.receipt, sent_at=message.sent_at)
+        entries = [self._entry(letter)]
+        self._run(_SEND, partial(self._send, self._dead(), entries))
+        self.delete(message.receipt)
+
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return up to ten messages that were given up."""
         found = self._receive(self._dead(), messages_max, DEAD_HIDDEN_SECONDS, 0.0)
@@ -148,8 +157,8 @@ class SqsJobQueue:
     def _fresh_id(self) -> str:
         return f"{self._chance.getrandbits(128):032x}"
 
-    def _send(self, entries: list[SendMessageBatchRequestEntryTypeDef]) -> None:
-        answer = self._clients.sqs.send_message_batch(QueueUrl=self._url, Entries=entries)
+    def _send(self, url: str, entries: list[SendMessageBatchRequestEntryTypeDef]) -> None:
+        answer = self._clients.sqs.send_message_batch(QueueUrl=url, Entries=entries)
         for failed in answer.get("Failed", []):  # told as if all had: the others are in once
             raise _failure(failed, "SendMessageBatch")
 
@@ -262,6 +271,21 @@ def _received(message: MessageTypeDef, prefix: str = "") -> Received:
         int(system.get("ApproximateReceiveCount", "1")),
         "" if group.startswith(_ALONE) else group,
         Micros(int(sent) if sent else int(system.get("SentTimestamp", "0")) * 1_000),
+    )
+
+
+def received_record(record: Mapping[str, Any]) -> Received:
+    """Return a message as SQS hands it to a function, where names begin with small letters."""
+    own = record.get("messageAttributes", {}).get(_SENT, {})
+    return _received(
+        {
+            "Body": record["body"],
+            "ReceiptHandle": record["receiptHandle"],
+            "Attributes": record["attributes"],
+            "MessageAttributes": {_SENT: {"DataType": "Number", "StringValue": own["stringValue"]}}
+            if own
+            else {},
+        }
     )
 
 

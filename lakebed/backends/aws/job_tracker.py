@@ -8,7 +8,8 @@
 
 A report of a job takes two puts. The first may be repeated; the second comes with the condition
 that no newer report is there. Of many reports the first puts go 25 at once, the second ones 100 in
-a transaction, which is half of the requests' cost in units and a fiftieth of their number.
+a transaction, which is half of the requests' cost in units and a fiftieth of their number; all
+are on their way at the same time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lakebed.backends.aws.at_once import at_once
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.items import WRITES_AT_ONCE, Item, Items
 from lakebed.backends.aws.requests import ConditionError, Request
@@ -80,13 +80,13 @@ class DynamoDbJobTracker:
         history = {
             (i[PARTITION_KEY]["S"], i[SORT_KEY]["S"]): i for i in map(self._of_history, reports)
         }
-        self._items.put_many(list(history.values()))
         newest: dict[tuple[TableId, JobId], JobReport] = {}
         for report in sorted(reports, key=lambda r: r.at):  # of one moment the later one stays last
             newest[report.table, report.job] = report
         puts = [self._newest(report) for report in newest.values()]
         groups = [puts[at : at + WRITES_AT_ONCE] for at in range(0, len(puts), WRITES_AT_ONCE)]
-        at_once([partial(self._put_newest_of_many, group) for group in groups])
+        told = [partial(self._put_newest_of_many, group) for group in groups]
+        self._clients.at_once.run([*self._items.puts(list(history.values())), *told])
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
         """Return the newest report of a job. Strongly consistent."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -80,7 +80,7 @@ class S3ObjectStore:
         self._root = f"{check_path(prefix)}/" if prefix else ""
         self.place = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
         patience = patience or Patience()
-        open_ = partial(_open, bucket, config=dict(config or {}), credentials=credentials)
+        open_ = partial(open_bucket, bucket, config=dict(config or {}), credentials=credentials)
         self.objects = open_(self._root + OBJECTS)
         self.bucket_root = open_(None, seconds=600)
         self._unfinished = open_(self._root + UNFINISHED)
@@ -283,18 +283,11 @@ class S3ObjectStore:
         return found
 
     def _pages(self, store: S3Store, folder: str) -> Iterator[Sequence[ObjectMeta]]:
-        """Yield keys, ascending. Each page is a request of its own, hence repeated on its own."""
         request = Request(what="listing objects", needs="s3:ListBucket")
-        last: str | None = None
-        while True:
-            page = self.requests.run(request, partial(_page, store, folder, last))
-            yield page
-            if len(page) < PAGE_KEYS:
-                return
-            last = page[-1]["path"]
+        return pages_of(store, folder, partial(self.requests.run, request))
 
 
-def _open(
+def open_bucket(
     bucket: str,
     prefix: str | None,
     *,
@@ -341,6 +334,21 @@ def _open(
     except OBSTORE_ERRORS as error:
         why, hint = answer_of(error).why, "see the variables AWS_... of the environment"
         raise InvalidError("cannot open S3", bucket=bucket, why=why, hint=hint) from None
+
+
+def pages_of(
+    store: S3Store,
+    folder: str,
+    run: Callable[[Callable[[], Sequence[ObjectMeta]]], Sequence[ObjectMeta]],
+) -> Iterator[Sequence[ObjectMeta]]:
+    """Yield keys, ascending. Each page is a request of its own, hence repeated on its own."""
+    last: str | None = None
+    while True:
+        page = run(partial(_page, store, folder, last))
+        yield page
+        if len(page) < PAGE_KEYS:
+            return
+        last = page[-1]["path"]
 
 
 def _page(store: S3Store, folder: str, after: str | None) -> Sequence[ObjectMeta]:

@@ -59,6 +59,13 @@ class FaultyJobQueue:
         if not self._faults.choose(Fault.EXTEND_LOST):
             self._queue.extend(receipt, hidden_seconds=hidden_seconds)
 
+    def give_up(self, message: Received) -> None:
+        """Put a message in hand among the dead letters."""
+        self._crashes.check_alive()
+        self._faults.pass_door()
+        with self._crashes.effect("queue give up"):
+            self._queue.give_up(message)
+
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return messages that were given up."""
         self._crashes.check_alive()

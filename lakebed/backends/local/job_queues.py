@@ -77,6 +77,9 @@ WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"
 _EXTEND = """
 UPDATE message SET visible_at = ?
 WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
+_GIVE_UP = """
+UPDATE message SET dead = 1
+WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
 _DELETE_DEAD = "DELETE FROM message WHERE number = ? AND queue = ? AND dead = 1"
 _DEAD = """
 SELECT number, receives, body, message_group, sent_at FROM message
@@ -142,6 +145,11 @@ class SqliteJobQueue:
         until = self._clock.now() + round(hidden_seconds * MICROS_PER_SECOND)
         with self._database.writing() as connection:
             connection.execute(_EXTEND, (until, *held))
+
+    def give_up(self, message: Received) -> None:
+        """Put a message in hand among the dead letters."""
+        with self._database.writing() as connection:
+            connection.execute(_GIVE_UP, self._held(message.receipt))
 
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return messages that were given up."""

@@ -4,6 +4,7 @@ from lakebed.backends.memory.clock import MachineClock, VirtualClock
 from lakebed.backends.memory.job_queues import MemoryJobQueue, MemoryJobQueues
 from lakebed.backends.memory.job_tracker import MemoryJobTracker
 from lakebed.backends.memory.object_store import MemoryObjectStore
+from lakebed.backends.memory.table_marks import MemoryTableMarks
 from lakebed.backends.memory.table_registry import MemoryTableRegistry
 from lakebed.backends.memory.transaction_logs import MemoryTransactionLog, MemoryTransactionLogs
 from lakebed.backends.memory.tuple_files import TupleFiles
@@ -14,6 +15,7 @@ __all__ = [
     "MemoryJobQueues",
     "MemoryJobTracker",
     "MemoryObjectStore",
+    "MemoryTableMarks",
     "MemoryTableRegistry",
     "MemoryTransactionLog",
     "MemoryTransactionLogs",

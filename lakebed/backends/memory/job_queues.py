@@ -97,6 +97,12 @@ class MemoryJobQueue:
         if (number := self._in_hand(receipt)) is not None:
             self._messages[number].visible_at = _after(self._clock.now(), hidden_seconds)
 
+    def give_up(self, message: Received) -> None:
+        """Put a message in hand among the dead letters."""
+        if (number := self._in_hand(message.receipt)) is not None:
+            self._dead[number] = self._messages.pop(number)
+            self._hidden.pop(number, None)
+
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return messages that were given up."""
         dead = list(self._dead.items())[:messages_max]

@@ -1,0 +1,137 @@
+"""Users' files in any bucket that our credentials may read: `s3://BUCKET/KEY`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.store import S3Store
+
+from lakebed.backends.aws.object_store import STREAM_BYTES, open_bucket, pages_of
+from lakebed.backends.aws.requests import Patience, Request, Requests
+from lakebed.backends.aws.s3_answers import S3
+from lakebed.errors import (
+    InvalidError,
+    ObjectExistsError,
+    ObjectMissingError,
+    StorageFullError,
+    UnreadableInputError,
+)
+from lakebed.ports.clock import Clock
+from lakebed.ports.source_files import SourceFile, is_skipped
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import S3CredentialProvider
+
+SCHEME = "s3://"
+GET_SECONDS = 3_600
+"""For one file, with all its bytes."""
+FILES_MAX = 1_000_000
+"""Below one folder: more are a bulk import's, or a mistake."""
+
+
+class S3SourceFiles:
+    """Files by URL. folder: of this machine, for files while they are read, one at a time.
+
+    config, credentials: as `S3ObjectStore` takes them.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Clock,
+        chance: random.Random,
+        config: Mapping[str, str] | None = None,
+        credentials: S3CredentialProvider | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._chance = chance
+        self._open = partial(open_bucket, config=dict(config or {}), credentials=credentials)
+        self._patience = patience or Patience()
+        self._stores: dict[str, S3Store] = {}
+
+    def find(self, name: str) -> list[SourceFile]:
+        """Return the file of a URL, or those below it."""
+        bucket, _, key = name.removeprefix(SCHEME).partition("/")
+        found = [] if key.endswith("/") else self._one(bucket, key)
+        if not found:
+            found = self._below(bucket, key.rstrip("/"))
+        if not found:
+            hint = "look for it; names in folders that begin with '_' or '.' are skipped"
+            raise InvalidError("no such file, or nothing in the folder", file=name, hint=hint)
+        return found
+
+    @contextmanager
+    def on_disk(self, file: SourceFile) -> Iterator[Path]:
+        """Have a copy of a file, with its suffix."""
+        bucket, _, key = file.name.removeprefix(SCHEME).partition("/")
+        with TemporaryDirectory(prefix="source-", dir=self._folder) as folder:
+            path = Path(folder) / f"rows{PurePosixPath(key).suffix}"
+            request = Request(what="reading a file", needs="s3:GetObject", path=file.name)
+            try:
+                self._requests(bucket).run(request, partial(self._copy, bucket, key, file, path))
+            except (ObjectMissingError, ObjectExistsError):
+                hint = "send the request again when nobody writes the file any more"
+                raise UnreadableInputError(
+                    "a file was changed meanwhile, or is gone", file=file.name, hint=hint
+                ) from None
+            yield path
+
+    def _copy(self, bucket: str, key: str, file: SourceFile, path: Path) -> None:
+        answer = obstore.get(self._store(bucket), key, options={"if_match": file.version})
+        with path.open("wb") as out:
+            for piece in answer.stream(min_chunk_size=STREAM_BYTES):
+                try:
+                    out.write(piece)
+                except OSError as error:
+                    hint = "give tasks more disk, or send smaller files"
+                    raise StorageFullError(
+                        "no room for a file", file=file.name, bytes=file.size, hint=hint
+                    ) from error
+
+    def _one(self, bucket: str, key: str) -> list[SourceFile]:
+        request = Request(what="looking at a file", needs="s3:GetObject", path=key)
+        try:
+            meta = self._requests(bucket).run(
+                request, lambda: obstore.head(self._store(bucket), key)
+            )
+        except ObjectMissingError:
+            return []
+        return [_seen(bucket, meta)]
+
+    def _below(self, bucket: str, folder: str) -> list[SourceFile]:
+        found: list[SourceFile] = []
+        request = Request(what="listing files", needs="s3:ListBucket", path=folder)
+        run = partial(self._requests(bucket).run, request)
+        for page in pages_of(self._store(bucket), folder, run):
+            for meta in page:
+                below = meta["path"].removeprefix(folder).lstrip("/")
+                if below and not is_skipped(below):
+                    found.append(_seen(bucket, meta))
+            if len(found) > FILES_MAX:
+                hint = "name folders below it"
+                url = f"{SCHEME}{bucket}/{folder}/"
+                raise InvalidError("a folder with too many files", file=url, hint=hint)
+        return found
+
+    def _requests(self, bucket: str) -> Requests:
+        return Requests(S3, bucket, clock=self._clock, chance=self._chance, patience=self._patience)
+
+    def _store(self, bucket: str) -> S3Store:
+        if bucket not in self._stores:
+            self._stores[bucket] = self._open(bucket, None, seconds=GET_SECONDS)
+        return self._stores[bucket]
+
+
+def _seen(bucket: str, meta: ObjectMeta) -> SourceFile:
+    return SourceFile(f"{SCHEME}{bucket}/{meta['path']}", meta["size"], meta["e_tag"] or "")

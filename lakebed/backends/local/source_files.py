@@ -1,0 +1,63 @@
+"""Users' files in folders of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.ports.source_files import SourceFile, is_skipped
+
+
+class LocalSourceFiles:
+    """Files by path."""
+
+    def find(self, name: str) -> list[SourceFile]:
+        """Return the file at a path, or those below a folder."""
+        path = Path(name)
+        try:
+            found = sorted(_below(path)) if path.is_dir() else [path] if path.exists() else []
+            files = [_seen(one) for one in found]
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        if not files:
+            hint = "look for it; names in folders that begin with '_' or '.' are skipped"
+            raise InvalidError("no such file, or nothing in the folder", file=name, hint=hint)
+        return files
+
+    @contextmanager
+    def on_disk(self, file: SourceFile) -> Iterator[Path]:
+        """Have a file where it is."""
+        path = Path(file.name)
+        try:
+            now = _seen(path)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        if now != file:
+            hint = "send the request again when nobody writes the file any more"
+            raise UnreadableInputError("a file was changed meanwhile", file=path, hint=hint)
+        yield path
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder, onerror=_raise):
+        for name in names:
+            path = Path(place) / name
+            if not is_skipped(path.relative_to(folder).as_posix()):
+                yield path
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _seen(path: Path) -> SourceFile:
+    facts = path.stat()
+    return SourceFile(str(path), facts.st_size, str(facts.st_mtime_ns))
+
+
+def _unreadable(path: Path, error: OSError) -> UnreadableInputError:
+    hint = "look for it, and who may read it"
+    return UnreadableInputError("cannot read a file", file=path, reason=error.strerror, hint=hint)

@@ -1,0 +1,39 @@
+"""Marks of tables in memory."""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+
+from lakebed.model.names import TableId, TransactionNumber
+from lakebed.ports.table_marks import Handled, TableMark
+
+
+class MemoryTableMarks:
+    """Marks of tables."""
+
+    def __init__(self) -> None:
+        self._marks: dict[TableId, TableMark] = {}
+        self._lock = threading.Lock()
+
+    def changed(self, table: TableId, number: TransactionNumber) -> None:
+        """Tell that a log has an entry."""
+        with self._lock:
+            mark = self._marks.get(table, TableMark())
+            if number > mark.number:
+                self._marks[table] = msgspec.structs.replace(mark, number=number)
+
+    def handled(self, table: TableId, work: str, done: Handled) -> None:
+        """Tell how far a kind of work is done."""
+        with self._lock:
+            mark = self._marks.get(table, TableMark())
+            before = mark.handled.get(work)
+            if before is None or done.number >= before.number:
+                handled = {**mark.handled, work: done}
+                self._marks[table] = msgspec.structs.replace(mark, handled=handled)
+
+    def list(self) -> dict[TableId, TableMark]:
+        """Return all marks."""
+        with self._lock:
+            return dict(self._marks)

@@ -1,0 +1,56 @@
+"""The door to marks: what tells schedules which tables have something to do, without opening them.
+
+Marks are hints. One that is lost is mended by the next: work that was handled is due again after
+`HANDLED_SECONDS_MAX` at the latest (protocol H31).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from lakebed.model.names import Micros, TableId, TransactionNumber
+
+HANDLED_SECONDS_MAX = 86_400
+
+
+class Handled(msgspec.Struct, frozen=True):
+    """How far one kind of work is done. number: of the state that it saw. due: when it is to look
+    again although nothing changed."""
+
+    number: TransactionNumber
+    due: Micros
+
+
+class TableMark(msgspec.Struct, frozen=True):
+    """number: of the table's newest entry, as far as was told. handled: by kind of work."""
+
+    number: TransactionNumber = TransactionNumber(0)
+    handled: Mapping[str, Handled] = {}
+
+    def is_due(self, work: str, now: Micros) -> bool:
+        """Whether a kind of work may have something to do."""
+        done = self.handled.get(work)
+        return done is None or self.number > done.number or now >= done.due
+
+
+class TableMarks(Protocol):
+    """Marks of tables. Every implementation passes `tests/contracts/test_table_marks.py`.
+
+    Any of its methods raises UnavailableError or UnknownOutcomeError when the store is busy: the
+    mark is lost, perhaps.
+    """
+
+    def changed(self, table: TableId, number: TransactionNumber) -> None:
+        """Tell that a log has an entry. A lower number than was told before does nothing."""
+        ...
+
+    def handled(self, table: TableId, work: str, done: Handled) -> None:
+        """Tell how far a kind of work is done. A lower number than was told before does nothing."""
+        ...
+
+    def list(self) -> dict[TableId, TableMark]:
+        """Return all marks, of dropped tables too."""
+        ...

@@ -1,0 +1,100 @@
+"""Users' jobs that take rows in: each is done once by its id, and the tracker hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from lakebed.errors import LakebedError, UnknownOutcomeError
+from lakebed.model.names import CommitId, JobId, RequestDigest, TransactionNumber, run_name
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_tracker import JobEvent, JobKind, JobTracker
+from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.tasks.job_reports import JobReports
+
+
+class Ingested(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an ingest job. rows: in its files, which the table's processing may have made
+    fewer. repeated: it had been committed before; this call did nothing. number: of the log entry;
+    0: the commit was sent, and what becomes of this run is told to the job's tracker."""
+
+    job: JobId
+    number: TransactionNumber
+    rows: int = 0
+    files: int = 0
+    repeated: bool = False
+    run: str = ""
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One attempt at a job. began: by the machine's monotonic clock."""
+
+    job: JobId
+    start: Start
+    number: int
+    began: float
+
+    @property
+    def name(self) -> str:
+        """The run as it stands in reports and in the names of its files."""
+        return run_name(self.number)
+
+
+class UserJobs:
+    """Begins and ends runs of users' jobs of one kind."""
+
+    def __init__(self, kind: JobKind, *, tracker: JobTracker, clock: Clock) -> None:
+        self._clock = clock
+        self._reports = JobReports(kind, tracker=tracker, clock=clock)
+
+    def run(
+        self,
+        table: OpenTable,
+        job: JobId | None,
+        digest: RequestDigest | None,
+        take: Callable[[Run], Ingested],
+    ) -> Ingested:
+        """Do a job, unless it was done before. job: None: a fresh id, never repeated. digest: None:
+        not known yet; then `take` finds out when it commits.
+
+        Raises:
+            JobIdReusedError: the id stands for another request. What `take` raises, with the job in
+            the facts of an UnknownOutcomeError.
+        """
+        id_ = job or JobId(table.fresh_id())
+        with table.head.reading() as state:
+            start = start_of(state)
+            known = (
+                None
+                if digest is None
+                else state.landed((CommitId(id_),)).number_of(CommitId(id_), digest)
+            )
+        if known is not None:
+            return Ingested(job=id_, number=known, repeated=True)
+        run = Run(id_, start, table.fresh_run(), self._clock.monotonic())
+        self._reports.tell(table.id, id_, "started", run=run.name)
+        try:
+            done = take(run)
+        except UnknownOutcomeError as error:
+            error.facts["job"] = id_
+            raise
+        except LakebedError as error:
+            event: JobEvent = "rejected" if error.exit_code == 2 else "failed"
+            reason = f"{error.code()}: {error}"
+            self._reports.tell(table.id, id_, event, reason=reason, run=run.name)
+            raise
+        self._reports.tell(
+            table.id,
+            id_,
+            "committed" if done.number else "finished",
+            rows=done.rows,
+            seconds=self.seconds(run),
+            run=run.name,
+            number=done.number,
+        )
+        return done
+
+    def seconds(self, run: Run) -> float:
+        """Return how long a run has taken so far."""
+        return self._clock.monotonic() - run.began

@@ -1,0 +1,42 @@
+import pytest
+
+from lakebed.model.names import Micros, TableId, TransactionNumber
+from lakebed.ports.table_marks import Handled, TableMark, TableMarks
+from tests.contracts.conftest import Marks
+
+ONE, TWO = TableId("1"), TableId("2")
+
+
+def handled(number: int, due: int = 100) -> Handled:
+    return Handled(TransactionNumber(number), Micros(due))
+
+
+@pytest.fixture
+def view(marks: Marks) -> TableMarks:
+    return marks()
+
+
+def test_what_was_told_is_seen_by_anyone(marks: Marks) -> None:
+    assert marks().list() == {}
+    marks().changed(ONE, TransactionNumber(3))
+    marks().handled(ONE, "splitting", handled(2))
+    marks().handled(TWO, "garbage", handled(9))
+    assert marks().list() == {
+        ONE: TableMark(TransactionNumber(3), {"splitting": handled(2)}),
+        TWO: TableMark(TransactionNumber(0), {"garbage": handled(9)}),
+    }
+
+
+def test_late_marks_do_not_take_newer_ones_back(view: TableMarks) -> None:
+    for number in (3, 5, 4):
+        view.changed(ONE, TransactionNumber(number))
+        view.handled(ONE, "sweep", handled(number, due=number))
+    assert view.list() == {ONE: TableMark(TransactionNumber(5), {"sweep": handled(5, due=5)})}
+
+
+def test_kinds_of_work_are_marked_apart(view: TableMarks) -> None:
+    view.handled(ONE, "splitting", handled(5))
+    view.handled(ONE, "compaction-creation", handled(2, due=7))
+    view.handled(ONE, "splitting", handled(5, due=8))
+    marks = view.list()[ONE].handled
+    assert marks == {"splitting": handled(5, due=8), "compaction-creation": handled(2, due=7)}
