@@ -1,0 +1,1 @@
+"""What a measured run of Spark does: programs that need pyspark, in processes of their own."""

@@ -1,0 +1,122 @@
+"""The tasks of a bulk import: sort some input into a run, merge runs into a file.
+
+Each attempt writes under names of its own, used once (protocol H19), and answers with them. What is
+put by attempts whose answer nobody got, is never referred to and swept once the floor has passed
+its base (H11).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.bulk_import.work import (
+    FileMerged,
+    Job,
+    MergeWork,
+    RunSorted,
+    SortWork,
+    decode,
+    encode,
+    refused,
+)
+from lakebed.errors import CorruptError, InvalidError
+from lakebed.model.names import RUN_BYTES, FileName, file_name
+from lakebed.model.paths import file_path, run_path
+from lakebed.model.processing import Processing, ProcessingPass
+from lakebed.model.ranges import EVERYTHING
+from lakebed.model.schema import Schema
+from lakebed.ports.object_store import ObjectStore
+from lakebed.sorted_files.input_files import rows_of
+from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.sorted_files.stored_runs import merged_runs, store_run
+
+
+class DoTask:
+    """Does tasks, one after the other, in any process that reaches the lake's objects.
+
+    chance: for names of attempts; not the same in two processes.
+    """
+
+    def __init__(self, *, objects: ObjectStore, files: ParquetFiles, chance: random.Random) -> None:
+        self._objects = objects
+        self._files = files
+        self._chance = chance
+
+    def sort(self, job: bytes, work: bytes) -> bytes:
+        """Sort rows of input files and put them as one run; return the answer.
+
+        Raises:
+            UnavailableError, UnknownOutcomeError: another attempt may succeed.
+        """
+        try:
+            return encode(self._sort(decode(job, Job), decode(work, SortWork)))
+        except (InvalidError, CorruptError) as error:
+            return encode(refused(error))
+
+    def merge(self, job: bytes, work: bytes) -> bytes:
+        """Merge runs into one file and put it; return the answer. Raises: as `sort`."""
+        try:
+            return encode(self._merge(decode(job, Job), decode(work, MergeWork)))
+        except (InvalidError, CorruptError) as error:
+            return encode(refused(error))
+
+    def _sort(self, job: Job, work: SortWork) -> RunSorted:
+        schema = job.schema()
+        with self._files.sorter(schema, _before(job), job_rows=job.rows_about) as sorter:
+            for batch in _rows(job, work, schema):
+                sorter.add(batch)
+            run = store_run(
+                self._objects,
+                schema,
+                sorter.sorted_batches(EVERYTHING),
+                path=run_path(job.table, self._name(job, work.number)),
+                points=job.points,
+            )
+        return RunSorted(work.number, run)
+
+    def _merge(self, job: Job, work: MergeWork) -> FileMerged:
+        schema, processing = job.schema(), job.row_processing()
+        name = self._name(job, work.number)
+        after = None if processing is None else ProcessingPass(processing, job.at, "compaction")
+        batches = merged_runs(
+            self._objects,
+            schema,
+            work.runs,
+            work.region,
+            job_rows=work.job_rows,
+            processing=after,
+        )
+        written = self._files.write(
+            schema,
+            batches,
+            name=name,
+            path=file_path(job.table, name),
+            regions=work.regions,
+            job_rows=work.job_rows,
+            value_statistics=job.value_statistics,
+        )
+        return FileMerged(work.number, written)
+
+    def _name(self, job: Job, number: int) -> FileName:
+        attempt = self._chance.getrandbits(8 * RUN_BYTES)
+        return file_name(base=job.base, job=job.job, run=attempt, sequence=number)
+
+
+def _rows(job: Job, work: SortWork, schema: Schema) -> Iterator[pa.RecordBatch]:
+    for piece in work.pieces:
+        groups = None if piece.groups is None else range(*piece.groups)
+        yield from rows_of(piece.file, schema, extra_columns=job.extra_columns, groups=groups)
+
+
+def _before(job: Job) -> ProcessingPass | None:
+    """Return what is done with rows of one run. An iterator sees all rows of a leaf, hence later;
+    what rows with equal keys become may be found in two steps."""
+    processing = job.row_processing()
+    if processing is None:
+        return None
+    first = msgspec.structs.replace(processing, iterator=None)
+    return None if first == Processing() else ProcessingPass(first, job.at, "ingest")

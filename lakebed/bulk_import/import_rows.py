@@ -1,0 +1,205 @@
+"""Bulk import: one job is one commit, like ingest, but a cluster sorts and merges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from lakebed.bulk_import.plan import (
+    file_rows,
+    plan_merges,
+    plan_sorts,
+    rows_by_region,
+    sort_bytes,
+)
+from lakebed.bulk_import.work import (
+    FileMerged,
+    Job,
+    RunSorted,
+    SortWork,
+    answers_in,
+    encode,
+    texts_of,
+)
+from lakebed.errors import LakebedError
+from lakebed.model.files import FileReference
+from lakebed.model.names import CommitId, JobId, Micros
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.object_store import ObjectStore
+from lakebed.sorted_files.input_files import ExtraColumns, InputFile, digest_of_files
+from lakebed.sorted_files.inputs import parquet_group_bytes
+from lakebed.sorted_files.stored_runs import StoredRun
+from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.leaves import Leaves, leaves_of, refuse_if_busy
+from lakebed.statestore.open_table import OpenTable
+from lakebed.tasks.user_jobs import Ingested, Run, UserJobs
+
+ROW_BYTES = 64
+"""Of a row as stored, about: enough to tell large jobs from small ones."""
+
+
+class Cluster(Protocol):
+    """Runs tasks, each at least once, wherever it likes, and gives one answer of each.
+
+    An attempt may be repeated, run twice at once, or be killed; whose answer is given, is whole.
+    """
+
+    @property
+    def tasks_at_once(self) -> int:
+        """How many tasks may run at the same time, about."""
+        ...
+
+    def sort(self, job: bytes, works: Sequence[bytes]) -> Iterable[bytes]:
+        """Return what `DoTask.sort` answers for each, in any order.
+
+        Raises:
+            UnavailableError: the cluster gave the job up.
+        """
+        ...
+
+    def merge(self, job: bytes, works: Sequence[bytes]) -> Iterable[bytes]:
+        """Return what `DoTask.merge` answers for each, in any order. Raises: as `sort`."""
+        ...
+
+
+class _Request(NamedTuple):
+    files: Sequence[InputFile]
+    cluster: Cluster
+    extra_columns: ExtraColumns
+    told: Callable[[str], None]
+
+
+class ImportRows:
+    """Takes rows of files into a table by a cluster. Idempotent by job id; safe to kill
+    anywhere."""
+
+    def __init__(self, *, objects: ObjectStore, tracker: JobTracker, clock: Clock) -> None:
+        self._objects = objects
+        self._jobs = UserJobs("bulk import", tracker=tracker, clock=clock)
+
+    def run(
+        self,
+        table: OpenTable,
+        files: Sequence[InputFile],
+        *,
+        cluster: Cluster,
+        job: JobId | None = None,
+        extra_columns: ExtraColumns = "refuse",
+        told: Callable[[str], None] = lambda _: None,
+    ) -> Ingested:
+        """Take all rows of all files, once. job: the user's id; None: a fresh one, never repeated.
+        told: called with what is being done.
+
+        Raises:
+            InvalidError: the request can never work; it names the file. CorruptError: a run's bytes
+                are others than were written. The table is as before.
+            TableBusyError: compaction must catch up first.
+            FencedError, ConflictError, UnavailableError: nothing became visible; run it again.
+            UnknownOutcomeError: send it again with the id in the error's facts.
+        """
+        request = _Request(files, cluster, extra_columns, told)
+        take = partial(self._take, table, request)
+        return self._jobs.run(table, job, digest_of_files(files), take)
+
+    def _take(self, table: OpenTable, request: _Request, run: Run) -> Ingested:
+        files, cluster = request.files, request.cluster
+        job, leaves = _planned(table, run, request)
+        works = _sorts(files, cluster.tasks_at_once)
+        runs: list[StoredRun] = []
+        try:
+            request.told(f"sorting {len(files):,} files in {len(works):,} tasks")
+            bodies = cluster.sort(encode(job), [encode(work) for work in works])
+            answers, error = answers_in(bodies, RunSorted)
+            runs += [answer.run for answer in answers if answer.run is not None]
+            if error is not None:
+                raise error
+            assert sorted(answer.number for answer in answers) == list(range(len(works)))
+            references = _merged(table, request, job, leaves, runs)
+        finally:
+            with suppress(LakebedError):  # what stays is swept
+                self._objects.delete([one.path for one in runs])
+        rows = sum(reference.rows for reference in references)
+        change = AddFiles(tuple(references))
+        digest = digest_of_files(files)
+        number = table.head.commit(table.of_user(run.start, CommitId(run.job), digest, change))
+        made = len({reference.file.name for reference in references})
+        events.tell(
+            events.BULK_IMPORT_COMMITTED,
+            table=table.name,
+            job=run.job,
+            rows_count=rows,
+            files_in_count=len(files),
+            files_count=made,
+            seconds=round(self._jobs.seconds(run), 3),
+        )
+        return Ingested(job=run.job, number=number, rows=rows, files=made, run=run.name)
+
+
+def _planned(table: OpenTable, run: Run, request: _Request) -> tuple[Job, Leaves]:
+    """Return what all tasks are told, and the leaves of the same state."""
+    with table.head.reading() as state:
+        leaves = leaves_of(state)
+        processing = table.processing(state, "ingest")
+        whole = None if processing is None else processing.processing
+        columns, done = texts_of(state.schema(), whole)
+        statistics = state.settings().value_statistics
+    job = Job(
+        table=table.id,
+        job=run.job,
+        base=run.start.base,
+        columns=columns,
+        processing=done,
+        at=Micros(0) if processing is None else processing.at,
+        points=tuple(region.min for region in leaves.regions[1:]),
+        extra_columns=request.extra_columns,
+        value_statistics=statistics,
+        rows_about=sum(file.size for file in request.files) // ROW_BYTES,
+    )
+    return job, leaves
+
+
+def _merged(
+    table: OpenTable, request: _Request, job: Job, leaves: Leaves, runs: Sequence[StoredRun]
+) -> list[FileReference]:
+    """Return references to the files that the second stage made."""
+    cluster = request.cluster
+    counts = rows_by_region(runs, len(leaves.ids))
+    with table.head.reading() as state:
+        scrap_rows_max = state.settings().scrap_rows_max
+        refuse_if_busy(state, leaves, counts)
+    planned = plan_merges(
+        runs,
+        leaves.regions,
+        counts=counts,
+        scrap_rows_max=scrap_rows_max,
+        rows_each=file_rows(sum(counts), cluster.tasks_at_once),
+    )
+    request.told(f"merging {sum(counts):,} rows into {len(planned):,} files")
+    bodies = cluster.merge(encode(job), [encode(work) for _, work in planned])
+    answers, error = answers_in(bodies, FileMerged)
+    if error is not None:
+        raise error
+    assert sorted(answer.number for answer in answers) == list(range(len(planned)))
+    references: list[FileReference] = []
+    for answer in answers:
+        if answer.written is not None:  # processing left rows
+            references += leaves.references(answer.written, planned[answer.number][0])
+    return references
+
+
+def _sorts(files: Sequence[InputFile], tasks_at_once: int) -> list[SortWork]:
+    """Return the tasks of the first stage. Only of large files it is looked where they may be
+    cut."""
+    bytes_each = sort_bytes(sum(file.size for file in files), tasks_at_once)
+    return plan_sorts(((file, _groups(file, bytes_each)) for file in files), bytes_each)
+
+
+def _groups(file: InputFile, bytes_each: int) -> list[int]:
+    if file.kind != "parquet" or file.size <= bytes_each:
+        return []
+    return parquet_group_bytes(Path(file.path))

@@ -1,0 +1,125 @@
+"""Who sorts what, and who merges what: pure decisions of a bulk import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from lakebed.bulk_import.work import MergeWork, Piece, SortWork
+from lakebed.model.ranges import KeyRange
+from lakebed.model.shared_files import plan_files
+from lakebed.sorted_files.input_files import InputFile
+from lakebed.sorted_files.stored_runs import StoredRun, blocks_meeting
+
+SORT_BYTES = 64 * 1024 * 1024
+"""Of input files as stored that one task sorts: mostly in memory. Larger sorts spill, and leave
+fewer runs to merge."""
+
+SORT_BYTES_MIN = 8 * 1024 * 1024
+RUNS_MAX = 500
+"""About so many runs at most: a merge holds some rows of each."""
+
+FILE_ROWS = 8_000_000
+"""A leaf that gets more rows gets several files, of one range of keys each, made at a time."""
+
+FILE_ROWS_MIN = 1_000_000
+
+
+def sort_bytes(total: int, tasks_at_once: int) -> int:
+    """Return how many bytes of input one task of the first stage should sort."""
+    even = total // max(1, 2 * tasks_at_once)
+    return max(min(SORT_BYTES, max(SORT_BYTES_MIN, even)), total // RUNS_MAX)
+
+
+def plan_sorts(files: Iterable[tuple[InputFile, Sequence[int]]], bytes_each: int) -> list[SortWork]:
+    """Return tasks of about `bytes_each` each, files in order.
+
+    files: each with the sizes of its row groups; none: it is read as a whole.
+    """
+    works: list[SortWork] = []
+    held: list[Piece] = []
+    size = 0
+    for file, groups in files:
+        for piece, more in _pieces(file, groups, bytes_each):
+            if held and size + more > bytes_each:
+                works.append(SortWork(len(works), tuple(held)))
+                held, size = [], 0
+            held.append(piece)
+            size += more
+    if held:
+        works.append(SortWork(len(works), tuple(held)))
+    return works
+
+
+def _pieces(file: InputFile, groups: Sequence[int], bytes_each: int) -> Iterable[tuple[Piece, int]]:
+    if file.size <= bytes_each or len(groups) < 2:
+        yield Piece(file), file.size
+        return
+    begin = size = 0
+    for place, more in enumerate(groups):
+        if place > begin and size + more > bytes_each:
+            yield Piece(file, (begin, place)), size
+            begin, size = place, 0
+        size += more
+    yield Piece(file, (begin, len(groups))), size
+
+
+def rows_by_region(runs: Iterable[StoredRun], regions: int) -> list[int]:
+    """Return how many rows the runs have for each region."""
+    counts = [0] * regions
+    for run in runs:
+        for block in run.blocks:
+            counts[block.region] += block.rows
+    return counts
+
+
+def file_rows(total: int, tasks_at_once: int) -> int:
+    """Return how many rows of one leaf one task of the second stage should merge."""
+    return min(FILE_ROWS, max(FILE_ROWS_MIN, total // max(1, tasks_at_once)))
+
+
+def plan_merges(
+    runs: Sequence[StoredRun],
+    regions: Sequence[KeyRange],
+    *,
+    counts: Sequence[int],
+    scrap_rows_max: int,
+    rows_each: int,
+) -> list[tuple[tuple[int, ...], MergeWork]]:
+    """Return one task for each file, and the places of the leaves that it is for.
+
+    Leaves share files as in ingest; a leaf with far more than `rows_each` rows gets several files,
+    cut between row keys.
+    """
+    works: list[tuple[tuple[int, ...], MergeWork]] = []
+    total = sum(counts)
+    for places in plan_files(counts, scrap_rows_max=scrap_rows_max):
+        first, last = places[0], places[-1]
+        whole = KeyRange(regions[first].min, regions[last].max)
+        inside = range(first, last + 1)
+        mine = [blocks_meeting(run, inside, whole) for run in runs]
+        parts = round(counts[first] / rows_each) if len(places) == 1 else 1
+        ends = [whole.min, *_cuts(mine, parts, whole), whole.max]
+        for low, high in pairwise(ends):
+            assert low is not None, "only the last end is open"
+            region = KeyRange(low, high)
+            parted = [blocks_meeting(run, inside, region) for run in mine]
+            taken = tuple(run for run in parted if run.blocks)
+            at = tuple(regions[place].meets(region) for place in places)
+            works.append((places, MergeWork(len(works), region, at, taken, total)))
+    return works
+
+
+def _cuts(runs: Sequence[StoredRun], parts: int, whole: KeyRange) -> list[bytes]:
+    """Return at most `parts - 1` keys that cut the rows into alike parts: begins of blocks."""
+    if parts < 2:
+        return []
+    blocks = sorted((block.first, block.rows) for run in runs for block in run.blocks)
+    wanted = sum(rows for _, rows in blocks) / parts
+    cuts: list[bytes] = []
+    below = 0
+    for first, rows in blocks:
+        if below >= wanted * (len(cuts) + 1) and first > (cuts[-1] if cuts else whole.min):
+            cuts.append(first)
+        below += rows
+    return cuts[: parts - 1]

@@ -1,0 +1,1 @@
+"""Drivers of Spark jobs, and beside each a module of DataFrames in, DataFrames out."""

@@ -1,0 +1,105 @@
+"""Who sorts and who merges what."""
+
+from itertools import pairwise
+
+import pytest
+
+from lakebed.bulk_import.plan import file_rows, plan_merges, plan_sorts, rows_by_region, sort_bytes
+from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.sorted_files.input_files import InputFile
+from lakebed.sorted_files.stored_runs import Block, StoredRun
+
+MIB = 1 << 20
+
+
+def file(name: str, size: int) -> InputFile:
+    return InputFile(name, "parquet", size, "1")
+
+
+@pytest.mark.parametrize(
+    ("total", "tasks", "wanted"),
+    [
+        (10 * MIB, 2, 8 * MIB),  # never tiny
+        (100 * MIB, 2, 25 * MIB),  # twice as many tasks as run at once
+        (10_000 * MIB, 8, 64 * MIB),  # what is sorted in memory
+        (1_000_000 * MIB, 8, 2_000 * MIB),  # so many runs can be merged
+    ],
+)
+def test_a_task_sorts_as_much_as_suits_the_whole(total: int, tasks: int, wanted: int) -> None:
+    assert sort_bytes(total, tasks) == wanted
+
+
+def test_small_files_are_sorted_together_and_large_ones_in_parts() -> None:
+    works = plan_sorts(
+        [(file("a", 3), []), (file("b", 4), []), (file("c", 25), [9, 9, 7]), (file("d", 30), [])],
+        10,
+    )
+    told = [[(piece.file.path, piece.groups) for piece in work.pieces] for work in works]
+    assert told == [
+        [("a", None), ("b", None)],
+        [("c", (0, 1))],
+        [("c", (1, 2))],
+        [("c", (2, 3))],
+        [("d", None)],  # of one row group, or of no parts
+    ]
+    assert [work.number for work in works] == [0, 1, 2, 3, 4]
+
+
+def run(name: str, *blocks: tuple[int, bytes, int]) -> StoredRun:
+    return StoredRun(
+        name, tuple(Block(*block, 10 * n, 10, 10, 0) for n, block in enumerate(blocks))
+    )
+
+
+def test_leaves_with_few_rows_share_a_file() -> None:
+    regions = [KeyRange(b"", b"c"), KeyRange(b"c", b"e"), KeyRange(b"e", None)]
+    runs = [run("x", (0, b"a", 2), (2, b"f", 3)), run("y", (1, b"d", 90))]
+    counts = rows_by_region(runs, 3)
+    assert counts == [2, 90, 3]
+    planned = plan_merges(runs, regions, counts=counts, scrap_rows_max=10, rows_each=1_000)
+    assert [places for places, _ in planned] == [(0,), (1,), (2,)]
+    planned = plan_merges(runs, regions, counts=counts, scrap_rows_max=100, rows_each=1_000)
+    ((places, work),) = planned
+    assert places == (0, 1, 2)
+    assert work.region == EVERYTHING
+    assert list(work.regions) == regions
+    assert work.job_rows == 95
+
+
+def test_a_large_leaf_gets_several_files_that_tile_it() -> None:
+    blocks = [(0, bytes([place]), 10) for place in range(1, 21)]
+    runs = [run("x", *blocks[::2]), run("y", *blocks[1::2])]
+    planned = plan_merges(runs, [EVERYTHING], counts=[200], scrap_rows_max=0, rows_each=50)
+    regions = [work.region for _, work in planned]
+    assert len(regions) == 4
+    assert regions[0].min == b""
+    assert regions[-1].max is None
+    assert all(one.max == other.min for one, other in pairwise(regions))
+    for _, work in planned:
+        for part in work.runs:
+            # a block may begin below the range; none is left out that could reach into it
+            whole = next(one for one in runs if one.path == part.path)
+            reach = [
+                block
+                for block, after in pairwise([*whole.blocks, None])
+                if block is not None
+                and (work.region.max is None or block.first < work.region.max)
+                and (after is None or after.first >= work.region.min)
+            ]
+            assert set(part.blocks) >= {
+                block for block in reach if work.region.contains(block.first)
+            }
+            assert set(part.blocks) <= set(reach)
+
+
+def test_one_key_is_never_cut() -> None:
+    runs = [run("x", *[(0, b"same", 10)] * 20)]
+    planned = plan_merges(runs, [EVERYTHING], counts=[200], scrap_rows_max=0, rows_each=50)
+    assert len(planned) <= 2  # below the key there may be a file without rows
+    assert [sum(b.rows for r in work.runs for b in r.blocks) for _, work in planned][-1] == 200
+
+
+def test_files_are_as_large_as_suits_the_number_of_tasks() -> None:
+    assert file_rows(1_000, 2) == 1_000_000
+    assert file_rows(8_000_000, 2) == 4_000_000
+    assert file_rows(1_000_000_000, 2) == 8_000_000
