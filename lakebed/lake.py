@@ -19,7 +19,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.names import table_name
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
-from lakebed.ports.job_tracker import TaskReport
+from lakebed.ports.job_tracker import NO_TABLE, JobReport, TaskReport
 from lakebed.ports.object_store import ObjectStore
 from lakebed.processing.iterators import load_iterator
 from lakebed.sorted_files.arrow_schema import arrow_schema
@@ -149,6 +149,19 @@ class Lake:
             states_bytes_max=states_bytes_max,
             should_stop=should_stop,
             told=told,
+        )
+
+    def nameless_jobs(
+        self,
+        *,
+        job: str | None = None,
+        events: Sequence[str] = (),
+        since_seconds: float | None = None,
+        limit: int = 20,
+    ) -> list[JobReport]:
+        """Return what was told of messages that name no table that there is, as `Table.jobs`."""
+        return self._app.reports_of(
+            NO_TABLE, job=job, events=events, since_seconds=since_seconds, limit=limit
         )
 
     def tasks(self, *, limit: int = 20) -> list[TaskReport]:

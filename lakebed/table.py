@@ -12,19 +12,10 @@ import pyarrow.compute as pc
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.config.settings import TableSettings
-from lakebed.errors import InvalidError, did_you_mean
-from lakebed.ingest.ingest_rows import Ingested
-from lakebed.ingest.sources import (
-    ExtraColumns,
-    FileFormat,
-    FileSource,
-    WatchedSource,
-    source_of,
-)
+from lakebed.errors import InvalidError
+from lakebed.ingest.sources import FileSource, WatchedSource, source_of
 from lakebed.model.keys import KeyValue
 from lakebed.model.names import (
-    MICROS_PER_SECOND,
-    Micros,
     TableName,
     TransactionNumber,
     job_id,
@@ -33,11 +24,12 @@ from lakebed.model.partitions import split_points_in, split_points_of
 from lakebed.model.predicates import Predicate
 from lakebed.model.processing import Processing, iterator_use
 from lakebed.model.schema import Schema
-from lakebed.ports.job_tracker import JOB_EVENTS, JobReport
+from lakebed.ports.job_tracker import JobReport
 from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import Explanation
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.input_files import ExtraColumns, FileFormat
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.tables.change_table import (
     TableHistory,
@@ -47,6 +39,7 @@ from lakebed.tables.change_table import (
     clear_table,
     history,
 )
+from lakebed.tasks.user_jobs import Ingested
 
 if TYPE_CHECKING:
     from lakebed.inspection.log_listing import LogListing
@@ -257,17 +250,9 @@ class Table:
         Raises:
             InvalidError: there is no such event.
         """
-        for event in events:
-            if event not in JOB_EVENTS:
-                hint = did_you_mean(event, JOB_EVENTS, what="event")
-                raise InvalidError("no such event of a job", event=event, hint=hint)
-        tracker = self._app.tracker
-        if job is not None:
-            return tracker.history(self._opened.id, job_id(job))[-limit:]
-        wanted = [event for event in JOB_EVENTS if not events or event in events]
-        ago = round((since_seconds or 0) * MICROS_PER_SECOND)
-        since = Micros(0) if since_seconds is None else Micros(self._app.clock.now() - ago)
-        return tracker.find(self._opened.id, events=wanted, since=since, reports_max=limit)
+        return self._app.reports_of(
+            self._opened.id, job=job, events=events, since_seconds=since_seconds, limit=limit
+        )
 
     def query(
         self,

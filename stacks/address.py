@@ -1,11 +1,10 @@
 """The parameter by which a lake is found: all that `lakebed.connect("aws:INSTANCE")` reads."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
@@ -15,13 +14,11 @@ from lakebed.config.instance import (
     encode_resources,
     parameter_name,
 )
+from stacks.constructs.job_queue import JobQueue
 
 
 class AddressStack(Stack):
-    """Comes after all that it names, and goes before it: who finds a lake, finds all of it.
-
-    queues: by the kind of their messages.
-    """
+    """Comes after all that it names, and goes before it: who finds a lake, finds all of it."""
 
     def __init__(
         self,
@@ -33,7 +30,7 @@ class AddressStack(Stack):
         log: dynamodb.ITable,
         registry: dynamodb.ITable,
         tracker: dynamodb.ITable,
-        queues: Mapping[str, sqs.IQueue],
+        queues: Sequence[JobQueue],
     ) -> None:
         super().__init__(
             scope,
@@ -47,7 +44,7 @@ class AddressStack(Stack):
             log_table=log.table_name,
             registry_table=registry.table_name,
             tracker_table=tracker.table_name,
-            queues={kind: queue.queue_url for kind, queue in queues.items()},
+            queues={queue.kind: queue.queue.queue_url for queue in queues},
         )
         ssm.StringParameter(
             self,

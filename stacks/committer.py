@@ -1,17 +1,25 @@
-"""The committer: the queue of commits that others wait for."""
+"""The committer: the queue of commits that others wait for, and the function that commits them."""
 
+import msgspec
 from aws_cdk import Stack
 from constructs import Construct
 
+from lakebed.config.environments import CommitterEnvironment
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import COMMITS
+from stacks import permissions
 from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.python_bundle import STATE
+from stacks.constructs.queue_lambda import QueueLambda
 
 
 class CommitterStack(Stack):
-    """Commits wait here to be packed into one log entry. Direct commits go on working beside."""
+    """Commits that wait here are packed into one log entry. Direct commits go on working beside."""
 
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, deployment: Deployment, stores: LakeStores
+    ) -> None:
         super().__init__(
             scope,
             id,
@@ -19,3 +27,27 @@ class CommitterStack(Stack):
             description=f"Lakebed {deployment.instance}: commits on their way",
         )
         self.commits = JobQueue(self, "Commits", shape=COMMITS, deployment=deployment)
+        environment = CommitterEnvironment(
+            **msgspec.structs.asdict(stores.environment(deployment)),
+            tracker_table=stores.tracker.table_name,
+            commits_queue_url=self.commits.queue.queue_url,
+        )
+        QueueLambda(
+            self,
+            "Commit",
+            deployment=deployment,
+            bundle=STATE,
+            queue=self.commits,
+            room="committer",
+            verb="commit",
+            environment=environment,
+            permissions=[
+                *permissions.read_objects(deployment),
+                *permissions.commit(deployment, stores.log),
+                permissions.mark_tables(stores.registry),
+                permissions.delete_objects(deployment, "tables/*/commits/*"),
+                permissions.report_jobs(stores.tracker),
+                permissions.show_again(self.commits.queue),
+            ],
+            memory_mib=1_024,
+        )

@@ -1,17 +1,33 @@
-"""Compaction: the queue of its jobs."""
+"""Compaction: who creates its jobs, the queue of jobs, and who frees what dead ones held."""
 
-from aws_cdk import Stack
+import msgspec
+from aws_cdk import Duration, Stack
 from constructs import Construct
 
+from lakebed.config.environments import CompactionCreationEnvironment, DeadLettersEnvironment
 from lakebed.config.instance import Deployment
-from lakebed.config.job_queues import COMPACTION_JOBS
+from lakebed.config.job_queues import COMPACTION_CREATION, COMPACTION_JOBS, WORK_SECONDS_MAX
+from stacks import permissions
 from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.python_bundle import STATE
+from stacks.constructs.python_function import PythonFunction
+from stacks.constructs.schedule import Schedule
+from stacks.constructs.scheduled_tables import ScheduledTables
 
 
 class CompactionStack(Stack):
-    """Jobs wait here for whoever runs them: `lakebed run`."""
+    """Jobs wait for whoever runs them: `lakebed run`. commits: the queue by which some end."""
 
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        stores: LakeStores,
+        commits: JobQueue,
+    ) -> None:
         super().__init__(
             scope,
             id,
@@ -19,3 +35,58 @@ class CompactionStack(Stack):
             description=f"Lakebed {deployment.instance}: compaction jobs",
         )
         self.jobs = JobQueue(self, "Jobs", shape=COMPACTION_JOBS, deployment=deployment)
+        environment = CompactionCreationEnvironment(
+            **msgspec.structs.asdict(stores.environment(deployment)),
+            tracker_table=stores.tracker.table_name,
+            jobs_queue_url=self.jobs.queue.queue_url,
+        )
+        self.creation = ScheduledTables(
+            self,
+            "Creation",
+            deployment=deployment,
+            shape=COMPACTION_CREATION,
+            every=Duration.minutes(1),
+            registry=stores.registry,
+            environment=environment,
+            may=[
+                *stores.may_commit(deployment),
+                permissions.report_jobs(stores.tracker),
+                permissions.send(self.jobs.queue),
+            ],
+        )
+        self._give_up(deployment, stores, commits, environment)
+
+    def _give_up(
+        self,
+        deployment: Deployment,
+        stores: LakeStores,
+        commits: JobQueue,
+        environment: CompactionCreationEnvironment,
+    ) -> None:
+        """Every five minutes, free the files of jobs that reached the dead letters."""
+        own = PythonFunction(
+            self,
+            "GiveUp",
+            deployment=deployment,
+            bundle=STATE,
+            room="dead-letters",
+            verb="give-up",
+            environment=DeadLettersEnvironment(
+                **msgspec.structs.asdict(environment), commits_queue_url=commits.queue.queue_url
+            ),
+            permissions=[
+                *stores.may_commit(deployment),
+                permissions.report_jobs(stores.tracker),
+                *permissions.take_dead_letters(self.jobs.queue, self.jobs.dead_letters),
+                *permissions.take_dead_letters(commits.queue, commits.dead_letters),
+            ],
+            timeout_seconds=WORK_SECONDS_MAX,
+        )
+        Schedule(
+            self,
+            "GiveUpSchedule",
+            deployment=deployment,
+            name="dead-letters",
+            every=Duration.minutes(5),
+            function=own.function,
+        )

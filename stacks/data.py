@@ -1,10 +1,12 @@
 """The bucket that holds a lake's objects: sorted files, snapshots, large log entries."""
 
-from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from lakebed.config.instance import OBJECTS_PREFIX, Deployment
+from stacks.constructs.encryption import key_of
+from stacks.permissions import bucket_name
 
 UNFINISHED_DAYS = 7
 """Of an upload in parts. Longer than a job may take (`pending_seconds_max`): what is aborted here
@@ -29,13 +31,16 @@ class DataStack(Stack):
             description=f"Lakebed {deployment.instance}: objects",
         )
         kept = deployment.settings.data_kept
+        key = key_of(self, deployment)
         self.bucket = s3.Bucket(
             self,
             "Bucket",
-            bucket_name=deployment.name("data", Aws.ACCOUNT_ID, Aws.REGION),
+            bucket_name=bucket_name(deployment),
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=key,
+            bucket_key_enabled=True if key else None,
             enforce_ssl=True,
             minimum_tls_version=1.2,
             versioned=True,

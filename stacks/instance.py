@@ -7,11 +7,16 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import Construct
 
 from lakebed.config.instance import Deployment, deployment_of
-from lakebed.config.job_queues import COMMITS, COMPACTION_JOBS
 from stacks.address import AddressStack
 from stacks.committer import CommitterStack
 from stacks.compaction import CompactionStack
+from stacks.constructs.lake_stores import LakeStores
+from stacks.dashboard import DashboardStack
 from stacks.data import DataStack
+from stacks.garbage import GarbageStack
+from stacks.ingest import IngestStack
+from stacks.snapshots import SnapshotsStack
+from stacks.splitting import SplittingStack
 from stacks.state import StateStack
 
 
@@ -22,8 +27,32 @@ class Instance(Construct):
         super().__init__(scope, deployment.instance)
         data = DataStack(self, "Data", deployment=deployment)
         state = StateStack(self, "State", deployment=deployment)
-        compaction = CompactionStack(self, "Compaction", deployment=deployment)
-        committer = CommitterStack(self, "Committer", deployment=deployment)
+        stores = LakeStores(
+            bucket=data.bucket, log=state.log, registry=state.registry, tracker=state.tracker
+        )
+        committer = CommitterStack(self, "Committer", deployment=deployment, stores=stores)
+        compaction = CompactionStack(
+            self,
+            "Compaction",
+            deployment=deployment,
+            stores=stores,
+            commits=committer.commits,
+        )
+        ingest = IngestStack(self, "Ingest", deployment=deployment)
+        splitting = SplittingStack(self, "Splitting", deployment=deployment, stores=stores)
+        garbage = GarbageStack(self, "Garbage", deployment=deployment, stores=stores)
+        snapshots = SnapshotsStack(self, "Snapshots", deployment=deployment, stores=stores)
+        queues = [
+            committer.commits,
+            ingest.jobs,
+            compaction.jobs,
+            compaction.creation.tables,
+            splitting.scheduled.tables,
+            garbage.garbage.tables,
+            garbage.sweep.tables,
+            snapshots.scheduled.tables,
+        ]
+        DashboardStack(self, "Dashboard", deployment=deployment, queues=queues)
         AddressStack(
             self,
             "Address",
@@ -32,10 +61,7 @@ class Instance(Construct):
             log=state.log,
             registry=state.registry,
             tracker=state.tracker,
-            queues={
-                COMPACTION_JOBS.kind: compaction.jobs.queue,
-                COMMITS.kind: committer.commits.queue,
-            },
+            queues=queues,
         )
         Tags.of(self).add("lakebed:instance", deployment.instance)
 

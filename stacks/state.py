@@ -13,6 +13,7 @@ from lakebed.config.dynamo_tables import (
     DynamoTable,
 )
 from lakebed.config.instance import Deployment
+from stacks.constructs.encryption import key_of
 
 TEXT, NUMBER = dynamodb.AttributeType.STRING, dynamodb.AttributeType.NUMBER
 
@@ -30,6 +31,7 @@ class StateStack(Stack):
             stack_name=deployment.name("state"),
             description=f"Lakebed {deployment.instance}: logs, registry, tracker",
         )
+        self._key = key_of(self, deployment)
         self.log = self._table("Log", LOG_TABLE, deployment)
         self.registry = self._table("Registry", REGISTRY_TABLE, deployment)
         self.tracker = self._table("Tracker", TRACKER_TABLE, deployment)
@@ -49,6 +51,8 @@ class StateStack(Stack):
                 point_in_time_recovery_enabled=True
             ),
             time_to_live_attribute=shape.expiry,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else None,
+            encryption_key=self._key,
             deletion_protection=kept,
             removal_policy=(
                 RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if kept else RemovalPolicy.DESTROY

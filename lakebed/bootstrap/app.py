@@ -20,22 +20,24 @@ from lakebed.backends.local.process_folder import (
 )
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
-from lakebed.errors import ConflictError, InvalidError
+from lakebed.errors import ConflictError, InvalidError, did_you_mean
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
-from lakebed.model.jobs import COMPACTION_QUEUE
-from lakebed.model.names import TableId, TableName
+from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName, job_id
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import JobQueues
-from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.job_queue import JobQueues, Received
+from lakebed.ports.job_tracker import JOB_EVENTS, JobReport, JobTracker
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.committer import Committer
+from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.redrive import RedriveCommits
 from lakebed.statestore.warm_heads import WarmHeads
@@ -102,6 +104,7 @@ class App:
         self.clock, self.chance = stores.clock, stores.chance
         self.objects, self.logs = stores.objects, stores.logs
         self.registry, self.tracker = stores.registry, stores.tracker
+        self.queues = stores.queues
         self.queue = stores.queues.open(COMPACTION_QUEUE)
         self.commit_queue = stores.queues.open(COMMIT_QUEUE)
         self._bring_back = stores.bring_back
@@ -224,6 +227,45 @@ class App:
         finally:
             heads.close()
         return answered
+
+    def compact_from(self, message: Received) -> None:
+        """Run the compaction job of a message. One of a dropped table went with it."""
+        told = decode_message(message.body)
+        table = self.table_of(told.table)
+        if table is not None:
+            self.run_job.run(table, told.job)
+
+    def table_of(self, id_: TableId) -> OpenTable | None:
+        """Return the table of an id; None: it was dropped."""
+        for entry in self.catalog.list():
+            if entry.id == id_:
+                return self.catalog.opened(entry)
+        return None
+
+    def reports_of(
+        self,
+        table: TableId,
+        *,
+        job: str | None,
+        events: Sequence[str],
+        since_seconds: float | None,
+        limit: int,
+    ) -> list[JobReport]:
+        """Return what was told of jobs, as `Table.jobs` does. Raises: InvalidError."""
+        for event in events:
+            if event not in JOB_EVENTS:
+                hint = did_you_mean(event, JOB_EVENTS, what="event")
+                raise InvalidError("no such event of a job", event=event, hint=hint)
+        if job is not None:
+            return self.tracker.history(table, job_id(job))[-limit:]
+        wanted = [event for event in JOB_EVENTS if not events or event in events]
+        ago = round((since_seconds or 0) * MICROS_PER_SECOND)
+        since = Micros(0) if since_seconds is None else Micros(self.clock.now() - ago)
+        return self.tracker.find(table, events=wanted, since=since, reports_max=limit)
+
+    def source_files(self) -> SourceFiles | None:
+        """Return users' files by URL, as far as this lake's credentials may read them."""
+        return None
 
     def status(self, names: Sequence[str]) -> list[TableStatus]:
         """Return what some tables look like now. Raises: TableMissingError."""

@@ -16,7 +16,7 @@ from lakebed.backends.memory.job_queues import MemoryJobQueues
 from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory, Stores
-from lakebed.bootstrap.object_places import ENDPOINTS
+from lakebed.bootstrap.aws_stores import config_of, objects_of
 from lakebed.config.instance import (
     InstanceId,
     InstanceResources,
@@ -27,6 +27,8 @@ from lakebed.config.instance import (
 from lakebed.errors import InvalidError, LakebedError, ObjectMissingError
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
+from lakebed.ports.source_files import SourceFiles
+from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.warm_heads import remove_unused_states
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class AwsApp(App):
     """The services of an instance. Many processes, on many machines, may open one at once.
 
     folder: for states of tables and rows on their way; None: of $LAKEBED_CACHE, else
-    `~/.cache/lakebed`. memory: None: the usual.
+    `~/.cache/lakebed`. memory: None: the usual. resources: None: as its parameter tells.
 
     Raises:
         InvalidError: no such instance, the credentials do not permit to look, boto3 is not
@@ -58,6 +60,7 @@ class AwsApp(App):
         folder: Path | None = None,
         memory: Memory | None = None,
         states_bytes_max: int = STATES_BYTES_MAX,
+        resources: InstanceResources | None = None,
     ) -> None:
         memory = memory or Memory()
         memory.check()
@@ -66,12 +69,28 @@ class AwsApp(App):
         with ExitStack() as undo:
             self._clients = _clients(clock, chance)
             undo.callback(self._clients.close)
-            resources = _resources(self._clients, id_)
+            resources = resources or _resources(self._clients, id_)
             states, spill = _folders(folder or _default_folder(), id_)
             remove_unused_states(states, bytes_max=states_bytes_max)
             stores = _stores(self._clients, resources, chance)
             super().__init__(stores, states=states, spill=spill, memory=memory)
             undo.pop_all()
+
+    def source_files(self) -> SourceFiles:
+        """Return users' files in S3, as far as these credentials may read them."""
+        from lakebed.backends.aws.source_files import S3SourceFiles
+
+        return S3SourceFiles(
+            self.spill.path,
+            clock=self.clock,
+            chance=self.chance,
+            config=config_of(self._clients),
+            credentials=self._clients.credentials_for_objects(),
+        )
+
+    def objects_in(self, bucket: str) -> S3ObjectStore:
+        """Return objects in another bucket of the instance, with the same credentials."""
+        return objects_of(self._clients, bucket, "", self.chance)
 
     def close(self) -> None:
         """Close files and connections; what was committed stays."""
@@ -153,16 +172,19 @@ def _stores(clients: AmazonClients, resources: InstanceResources, chance: random
     """Return the stores of an instance."""
     from lakebed.backends.aws.deleted_objects import DeletedObjects
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+    from lakebed.backends.aws.table_marks import DynamoTableMarks
     from lakebed.backends.aws.table_registry import DynamoTableRegistry
     from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 
-    objects = _objects(clients, resources, chance)
+    objects = objects_of(clients, resources.bucket, resources.prefix, chance)
+    logs = DynamoTransactionLogs(clients, resources.log_table, objects=objects, chance=chance)
+    marks = DynamoTableMarks(clients, resources.registry_table)
     return Stores(
         place=f"{INSTANCE_SCHEME}{resources.instance}",
         clock=clients.clock,
         chance=chance,
         objects=objects,
-        logs=DynamoTransactionLogs(clients, resources.log_table, objects=objects, chance=chance),
+        logs=MarkedTransactionLogs(logs, marks),
         registry=DynamoTableRegistry(clients, resources.registry_table),
         queues=_queues(clients, resources, chance),
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
@@ -183,23 +205,3 @@ def _queues(
     if not resources.queues:
         return MemoryJobQueues(clients.clock)
     return SqsJobQueues(clients, resources.queues, chance=chance)
-
-
-def _objects(
-    clients: AmazonClients, resources: InstanceResources, chance: random.Random
-) -> S3ObjectStore:
-    """Return the objects, asked for with the same credentials and in the same region."""
-    from lakebed.backends.aws.object_store import S3ObjectStore
-
-    config = {"region": clients.region}
-    endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
-    if endpoint:
-        config["endpoint"] = endpoint
-    return S3ObjectStore(
-        resources.bucket,
-        resources.prefix,
-        clock=clients.clock,
-        chance=chance,
-        config=config,
-        credentials=clients.credentials_for_objects(),
-    )

@@ -15,11 +15,13 @@ from lakebed.bootstrap.app import App
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.errors import ConflictError
 from lakebed.model.jobs import decode_message
-from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TableName
 from lakebed.observe import events
+from lakebed.ports.job_queue import Received
 from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.ports.table_registry import TableEntry
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.write_snapshot import WriteSnapshot
 from lakebed.tasks.keep_hidden import keep_hidden
 from lakebed.tasks.task_reports import TaskReports
 from lakebed.tasks.worker import Visibility, Worker
@@ -73,11 +75,12 @@ class Housekeeping:
             ),
         )
 
+        self._write_snapshot = WriteSnapshot(snapshots=app.heads.snapshots, logs=app.logs)
         self._give_up_dead_jobs = GiveUpDeadJobs(
             jobs=queue,
             commits=app.commit_queue,
             objects=app.objects,
-            find_table=self._table_of,
+            find_table=app.table_of,
             give_up=app.give_up,
         )
 
@@ -166,27 +169,13 @@ class Housekeeping:
             if state.head().dropped:
                 return WorkDone()
         collected = self._app.collect.run(table)
-        return WorkDone(snapshots_written=self._snapshot(table), files_collected=collected)
+        return WorkDone(
+            snapshots_written=self._write_snapshot.run(table), files_collected=collected
+        )
 
-    def _snapshot(self, table: OpenTable) -> int:
-        snapshots, log = self._app.heads.snapshots(table.id), self._app.logs.open(table.id)
-        if not snapshots.is_due(log):
-            return 0
-        with table.head.reading() as state:
-            number = snapshots.write(state)
-        below = snapshots.truncate(log)
-        events.tell(events.SNAPSHOT_WRITTEN, table=table.name, number=number, truncated_below=below)
-        return 1
-
-    def _run_job(self, body: bytes) -> None:
-        message = decode_message(body)
-        table = self._table_of(message.table)
+    def _run_job(self, message: Received) -> None:
+        job = decode_message(message.body)
+        table = self._app.table_of(job.table)
         if table is not None:
-            self._app.run_job.run(table, message.job)
-            self._told(f"{table.name}: merged job {message.job[:8]}")
-
-    def _table_of(self, id_: TableId) -> OpenTable | None:
-        for entry in self._app.catalog.list():
-            if entry.id == id_:
-                return self._app.catalog.opened(entry)
-        return None  # dropped: the job went with it
+            self._app.run_job.run(table, job.job)
+            self._told(f"{table.name}: merged job {job.job[:8]}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 import msgspec
@@ -14,6 +14,17 @@ from lakebed.ports.job_tracker import JOB_EVENTS
 if TYPE_CHECKING:
     from lakebed.ports.job_tracker import JobReport, TaskReport
 
+
+class JobsAsked(TypedDict):
+    """What people want to know of jobs."""
+
+    job: str | None
+    events: Sequence[str]
+    since_seconds: float | None
+    limit: int
+
+
+NO_NEED = "compaction jobs need none: their files were freed, `lakebed run` creates jobs anew"
 HEADINGS = ("when", "kind", "what", "rows", "rows/s", "entry", "run", "job", "reason")
 TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
 
@@ -25,9 +36,10 @@ TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
     lakebed jobs trips --event failed --event rejected --since 3600
     lakebed jobs trips --job 2013-01-01
     lakebed jobs trips --json
+    lakebed jobs
     """,
 )
-@click.argument("table")
+@click.argument("table", required=False)
 @click.option("--job", help="All runs of this job, oldest first.")
 @click.option(
     "--event",
@@ -43,19 +55,21 @@ TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
 @pass_session
 def jobs(
     session: Session,
-    table: str,
+    table: str | None,
     *,
     job: str | None,
     events: Sequence[str],
     since: float | None,
     limit: int,
 ) -> None:
-    """List the jobs of TABLE, the newest first: what became of each, when, how fast.
+    """List the jobs of TABLE, the newest first: what became of each, when, how fast. Without a
+    TABLE: messages that were refused because they name no table that there is.
 
     What is told are hints; truth is in the state: `lakebed status` shows jobs that hold files.
     """
     with session.open() as lake:
-        found = lake.table(table).jobs(job=job, events=events, since_seconds=since, limit=limit)
+        asked: JobsAsked = {"job": job, "events": events, "since_seconds": since, "limit": limit}
+        found = lake.nameless_jobs(**asked) if table is None else lake.table(table).jobs(**asked)
     session.give(msgspec.to_builtins(found), _aligned(HEADINGS, map(_row, found)))
 
 
@@ -71,12 +85,16 @@ def jobs(
 )
 @pass_session
 def redrive(session: Session, *, limit: int) -> None:
-    """Send queued commits again that were given up. What is too old to be done once is refused."""
+    """Send queued commits again that were given up. What is too old to be done once is refused.
+
+    Compaction jobs that were given up need none: their files were freed, and `lakebed run` creates
+    jobs anew.
+    """
     with session.open() as lake:
         done = lake.redrive(limit=limit)
     sent = f"{counted(done.sent, 'message of commits', 'messages of commits')} sent again"
     refused = [f"refused: {reason}" for reason in done.refused]
-    session.give(msgspec.to_builtins(done), "\n".join([*refused, sent]))
+    session.give(msgspec.to_builtins(done), "\n".join([*refused, sent, NO_NEED]))
 
 
 @click.command(

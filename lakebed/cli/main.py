@@ -8,8 +8,10 @@ from typing import NoReturn
 
 import click
 
+from lakebed.cli.bulk_import import bulk_import
 from lakebed.cli.explanations import explain
 from lakebed.cli.jobs import jobs, redrive, tasks
+from lakebed.cli.local import local
 from lakebed.cli.looking import fsck, status
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
@@ -43,9 +45,11 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (table, ingest, query, run, commit, compact, status, fsck, state, explain):
+for _command in (table, ingest, bulk_import, query, run, commit, compact):
     program.add_command(_command)
-for _command in (jobs, tasks, redrive):
+for _command in (status, fsck, state, explain):
+    program.add_command(_command)
+for _command in (jobs, tasks, redrive, local):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online):
     table.add_command(_command)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from lakebed.cli.json_text import json_lines, plain_texts
+from lakebed.sorted_files.json_text import json_lines, plain_texts
 
 Format = Literal["table", "jsonl", "csv", "parquet"]
 FORMATS: tuple[Format, ...] = ("table", "jsonl", "csv", "parquet")

@@ -16,10 +16,38 @@ from lakebed.errors import InvalidError
 from lakebed.model.predicate_text import predicate_from_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lakebed.cli.row_formats import Format
+    from lakebed.tasks.user_jobs import Ingested
 
 ROWS_SHOWN = 40
 """Rows of a table for people, unless they ask for more."""
+
+
+def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command what each needs that takes rows of files into a table."""
+    for option in (
+        click.option(
+            "--extra-columns",
+            type=click.Choice(["refuse", "drop"]),
+            default="refuse",
+            show_default=True,
+            help="What to do with columns that the table does not have.",
+        ),
+        click.option(
+            "--format",
+            type=click.Choice(["parquet", "csv", "jsonl"]),
+            help="If the files' names do not tell.",
+        ),
+        click.option(
+            "--job", metavar="ID", help="Name of this request: sent again, it is done once."
+        ),
+        click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path)),
+        click.argument("table"),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command(
@@ -30,21 +58,7 @@ ROWS_SHOWN = 40
     lakebed ingest trips trips.txt --format csv --extra-columns drop
     """,
 )
-@click.argument("table")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--job", metavar="ID", help="Name of this request: sent again, it is done once.")
-@click.option(
-    "--format",
-    type=click.Choice(["parquet", "csv", "jsonl"]),
-    help="If the files' names do not tell.",
-)
-@click.option(
-    "--extra-columns",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="What to do with columns that the table does not have.",
-)
+@file_arguments
 @pass_session
 def ingest(
     session: Session,
@@ -67,6 +81,11 @@ def ingest(
             extra_columns=extra_columns,
             told=lambda rows: line.show(f"{rows:,} rows read"),
         )
+    told_ingested(session, table, done)
+
+
+def told_ingested(session: Session, table: str, done: Ingested) -> None:
+    """Say what became of a job that takes rows in."""
     value = {
         "table": table,
         "job": done.job,

@@ -57,7 +57,11 @@ def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: floa
 
     SIGTERM and Ctrl-C stop it between two jobs. Several may run at once on one lake.
     """
-    with session.open() as lake, ProgressLine(silent=session.as_json) as line, _stop() as stopped:
+    with (
+        session.open() as lake,
+        ProgressLine(silent=session.as_json) as line,
+        stop_signals() as stopped,
+    ):
         while True:
             done = lake.run(list(tables) or None, should_stop=stopped.is_set, told=line.show)
             line.clear()
@@ -82,7 +86,11 @@ def commit(session: Session, *, forever: bool) -> None:
     `lakebed run` does it once a round. Several may run at once on one lake.
     """
     answered = 0
-    with session.open() as lake, ProgressLine(silent=session.as_json) as line, _stop() as stopped:
+    with (
+        session.open() as lake,
+        ProgressLine(silent=session.as_json) as line,
+        stop_signals() as stopped,
+    ):
         while True:
             answered += lake.commit_queued(
                 wait_seconds=LONG_POLL_SECONDS if forever else 0.0,
@@ -104,7 +112,11 @@ def compact(session: Session, table: str) -> None:
 
     What was merged is collected later, when no reader needs it: by `lakebed run`.
     """
-    with session.open() as lake, ProgressLine(silent=session.as_json) as line, _stop() as stopped:
+    with (
+        session.open() as lake,
+        ProgressLine(silent=session.as_json) as line,
+        stop_signals() as stopped,
+    ):
         done = lake.table(table).compact(should_stop=stopped.is_set, told=line.show)
         line.clear()
         _give(session, done)
@@ -117,7 +129,7 @@ def _give(session: Session, done: WorkDone) -> None:
 
 
 @contextmanager
-def _stop() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[threading.Event]:
     """An event that the first SIGTERM or Ctrl-C sets; a second one ends the process at once."""
     stopped = threading.Event()
 

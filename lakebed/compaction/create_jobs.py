@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from lakebed.compaction.plan import plan_compactions
 from lakebed.config.settings import TableSettings
 from lakebed.errors import ConflictError, LakebedError
@@ -20,12 +22,14 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue, Message
 from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.statestore.file_changes import ClaimFiles
-from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.state import Job, TableState
 from lakebed.statestore.transactions import Transaction
 from lakebed.tasks.job_reports import JobReports
 
-CLAIMS_PER_COMMIT = 100
+NAMES_PER_ENTRY = 1_750
+"""So an entry of claims is small enough to lie in the log itself. A claim names its files, its job,
+its commit and a digest."""
 SENT_AT_ONCE = 1_000
 SETTLED_SECONDS_MIN = 3_600
 SETTLED_SECONDS_MIN_ASKED = 60
@@ -35,6 +39,9 @@ REJECTED_SECONDS = 86_400
 REJECTED_SECONDS_ASKED = 60
 """After that a job whose files could not be merged as they are is tried again. It keeps them: so
 they are not planned again and again, and a split takes its claim along."""
+
+Plan = tuple[PartitionId, tuple[FileName, ...]]
+"""A leaf, and files of it that one job will merge."""
 
 
 class CreateCompactionJobs:
@@ -60,31 +67,44 @@ class CreateCompactionJobs:
             waiting = state.jobs()
         rejected = REJECTED_SECONDS_ASKED if everything else REJECTED_SECONDS
         self._send_again(table, waiting, settings.redispatch_seconds, rejected, now)
-        created = 0
-        for at in range(0, len(plans), CLAIMS_PER_COMMIT):
-            claims = [
-                ClaimFiles(JobId(table.fresh_id()), leaf, inputs)
-                for leaf, inputs in plans[at : at + CLAIMS_PER_COMMIT]
-            ]
-            claimed = self._claim(table, [(c, table.own(start, c)) for c in claims])
-            self._send(table, [c.job for c in claimed], "created")
-            created += len(claimed)
+        created = self._create(table, start, plans)
         if created:
             events.tell(events.COMPACTION_JOBS_CREATED, table=table.name, jobs_count=created)
         return created
 
+    def _create(self, table: OpenTable, start: Start, plans: Sequence[Plan]) -> int:
+        """Claim, and send what is claimed, many jobs at once; also when claiming fails later on."""
+        created = 0
+        unsent: list[JobId] = []
+        try:
+            for some in _groups(plans):
+                claims = [ClaimFiles(JobId(table.fresh_id()), leaf, files) for leaf, files in some]
+                claimed, failure = self._claim(table, [(c, table.own(start, c)) for c in claims])
+                unsent += claimed
+                created += len(claimed)
+                if failure is not None:
+                    raise failure
+                if len(unsent) >= SENT_AT_ONCE:
+                    now, unsent = unsent, []
+                    self._send(table, now, "created")
+        finally:
+            self._send(table, unsent, "created")
+        return created
+
     def _claim(
         self, table: OpenTable, claims: list[tuple[ClaimFiles, Transaction]]
-    ) -> list[ClaimFiles]:
-        """Commit claims; one that lost a race is left out: the next tick plans anew."""
+    ) -> tuple[list[JobId], LakebedError | None]:
+        """Commit claims; return the jobs of those that landed, and what went wrong with another.
+        One that lost a race is left out: the next tick plans anew."""
         answers = table.head.commit_group([transaction for _, transaction in claims])
-        claimed = []
+        claimed: list[JobId] = []
+        failure: LakebedError | None = None
         for (claim, _), answer in zip(claims, answers, strict=True):
             if not isinstance(answer, LakebedError):
-                claimed.append(claim)
+                claimed.append(claim.job)
             elif not isinstance(answer, ConflictError):
-                raise answer
-        return claimed
+                failure = answer
+        return claimed, failure
 
     def _send_again(
         self, table: OpenTable, jobs: list[Job], seconds: int, rejected_seconds: int, now: Micros
@@ -117,7 +137,7 @@ def _settled(state: TableState, now: Micros, *, everything: bool) -> Transaction
     processing = None if state.head().dropped else state.processing()
     if processing is None or processing.age_off is None:
         return TransactionNumber(0)
-    seconds = max(SETTLED_SECONDS_MIN, processing.age_off.seconds // 4)
+    seconds = _settled_seconds(processing.age_off.seconds)
     if everything:
         seconds = SETTLED_SECONDS_MIN_ASKED
     return state.number_older_than(Micros(now - seconds * MICROS_PER_SECOND))
@@ -129,11 +149,11 @@ def _plans(
     settled: TransactionNumber,
     *,
     everything: bool,
-) -> list[tuple[PartitionId, tuple[FileName, ...]]]:
+) -> list[Plan]:
     """Return what to claim, the leaves with most files first, within the limits on jobs."""
     jobs = state.jobs()
     room = settings.table_jobs_max - len(jobs)
-    plans: list[tuple[PartitionId, tuple[FileName, ...]]] = []
+    plans: list[Plan] = []
     for leaf in sorted(state.leaf_figures(), key=lambda f: -f.files):
         if len(plans) >= room:
             break
@@ -149,3 +169,33 @@ def _plans(
         allowed = len(groups) if everything else max(0, settings.leaf_jobs_max - running)
         plans += [(leaf.partition, group) for group in groups[:allowed]]
     return plans[:room]
+
+
+def _groups(plans: Sequence[Plan]) -> Iterator[list[Plan]]:
+    """Yield what one log entry claims: so many names, or one job's."""
+    some: list[Plan] = []
+    names = 0
+    for leaf, files in plans:
+        own = len(files) + 3
+        if some and names + own > NAMES_PER_ENTRY:
+            yield some
+            some, names = [], 0
+        some.append((leaf, files))
+        names += own
+    if some:
+        yield some
+
+
+def look_again(table: OpenTable) -> Micros | None:
+    """Return when a table is to be looked at again although nothing changes: a job is sent again
+    when nobody started it, and files are rewritten for rows that age off."""
+    with table.head.reading() as state:
+        waits = [state.settings().redispatch_seconds] if state.jobs() else []
+        processing = state.processing()
+    if processing is not None and processing.age_off is not None:
+        waits.append(_settled_seconds(processing.age_off.seconds))
+    return Micros(table.head.log_time() + min(waits) * MICROS_PER_SECOND) if waits else None
+
+
+def _settled_seconds(age_off_seconds: int) -> int:
+    return max(SETTLED_SECONDS_MIN, age_off_seconds // 4)

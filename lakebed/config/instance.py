@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, NewType
+from typing import Annotated, Literal, NewType
 
 import msgspec
 from msgspec import Meta
@@ -45,6 +45,9 @@ def instance_id(id_: object) -> InstanceId:
     return InstanceId(id_)
 
 
+Architecture = Literal["arm64", "x86_64", "machine"]
+
+
 class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one instance, given when it is deployed."""
 
@@ -64,6 +67,32 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " is paid for longer.",
         ),
     ] = 7
+    architecture: Annotated[
+        Architecture,
+        Meta(
+            description="Of functions and tasks. `machine`: that of the machine that synthesizes,"
+            " with its Python, for instances that run on it."
+        ),
+    ] = "arm64"
+    paused: Annotated[
+        bool,
+        Meta(
+            description="Whether schedules and functions rest: nothing is split, compacted or"
+            " collected, and what is queued waits, until `false` is deployed again."
+        ),
+    ] = False
+    key_arn: Annotated[
+        str,
+        Meta(
+            pattern=r"\A(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,64})?\Z",
+            description="A key of KMS, by its ARN, with which bucket, tables and queues are"
+            " encrypted. None: by keys that AWS owns, which cost nothing.",
+        ),
+    ] = ""
+    log_days: Annotated[
+        Literal["1", "7", "30", "90", "365", "3653"],
+        Meta(description="Days for which logs of functions and tasks are kept."),
+    ] = "30"
 
 
 def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:

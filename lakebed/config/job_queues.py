@@ -9,18 +9,44 @@ class JobQueueShape(msgspec.Struct, frozen=True, kw_only=True):
     """A FIFO queue and its dead letters. kind: of its messages, and part of its physical name.
 
     receives_max: a message received more often is a dead letter. age_seconds_max: of the oldest
-    message, before an operator is called.
+    message, before an operator is called. hidden_seconds: how long a message in hand is out of
+    sight, unless who takes it says otherwise. from_users: they need not give an id against doubles.
     """
 
     kind: str
     age_seconds_max: int
     receives_max: int = 5
+    hidden_seconds: int = 30
+    from_users: bool = False
 
 
 COMPACTION_JOBS = JobQueueShape(kind="compaction", age_seconds_max=3_600)
 """A job is waiting too long: there are too few tasks, or none comes up."""
 
-COMMITS = JobQueueShape(kind="commits", age_seconds_max=300)
+WORK_SECONDS_MAX = 120
+"""How long one run of a function may work on messages of a queue. They are out of sight six times
+as long, as AWS advises."""
+
+COMMITS = JobQueueShape(kind="commits", age_seconds_max=300, hidden_seconds=6 * WORK_SECONDS_MAX)
 """What was ingested or merged is not visible yet, and its sender waits for an answer."""
 
-JOB_QUEUES = (COMPACTION_JOBS, COMMITS)
+INGEST_JOBS = JobQueueShape(kind="ingest", age_seconds_max=3_600, from_users=True)
+"""Files wait too long to become rows: there are too few tasks, or none comes up."""
+
+JOB_QUEUES = (COMPACTION_JOBS, COMMITS, INGEST_JOBS)
+"""What the library sends jobs to, and takes them from."""
+
+
+def _ticks(kind: str) -> JobQueueShape:
+    """Return the queue of one kind of scheduled work: `{"table": ID}`, a group for each table."""
+    return JobQueueShape(kind=kind, age_seconds_max=3_600, hidden_seconds=6 * WORK_SECONDS_MAX)
+
+
+SPLITTING = _ticks("splitting")
+COMPACTION_CREATION = _ticks("compaction-creation")
+GARBAGE = _ticks("garbage")
+SWEEP = _ticks("sweep")
+SNAPSHOTS = _ticks("snapshots")
+
+TICK_QUEUES = (SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS)
+"""What schedules tell of tables that may have something to do."""

@@ -124,7 +124,7 @@ def describe(settings: type[msgspec.Struct]) -> list[tuple[str, str, str, str]]:
     hints = get_type_hints(settings, include_extras=True)
     for field in msgspec.structs.fields(settings):
         inner, meta = get_args(hints[field.name])
-        default = str(field.default).lower() if inner is bool else str(field.default)
+        default = str(field.default).lower() if inner is bool else str(field.default) or "none"
         rows.append((field.name, _allowed(inner, meta), default, str(meta.description)))
     return rows
 
@@ -134,4 +134,6 @@ def _allowed(inner: Any, meta: Meta) -> str:  # noqa: ANN401 - a typing form has
         return "`true`, `false`"
     if get_origin(inner) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(inner))
+    if inner is str:
+        return "a text"
     return f"{meta.ge} to {meta.le}" if meta.le is not None else f"at least {meta.ge}"

@@ -47,3 +47,11 @@ def due_garbage(state: TableState, before: Micros, now: Micros) -> list[Garbage]
     if not pinned:
         return found
     return [g for g in found if g.number <= min(pinned)]
+
+
+def next_garbage(table: OpenTable) -> Micros | None:
+    """Return when the oldest garbage is due; None: there is none."""
+    with table.head.reading() as state:
+        oldest = state.garbage(files_max=1)
+        delay = state.settings().garbage_seconds_min * MICROS_PER_SECOND
+    return Micros(oldest[0].at + delay) if oldest else None

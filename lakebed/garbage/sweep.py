@@ -12,7 +12,14 @@ from itertools import islice
 
 from lakebed.errors import ConflictError
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TransactionNumber, base_of
-from lakebed.model.paths import base_prefix, commits_prefix, file_of, files_prefix, table_prefix
+from lakebed.model.paths import (
+    base_prefix,
+    commits_prefix,
+    file_of,
+    files_prefix,
+    runs_prefix,
+    table_prefix,
+)
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.file_changes import RaiseFloor
@@ -45,16 +52,14 @@ class SweepObjects:
                 table.head.commit(table.own(start, RaiseFloor(wanted, users_below)))
             except ConflictError:
                 return 0  # the next tick tries again; without the entry nothing is deleted
-        return self._delete_unknown(table) + self._delete_commits(table)
+        return self._delete_unknown(table) + self._delete_on_the_way(table)
 
     def _is_any_unknown(self, table: OpenTable, upto: TransactionNumber) -> bool:
         with table.head.reading() as state:
             paths = self._candidates(table.id, TransactionNumber(upto + 1))
             if any(_is_unknown(state, path) for path in paths):
                 return True
-        prefix = commits_prefix(table.id)
-        below = prefix + base_prefix(TransactionNumber(upto))
-        return next(self._objects.list(prefix, below=below), None) is not None
+        return next(self._on_the_way(table.id, upto), None) is not None
 
     def _delete_unknown(self, table: OpenTable) -> int:
         with table.head.reading() as state:  # as new as the entry that raised the floor
@@ -71,16 +76,20 @@ class SweepObjects:
             events.tell(events.OBJECTS_SWEPT, table=table.name, objects_count=swept)
         return swept
 
-    def _delete_commits(self, table: OpenTable) -> int:
-        """Delete commits on their way that can land no more: all of theirs lie below the floor."""
+    def _delete_on_the_way(self, table: OpenTable) -> int:
+        """Delete what was on its way and comes to nothing: its bases lie below the floor."""
         with table.head.reading() as state:
             floor = state.head().floor
-        prefix, swept = commits_prefix(table.id), 0
-        paths = self._objects.list(prefix, below=prefix + base_prefix(floor))
+        paths, swept = self._on_the_way(table.id, floor), 0
         while page := list(islice(paths, PATHS_AT_ONCE)):
             self._objects.delete(page)
             swept += len(page)
         return swept
+
+    def _on_the_way(self, table: TableId, below: TransactionNumber) -> Iterator[str]:
+        """Yield queued commits and sorted runs whose base lies below a number."""
+        for prefix in (commits_prefix(table), runs_prefix(table)):
+            yield from self._objects.list(prefix, below=prefix + base_prefix(below))
 
     def _candidates(self, table: TableId, below: TransactionNumber) -> Iterator[str]:
         """Yield files whose base lies below a number; names sort by base."""

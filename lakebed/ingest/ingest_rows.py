@@ -8,30 +8,21 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from lakebed.errors import LakebedError, TableBusyError, UnknownOutcomeError
-from lakebed.ingest.plan import plan_files
 from lakebed.model.files import FileReference
-from lakebed.model.names import (
-    CommitId,
-    JobId,
-    PartitionId,
-    RequestDigest,
-    TransactionNumber,
-    file_name,
-    run_name,
-)
+from lakebed.model.names import CommitId, JobId, RequestDigest, file_name
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
+from lakebed.model.shared_files import plan_files
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import NOT_COMMITTED, JobEvent, JobTracker
+from lakebed.ports.job_tracker import NOT_COMMITTED, JobTracker
 from lakebed.ports.sorted_files import RowSorter, SortedFiles
 from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.statestore.leaves import leaves_of, refuse_if_busy
+from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import QueuedCommit, SendCommits, WhomToTell
-from lakebed.statestore.state import TableState
-from lakebed.tasks.job_reports import JobReports
+from lakebed.tasks.user_jobs import Ingested, Run, UserJobs
 
 BatchT = TypeVar("BatchT")
 BatchT_co = TypeVar("BatchT_co", covariant=True)
@@ -58,37 +49,6 @@ class RowSource(Protocol[BatchT_co]):
         ...
 
 
-class Ingested(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an ingest job. rows: in its files, which the table's processing may have made
-    fewer. repeated: it had been committed before; this call did nothing. number: of the log entry;
-    0: the commit was sent, and what becomes of this run is told to the job's tracker."""
-
-    job: JobId
-    number: TransactionNumber
-    rows: int = 0
-    files: int = 0
-    repeated: bool = False
-    run: str = ""
-
-
-class _Run(msgspec.Struct, frozen=True):
-    """One attempt at a job. began: by the machine's monotonic clock."""
-
-    job: JobId
-    start: Start
-    number: int
-    began: float
-
-    @property
-    def name(self) -> str:
-        return run_name(self.number)
-
-
-class _Leaves(msgspec.Struct, frozen=True):
-    ids: tuple[PartitionId, ...]
-    regions: tuple[KeyRange, ...]
-
-
 class IngestRows(Generic[BatchT]):
     """Takes rows into a table. Idempotent by job id; safe to kill anywhere.
 
@@ -105,8 +65,7 @@ class IngestRows(Generic[BatchT]):
     ) -> None:
         self._files = files
         self._commits = commits
-        self._clock = clock
-        self._reports = JobReports("ingest", tracker=tracker, clock=clock)
+        self._jobs = UserJobs("ingest", tracker=tracker, clock=clock)
 
     def run(
         self, table: OpenTable, source: RowSource[BatchT], job: JobId | None = None
@@ -119,52 +78,9 @@ class IngestRows(Generic[BatchT]):
             FencedError, ConflictError, UnavailableError: nothing became visible; run it again.
             UnknownOutcomeError: send it again with the id in the error's facts.
         """
-        id_ = job or JobId(table.fresh_id())
-        with table.head.reading() as state:
-            start = start_of(state)
-            digest = source.digest
-            known = (
-                None
-                if digest is None
-                else state.landed((CommitId(id_),)).number_of(CommitId(id_), digest)
-            )
-        if known is not None:
-            return Ingested(job=id_, number=known, repeated=True)
-        began = self._clock.monotonic()
-        run = _Run(id_, start, table.fresh_run(), began)
-        self._reports.tell(table.id, id_, "started", run=run.name)
-        try:
-            done = self._take(table, source, run)
-        except UnknownOutcomeError as error:
-            error.facts["job"] = id_
-            raise
-        except LakebedError as error:
-            event: JobEvent = "rejected" if error.exit_code == 2 else "failed"
-            reason = f"{error.code()}: {error.message}"
-            self._reports.tell(table.id, id_, event, reason=reason, run=run.name)
-            raise
-        seconds = self._clock.monotonic() - began
-        self._reports.tell(
-            table.id,
-            id_,
-            "committed" if done.number else "finished",
-            rows=done.rows,
-            seconds=seconds,
-            run=run.name,
-            number=done.number,
-        )
-        if done.number:
-            events.tell(
-                events.INGEST_COMMITTED,
-                table=table.name,
-                job=id_,
-                rows_count=done.rows,
-                files_count=done.files,
-                seconds=round(seconds, 3),
-            )
-        return done
+        return self._jobs.run(table, job, source.digest, lambda run: self._take(table, source, run))
 
-    def _take(self, table: OpenTable, source: RowSource[BatchT], run: _Run) -> Ingested:
+    def _take(self, table: OpenTable, source: RowSource[BatchT], run: Run) -> Ingested:
         with table.head.reading() as state:
             processing = table.processing(state, "ingest")
         sorter = self._files.sorter(source.schema, processing)
@@ -184,13 +100,20 @@ class IngestRows(Generic[BatchT]):
         files = len({r.file.name for r in references})
         done = Ingested(job=run.job, number=NOT_COMMITTED, rows=rows, files=files, run=run.name)
         if self._commits is not None:
-            seconds = self._clock.monotonic() - run.began
-            whom = WhomToTell("ingest", run.job, run.name, rows, seconds)
+            whom = WhomToTell("ingest", run.job, run.name, rows, self._jobs.seconds(run))
             self._commits.run(table.id, [QueuedCommit(transaction, whom)])
             return done
         number = table.head.commit(transaction)
         if number <= run.start.base:  # a stream that had been taken before: these files are swept
             return Ingested(job=run.job, number=number, repeated=True)
+        events.tell(
+            events.INGEST_COMMITTED,
+            table=table.name,
+            job=run.job,
+            rows_count=rows,
+            files_count=files,
+            seconds=round(self._jobs.seconds(run), 3),
+        )
         return msgspec.structs.replace(done, number=number)
 
     def _write(
@@ -198,13 +121,13 @@ class IngestRows(Generic[BatchT]):
         table: OpenTable,
         schema: Schema,
         sorter: RowSorter[BatchT],
-        run: _Run,
+        run: Run,
     ) -> tuple[list[FileReference], int]:
         with table.head.reading() as state:  # leaves as new as can be: a split may have come
-            leaves = _leaves(state)
+            leaves = leaves_of(state)
             settings = state.settings()
             counts = sorter.rows_in(leaves.regions)
-            _refuse_if_busy(state, leaves, counts, settings.leaf_files_max)
+            refuse_if_busy(state, leaves, counts)
         references: list[FileReference] = []
         groups = plan_files(counts, scrap_rows_max=settings.scrap_rows_max)
         for sequence, group in enumerate(groups):
@@ -220,25 +143,6 @@ class IngestRows(Generic[BatchT]):
                 job_rows=sum(counts),
                 value_statistics=settings.value_statistics,
             )
-            if written is None:
-                continue  # processing left no row
-            for place, part in zip(group, written.regions, strict=True):
-                if part is not None:
-                    references.append(
-                        FileReference(written.file, leaves.ids[place], part.rows, part.bounds)
-                    )
+            if written is not None:  # processing left rows
+                references += leaves.references(written, group)
         return references, sum(r.rows for r in references)
-
-
-def _leaves(state: TableState) -> _Leaves:
-    tree = state.tree()
-    ids = tuple(tree.leaves())
-    return _Leaves(ids, tuple(tree.region(leaf) for leaf in ids))
-
-
-def _refuse_if_busy(state: TableState, leaves: _Leaves, counts: list[int], files_max: int) -> None:
-    """Back-pressure: without it lookups and merges have no bound."""
-    for leaf, count in zip(leaves.ids, counts, strict=True):
-        if count and state.file_count(leaf) >= files_max:
-            hint = "let compaction catch up (`lakebed run`), then send the same again"
-            raise TableBusyError("a leaf holds too many files", partition=leaf, hint=hint)

@@ -5,23 +5,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
-from lakebed.errors import InvalidError, LakebedError, UnreadableInputError, did_you_mean
-from lakebed.model.names import RequestDigest, digest_of
+from lakebed.errors import InvalidError
+from lakebed.model.names import RequestDigest
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.casting import conform
-from lakebed.sorted_files.inputs import csv_batches, parquet_batches
-from lakebed.sorted_files.json_lines import json_batches
+from lakebed.sorted_files.input_files import (
+    ExtraColumns,
+    FileFormat,
+    digest_of_files,
+    input_files,
+    rows_of,
+)
 
-FileFormat = Literal["parquet", "csv", "jsonl"]
-ExtraColumns = Literal["refuse", "drop"]
-FORMATS: tuple[FileFormat, ...] = ("parquet", "csv", "jsonl")
-_ALSO: dict[str, FileFormat] = {"ndjson": "jsonl"}
 STREAM_BATCH_ROWS = 65_536
 
 
@@ -37,10 +38,7 @@ class FileSource:
         format: FileFormat | None = None,
         extra_columns: ExtraColumns = "refuse",
     ) -> None:
-        if format is not None and format not in FORMATS:
-            hint = did_you_mean(format, FORMATS, what="format")
-            raise InvalidError("no such format", format=format, hint=hint)
-        self._files = [(file, format or format_of(file)) for file in expanded(paths)]
+        self._files = input_files(paths, format)
         self.schema = schema
         self._extra_columns: ExtraColumns = extra_columns
         self.reading: Path | None = None
@@ -49,26 +47,14 @@ class FileSource:
     @property
     def digest(self) -> RequestDigest:
         """Stands for the request."""
-        return digest_of(*(part for file, kind in self._files for part in _facts(file, kind)))
+        return digest_of_files(self._files)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, file after file. An error names the file."""
-        for file, kind in self._files:
-            self.reading = file
-            try:
-                for batch in self._read(file, kind):
-                    yield conform(batch, self.schema, extra_columns=self._extra_columns)
-            except LakebedError as error:
-                error.facts.setdefault("path", file)
-                raise
+        for file in self._files:
+            self.reading = Path(file.path)
+            yield from rows_of(file, self.schema, extra_columns=self._extra_columns)
         self.reading = None
-
-    def _read(self, file: Path, kind: FileFormat) -> Iterator[pa.RecordBatch]:
-        if kind == "csv":
-            return csv_batches(file, self.schema)
-        if kind == "jsonl":
-            return json_batches(file, self.schema, extra_columns=self._extra_columns)
-        return parquet_batches(file)
 
 
 class WatchedSource:
@@ -146,68 +132,6 @@ def source_of(
     if isinstance(rows, (list, tuple)) and all(isinstance(r, (str, os.PathLike)) for r in rows):
         return FileSource(rows, schema, format=format, extra_columns=extra_columns)
     return ArrowSource(rows, schema, extra_columns=extra_columns)
-
-
-def expanded(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Return the files that paths name, directories walked; `_` and `.` names in them are skipped.
-
-    Raises:
-        InvalidError: a path that does not exist, or a directory without files.
-    """
-    files: list[Path] = []
-    for given in paths:
-        path = Path(given)
-        if path.is_dir():
-            found = sorted(_files_below(path))
-            if not found:
-                hint = "names that begin with '_' or '.' are skipped"
-                raise InvalidError("a directory with nothing to ingest", path=path, hint=hint)
-            files += found
-        elif path.exists():
-            files.append(path)
-        else:
-            hint = (
-                f"paths are relative to {Path.cwd()}" if not path.is_absolute() else "look for it"
-            )
-            raise InvalidError("no such file or directory", path=path, hint=hint)
-    if not files:
-        raise InvalidError("nothing to ingest", hint="name a file or a directory")
-    return files
-
-
-def format_of(file: Path) -> FileFormat:
-    """Return the format that a file's name tells. Raises: InvalidError, when it tells none."""
-    suffix = file.suffix.lower().lstrip(".")
-    if suffix in FORMATS:
-        return suffix
-    if suffix in _ALSO:
-        return _ALSO[suffix]
-    hint = f"say format={' or format='.join(FORMATS)}"
-    raise InvalidError("the name does not tell the file's format", path=file, hint=hint)
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.name.startswith(("_", ".")):
-            continue
-        if path.is_dir():
-            yield from _files_below(path)
-        else:
-            yield path
-
-
-def _facts(file: Path, kind: str) -> tuple[bytes, ...]:
-    try:
-        facts = file.stat()
-    except OSError as error:
-        raise UnreadableInputError("cannot read the file", path=file, reason=error) from None
-    name = str(file.resolve())
-    return (
-        name.encode(),
-        kind.encode(),
-        str(facts.st_size).encode(),
-        str(facts.st_mtime_ns).encode(),
-    )
 
 
 def _begun(columns: pa.Schema) -> Any:  # noqa: ANN401 - hashlib's objects have no public type

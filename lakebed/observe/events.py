@@ -6,6 +6,8 @@ from __future__ import annotations
 import logging
 
 INGEST_COMMITTED = "ingest_committed"
+BULK_IMPORT_COMMITTED = "bulk_import_committed"
+QUERY_ANSWERED = "query_answered"
 COMPACTION_JOBS_CREATED = "compaction_jobs_created"
 COMPACTION_COMMITTED = "compaction_committed"
 COMPACTION_LOST = "compaction_lost"
@@ -28,11 +30,21 @@ COMMITS_ANSWERED = "commits_answered"
 COMMITS_GONE = "commits_gone"
 REPAIR_DONE = "repair_done"
 REPORT_LOST = "report_lost"
+MARK_LOST = "mark_lost"
+TICKS_SENT = "ticks_sent"
+TABLE_HANDLED = "table_handled"
+TABLE_MEASURED = "table_measured"
+WORK_FAILED = "work_failed"
 JOB_FAILED = "job_failed"
+JOB_GIVEN_BACK = "job_given_back"
+TASK_BUG = "task_bug"
+TASK_ENDED = "task_ended"
 KERNELS_ABSENT = "kernels_absent"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
+    BULK_IMPORT_COMMITTED: "all rows of a bulk import became visible",
+    QUERY_ANSWERED: "a query that came as a message was answered, or its result was written down",
     COMPACTION_JOBS_CREATED: "files were claimed for new compaction jobs, which were sent",
     COMPACTION_COMMITTED: "one file took the place of a compaction job's inputs",
     COMPACTION_LOST: "a compaction job ended for nothing: its claim was gone, or others were first",
@@ -55,7 +67,15 @@ MEANINGS = {
     COMMITS_GONE: "a message told of commits that were answered before, or are too old",
     REPAIR_DONE: "a step of a repair was carried out, or could not be",
     REPORT_LOST: "what became of a job could not be written down; the job itself is not harmed",
+    MARK_LOST: "schedules were not told of a commit; they look at the table within a day",
+    TICKS_SENT: "tables that may have something to do were told to a queue",
+    TABLE_HANDLED: "one kind of scheduled work was done on a table",
+    TABLE_MEASURED: "how many rows, files, leaves and jobs a table has that was worked on",
+    WORK_FAILED: "a message could not be worked on now; it comes again, or is given up",
     JOB_FAILED: "a try of a job failed; it is tried again, or given up",
+    JOB_GIVEN_BACK: "a task was told to stop, and its job took too long: another task has it",
+    TASK_BUG: "a job met a bug of ours, told with where it stands; its task goes on",
+    TASK_ENDED: "a task takes no more jobs: its queue is empty, it is old, fails or was stopped",
     KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",
 }
 """What each event says; `docs/reference/events.md` is made from it."""
@@ -63,8 +83,8 @@ MEANINGS = {
 _LOGGER = logging.getLogger("lakebed")
 
 
-def tell(event: str, **facts: object) -> None:
+def tell(event: str, *, level: int = logging.INFO, **facts: object) -> None:
     """Write one line: the event, then its facts as `name=value`, also as fields for JSON logs."""
-    if _LOGGER.isEnabledFor(logging.INFO):
+    if _LOGGER.isEnabledFor(level):
         text = " ".join(f"{name}={value}" for name, value in facts.items())
-        _LOGGER.info("%s %s", event, text, extra={"event": event, "facts": facts})
+        _LOGGER.log(level, "%s %s", event, text, extra={"event": event, "facts": facts})

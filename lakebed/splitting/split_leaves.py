@@ -4,14 +4,13 @@ points."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 from lakebed.errors import ConflictError, LakebedError, ObjectMissingError
 from lakebed.model.files import FilePart
 from lakebed.model.samples import Sample, split_points
 from lakebed.model.schema import Schema
 from lakebed.observe import events
-from lakebed.ports.sorted_files import SortedFiles
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.placing import own_region
 from lakebed.statestore.state import LeafFigures
@@ -21,11 +20,19 @@ PARTS_MAX = 64
 """Leaves that one split makes at the most."""
 
 
+class FilesWithSamples(Protocol):
+    """What splitting asks of files."""
+
+    def sample(self, schema: Schema, part: FilePart) -> Sample:
+        """Return the sample of a file, inside the part's region."""
+        ...
+
+
 class SplitLeaves:
     """Splits the leaves of a table that need it. Safe to kill anywhere, and to run twice at
     once."""
 
-    def __init__(self, *, files: SortedFiles[Any]) -> None:
+    def __init__(self, *, files: FilesWithSamples) -> None:
         self._files = files
 
     def run(self, table: OpenTable) -> int:

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import JobQueueShape
+from stacks.constructs.encryption import key_of
 
 KEPT_DAYS = 14
 """The longest that SQS keeps a message. Messages are hints: jobs live in the state."""
@@ -28,13 +29,17 @@ class JobQueue(Construct):
         self, scope: Construct, id: str, *, shape: JobQueueShape, deployment: Deployment
     ) -> None:
         super().__init__(scope, id)
+        self.kind = shape.kind
+        key = key_of(self, deployment)
+        encryption = sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED
         name = deployment.name(shape.kind)
         self.dead_letters = sqs.Queue(
             self,
             "DeadLetters",
             queue_name=f"{name}-dead.fifo",
             fifo=True,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            encryption=encryption,
+            encryption_master_key=key,
             enforce_ssl=True,
             retention_period=Duration.days(KEPT_DAYS),
         )
@@ -49,9 +54,12 @@ class JobQueue(Construct):
             "Queue",
             queue_name=f"{name}.fifo",
             fifo=True,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            encryption=encryption,
+            encryption_master_key=key,
             enforce_ssl=True,
             retention_period=Duration.days(KEPT_DAYS),
+            content_based_deduplication=shape.from_users or None,
+            visibility_timeout=Duration.seconds(shape.hidden_seconds),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead_letters, max_receive_count=shape.receives_max
             ),

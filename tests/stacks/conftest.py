@@ -14,6 +14,9 @@ __all__ = ["deployed_instance", "ministack"]
 ROOT = Path(__file__).parents[2]
 CONTEXT = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
 
+HERE = {"architecture": "machine"}
+"""What functions are, so that they can run here."""
+
 Templates = dict[str, dict[str, Any]]
 """By the stack's part of the instance: `data`, `state`, ..."""
 
@@ -28,7 +31,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
         from stacks.instance import instance_app
 
         into = outdir or tmp_path_factory.mktemp("assembly")
-        instance_app({**CONTEXT, "instance": "dev", **settings}, outdir=str(into)).synth()
+        instance_app({**CONTEXT, **HERE, "instance": "dev", **settings}, outdir=str(into)).synth()
         return templates_in(into)
 
     return run

@@ -1,5 +1,6 @@
 """docs/operate/deploy.md, command by command, against the emulator."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from tests.servers.cdk import SECONDS_MAX, Cdk
 from tests.servers.s3 import S3Server
-from tests.stacks.conftest import ROOT, Templates
+from tests.stacks.conftest import HERE, ROOT, Templates
 
 PAGE = (ROOT / "docs/operate/deploy.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -25,8 +26,11 @@ def checkout(ministack: S3Server, tmp_path: Path) -> Path:
     folder = tmp_path / "checkout"
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)
-    for name in ("app.py", "cdk.json", "lakebed", "stacks"):
+    for name in ("app.py", "lakebed", "lambdas", "stacks", "requirements", ".cache"):
         (folder / name).symlink_to(ROOT / name)
+    settings = json.loads((ROOT / "cdk.json").read_text("utf-8"))
+    settings["context"] |= {**HERE, "paused": True}
+    (folder / "cdk.json").write_text(json.dumps(settings))
     cdk = Cdk(ministack, tmp_path / "out")
     answers = "".join(f'{name}) set -- "$@" {more} ;;\n' for name, more in UNASKED.items())
     node, program = cdk.command()

@@ -1,0 +1,1 @@
+"""What containers run: one folder for each image."""

@@ -1,0 +1,8 @@
+"""Run ingest jobs of users' messages until the queue is empty. Started when it is not."""
+
+import sys
+
+from lakebed.bootstrap import ingest_task
+
+if __name__ == "__main__":
+    sys.exit(ingest_task.run())

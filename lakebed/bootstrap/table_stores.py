@@ -1,0 +1,132 @@
+"""What functions that work on tables are built on: opened without a parameter, and without Arrow.
+
+States of tables are kept in the function's own folder as long as it lives, and read again from log
+and snapshots when another one starts.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.clock import SystemClock
+from lakebed.bootstrap.aws_stores import objects_of
+from lakebed.model.names import TableId
+from lakebed.ports.clock import Clock
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.table_marks import TableMarks
+from lakebed.ports.table_registry import TableEntry, TableRegistry
+from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.schedules.work_on_table import Due, Work, WorkOnTable, never_due
+from lakebed.statestore.marked_logs import MarkedTransactionLogs
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.warm_heads import WarmHeads
+
+if TYPE_CHECKING:
+    from lakebed.backends.aws.clients import AmazonClients
+    from lakebed.config.environments import TableWorkEnvironment
+
+STATES_BYTES_MAX = 256 << 20
+"""Of states of tables in the folder of a function, which holds 512 MB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStores:
+    """Where tables are kept. folder: for their states, this process's own."""
+
+    clock: Clock
+    chance: random.Random
+    objects: ObjectStore
+    logs: TransactionLogs
+    registry: TableRegistry
+    marks: TableMarks
+    heads: WarmHeads
+
+    def opened(self, entry: TableEntry) -> OpenTable:
+        """Return a table in the hands of a service."""
+        head = self.heads(entry.id)
+        return OpenTable(id_=entry.id, name=entry.name, head=head, chance=self.chance)
+
+    def find(self, id_: TableId) -> OpenTable | None:
+        """Return the table with an id; None: it has no name any more."""
+        for entry in self.registry.list():
+            if entry.id == id_:
+                return self.opened(entry)
+        return None
+
+    def work(self, name: str, work: Work, *, due: Due = never_due) -> WorkOnTable:
+        """Return what does one kind of scheduled work on these tables."""
+        return WorkOnTable(
+            name,
+            work,
+            due=due,
+            opened=self.opened,
+            registry=self.registry,
+            marks=self.marks,
+            clock=self.clock,
+        )
+
+
+def table_stores(
+    *,
+    clock: Clock,
+    chance: random.Random,
+    objects: ObjectStore,
+    logs: TransactionLogs,
+    registry: TableRegistry,
+    marks: TableMarks,
+    folder: Path,
+) -> TableStores:
+    """Return stores whose logs mark each entry. folder: see `TableStores`."""
+    marked = MarkedTransactionLogs(logs, marks)
+    states, scratch = folder / "states", folder / "scratch"
+    for part in (states, scratch):
+        part.mkdir(mode=0o700, parents=True, exist_ok=True)
+    heads = WarmHeads(
+        folder=states,
+        scratch=scratch,
+        logs=marked,
+        objects=objects,
+        clock=clock,
+        chance=chance,
+        bytes_max=STATES_BYTES_MAX,
+    )
+    return TableStores(
+        clock=clock,
+        chance=chance,
+        objects=objects,
+        logs=marked,
+        registry=registry,
+        marks=marks,
+        heads=heads,
+    )
+
+
+def amazon_clients() -> AmazonClients:
+    """Return clients in the region and with the role that the function has."""
+    from lakebed.backends.aws.clients import AmazonClients
+
+    return AmazonClients(clock=SystemClock(), chance=system_random())
+
+
+def amazon_table_stores(clients: AmazonClients, environment: TableWorkEnvironment) -> TableStores:
+    """Return the stores that a function's environment names."""
+    from lakebed.backends.aws.table_marks import DynamoTableMarks
+    from lakebed.backends.aws.table_registry import DynamoTableRegistry
+    from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
+
+    chance = system_random()
+    objects = objects_of(clients, environment.bucket, environment.objects_prefix, chance)
+    return table_stores(
+        clock=clients.clock,
+        chance=chance,
+        objects=objects,
+        logs=DynamoTransactionLogs(clients, environment.log_table, objects=objects, chance=chance),
+        registry=DynamoTableRegistry(clients, environment.registry_table),
+        marks=DynamoTableMarks(clients, environment.registry_table),
+        folder=Path(tempfile.mkdtemp(prefix="lakebed-")),
+    )

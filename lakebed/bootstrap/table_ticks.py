@@ -1,0 +1,29 @@
+"""What a schedule's function needs: names and marks of tables, and the queue for one kind of
+work."""
+
+from __future__ import annotations
+
+import os
+
+from lakebed.backends.system.chance import system_random
+from lakebed.bootstrap.table_stores import amazon_clients
+from lakebed.config.environments import TriggerEnvironment, environment_of
+from lakebed.schedules.send_ticks import SendTicks
+
+App = SendTicks
+
+
+def app() -> App:
+    """Return what the variables of this process name."""
+    from lakebed.backends.aws.job_queues import SqsJobQueue
+    from lakebed.backends.aws.table_marks import DynamoTableMarks
+    from lakebed.backends.aws.table_registry import DynamoTableRegistry
+
+    environment = environment_of(TriggerEnvironment, os.environ)
+    clients = amazon_clients()
+    return SendTicks(
+        registry=DynamoTableRegistry(clients, environment.registry_table),
+        marks=DynamoTableMarks(clients, environment.registry_table),
+        queue=SqsJobQueue(clients, environment.queue_url, chance=system_random()),
+        clock=clients.clock,
+    )

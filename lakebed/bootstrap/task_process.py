@@ -1,0 +1,112 @@
+"""A task: a process that works on one queue of an instance until there is nothing more to do.
+
+SIGTERM asks it to stop. A job that does not end soon after is given back, and the process with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from lakebed.bootstrap.app import App
+from lakebed.bootstrap.aws import AwsApp
+from lakebed.config.environments import TaskEnvironment, environment_of
+from lakebed.config.instance import InstanceResources, instance_id
+from lakebed.errors import LakebedError
+from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE
+from lakebed.observe.json_lines import write_json_lines
+from lakebed.ports.job_queue import JobQueue
+from lakebed.ports.job_tracker import JobKind
+from lakebed.statestore.queued_commits import COMMIT_QUEUE
+from lakebed.tasks.task_loop import StopRequest, TaskLimits, TaskLoop, kept_or_given_back
+from lakebed.tasks.task_reports import TaskReports
+from lakebed.tasks.worker import Failures, JobHandler, Visibility, Worker
+
+HIDDEN_SECONDS = 120.0
+"""Of a job's message, and again while it runs: after a task was killed, so long until another."""
+RETRY_SECONDS = 120.0
+"""Until a job that failed is tried again: compaction, or a store, has caught up by then."""
+GRACE_SECONDS = 90.0
+"""For a job to end in. The platform kills a task 120 s after it asked it to stop."""
+
+END_PROCESS = partial(os._exit, 0)
+"""At once: threads of a job would hold it up."""
+
+EnvironmentT = TypeVar("EnvironmentT", bound=TaskEnvironment)
+
+
+def task_loop(
+    app: App,
+    kind: JobKind,
+    *,
+    queue: JobQueue,
+    handle: JobHandler,
+    stop: StopRequest,
+    refused: tuple[type[LakebedError], ...] = (),
+    end_process: Callable[[], None] = END_PROCESS,
+    limits: TaskLimits | None = None,
+) -> TaskLoop:
+    """Return what runs the jobs of a queue. refused: errors after which no try can help."""
+    name = f"{app.chance.getrandbits(64):016x}"
+    reports = TaskReports(kind, name, tracker=app.tracker, clock=app.clock)
+    worker = Worker(
+        queue=queue,
+        handle=handle,
+        job_ended=reports.job_ended,
+        failures=Failures(refused=refused, retry_seconds=RETRY_SECONDS, bugs=True),
+        visibility=Visibility(
+            hidden_seconds=HIDDEN_SECONDS,
+            keep_hidden=lambda message: kept_or_given_back(
+                queue,
+                message,
+                hidden_seconds=HIDDEN_SECONDS,
+                stop=stop,
+                grace_seconds=GRACE_SECONDS,
+                end_process=end_process,
+            ),
+        ),
+    )
+    return TaskLoop(worker, clock=app.clock, limits=limits, ended=reports.end)
+
+
+def run_task(
+    kind: type[EnvironmentT], loop: Callable[[App, EnvironmentT, StopRequest], TaskLoop]
+) -> int:
+    """Open the instance that the variables of this process name, and run a task's loop.
+
+    Returns the exit code: 0, or 1 where job after job failed.
+    """
+    environment = environment_of(kind, os.environ)
+    write_json_lines(sys.stdout, {"instance": environment.instance})
+    stop = StopRequest()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    app = opened(environment)
+    try:
+        ending = loop(app, environment, stop).run(lambda: stop.is_asked)
+    finally:
+        app.close()
+    return int(ending == "failures")
+
+
+def opened(environment: TaskEnvironment) -> AwsApp:
+    """Return the services of an instance by the names that a task was given."""
+    instance = instance_id(environment.instance)
+    resources = InstanceResources(
+        instance=instance,
+        bucket=environment.bucket,
+        prefix=environment.objects_prefix,
+        log_table=environment.log_table,
+        registry_table=environment.registry_table,
+        tracker_table=environment.tracker_table,
+        queues={
+            COMPACTION_QUEUE: environment.compaction_queue_url,
+            COMMIT_QUEUE: environment.commits_queue_url,
+            INGEST_QUEUE: environment.ingest_queue_url,
+        },
+    )
+    return AwsApp(instance, resources=resources)

@@ -1,0 +1,111 @@
+"""Environments of lambdas: one class for each kind of function, a variable for each field.
+
+The stacks make them, with `variables_of`; a function reads its own, with `environment_of`. So a
+function learns names without asking for them, and needs no permission to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from lakebed.errors import InvalidError
+
+PREFIX = "LAKEBED_"
+
+
+class FunctionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """What each function knows: of which instance it is."""
+
+    instance: str
+
+
+class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """Of one that a schedule runs: it sends tables that have something to do to a queue."""
+
+    registry_table: str
+    queue_url: str
+
+
+class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """Of one that works on tables: splitting, garbage, sweep, snapshots."""
+
+    bucket: str
+    objects_prefix: str
+    log_table: str
+    registry_table: str
+
+
+class QueryEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+    """Of one that answers queries. results_bucket: for what is too large to be handed over."""
+
+    tracker_table: str
+    results_bucket: str
+
+
+class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+    """Of a task that moves rows: compaction."""
+
+    tracker_table: str
+    compaction_queue_url: str
+    commits_queue_url: str
+    ingest_queue_url: str
+
+
+class IngestTaskEnvironment(TaskEnvironment, frozen=True, kw_only=True):
+    """Of a task that takes files in. sources: places where they may lie, with commas between."""
+
+    sources: str
+
+
+class CompactionCreationEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+    """Of one that creates compaction jobs."""
+
+    tracker_table: str
+    jobs_queue_url: str
+
+
+class DeadLettersEnvironment(CompactionCreationEnvironment, frozen=True, kw_only=True):
+    """Of one that frees what jobs held that were given up."""
+
+    commits_queue_url: str
+
+
+class CommitterEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+    """Of one that commits what is queued."""
+
+    tracker_table: str
+    commits_queue_url: str
+
+
+EnvironmentT = TypeVar("EnvironmentT", bound=FunctionEnvironment)
+
+
+def environment_of(kind: type[EnvironmentT], variables: Mapping[str, str]) -> EnvironmentT:
+    """Return what a function's variables say.
+
+    Raises:
+        InvalidError: some are not there.
+    """
+    names = {_variable(field): field for field in kind.__struct_fields__}
+    missing = sorted(name for name in names if name not in variables)
+    if missing:
+        hint = "deploy the instance again: its stacks set them"
+        raise InvalidError("variables are not set", variables=",".join(missing), hint=hint)
+    return msgspec.convert({field: variables[name] for name, field in names.items()}, kind)
+
+
+def variables_of(environment: FunctionEnvironment) -> dict[str, str]:
+    """Return the variables that a stack gives to a function."""
+    return {_variable(name): value for name, value in msgspec.structs.asdict(environment).items()}
+
+
+def variables_named(kind: type[FunctionEnvironment]) -> set[str]:
+    """Return the names of a kind's variables."""
+    return {_variable(name) for name in kind.__struct_fields__}
+
+
+def _variable(field: str) -> str:
+    return PREFIX + field.upper()

@@ -1,0 +1,386 @@
+"""Messages of users: what may stand in one, how much of it, and what is said of one that is wrong.
+
+The pages `docs/reference/message-*.md` are made from these models, and their examples are sent by
+tests. Nothing in a message is ever evaluated. The library does without this module and pydantic:
+who takes messages from outside loads it (docs/decisions/0001).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+import msgspec
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from lakebed.errors import InvalidError, did_you_mean
+from lakebed.model.names import JobId, job_id, table_name
+from lakebed.model.predicate_text import predicate_from_text
+from lakebed.model.predicates import Predicate, predicate_from_json
+
+MESSAGE_BYTES_MAX = 256 * 1024
+"""What SQS takes; for a lambda that is invoked, the same."""
+FILES_MAX = 10_000
+FILE_LENGTH_MAX = 2_048
+KEYS_MAX = 10_000
+COLUMNS_MAX = 2_000
+CONF_MAX = 50
+PROBLEMS_TOLD = 5
+"""Of one message. Who mends these sends it again and hears of the others."""
+LENGTH_TOLD = 80
+"""Of a value that is not allowed."""
+
+SPARK_CONF = (
+    r"spark\.((driver|executor)\.(cores|memory|memoryOverhead)"
+    r"|executor\.(instances|memoryOverheadFactor)"
+    r"|dynamicAllocation\.(enabled|initialExecutors|minExecutors|maxExecutors|executorIdleTimeout)"
+    r"|emr-serverless\.(driver|executor)\.disk"
+    r"|task\.(cpus|maxFailures)|stage\.maxConsecutiveAttempts|speculation(\.\w+)?"
+    r"|network\.timeout)"
+)
+"""What moves resources and patience. Classes, files, addresses and options of Java stay ours."""
+
+_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+")
+
+MessageT = TypeVar("MessageT", bound="Message")
+
+
+def _told(check: Any) -> AfterValidator:  # noqa: ANN401 - any function of one argument
+    """Return a check that says what one of ours says."""
+
+    def checked(value: Any) -> Any:  # noqa: ANN401 - as it came
+        try:
+            check(value)
+        except InvalidError as error:
+            raise ValueError(str(error)) from None
+        return value
+
+    return AfterValidator(checked)
+
+
+def _check_file(name: str) -> None:
+    if not name.isprintable() or ("://" in name and not _URL.fullmatch(name)):
+        hint = "write s3://BUCKET/KEY, or s3://BUCKET/FOLDER/ for all files below"
+        raise InvalidError("not the name of a file", file=ascii(name)[:LENGTH_TOLD], hint=hint)
+
+
+def _check_key_value(value: object) -> None:
+    if type(value) not in (int, str):
+        hint = "give a text or an integer; null is never a key"
+        raise InvalidError("not a value of a key", got=ascii(value)[:LENGTH_TOLD], hint=hint)
+
+
+def _check_key(key: object) -> None:
+    """Hold a key against its three forms."""
+    values = key.values() if isinstance(key, dict) else key if isinstance(key, list) else [key]
+    for value in values:
+        _check_key_value(value)
+
+
+def predicate_in(where: object) -> Predicate:
+    """Return the predicate that a message has as text or as JSON. Raises: InvalidError."""
+    return predicate_from_text(where) if isinstance(where, str) else predicate_from_json(where)
+
+
+Id = Annotated[
+    str,
+    _told(job_id),
+    Field(
+        description="Your name for this request. The same request sent again under it is done"
+        " once, and `lakebed jobs TABLE --job ID` tells what became of it. Left out: made from the"
+        " message."
+    ),
+]
+Table = Annotated[
+    str,
+    _told(table_name),
+    Field(description="The table: 1 to 63 of a-z, 0-9, `_` and `-`, a letter first."),
+]
+File = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=FILE_LENGTH_MAX),
+    _told(_check_file),
+]
+Files = Annotated[
+    list[File],
+    Field(
+        min_length=1,
+        max_length=FILES_MAX,
+        description="Files of Parquet, CSV or JSON lines, as `s3://BUCKET/KEY`. A name that ends"
+        " with `/` means all files below it, but for names that begin with `_` or `.`.",
+    ),
+]
+Column = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+KeyValue = Annotated[JsonValue, _told(_check_key_value)]
+Key = Annotated[JsonValue, _told(_check_key)]
+
+
+class Message(BaseModel):
+    """What all messages are: closed, checked as a whole, never changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    id: Id | None = None
+    table: Table
+
+
+class IngestMessage(Message):
+    """Take the rows of files into a table, all or none."""
+
+    files: Files
+
+
+class BulkImportMessage(Message):
+    """Take the rows of very many files into a table by Spark, all or none."""
+
+    files: Files
+    spark_conf: Annotated[
+        dict[
+            Annotated[str, StringConstraints(pattern=rf"^{SPARK_CONF}$")],
+            Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.,_-]{1,100}$")],
+        ],
+        Field(
+            max_length=CONF_MAX,
+            description="Settings of Spark for this job, as texts: cores, memory, disks, numbers"
+            " of executors, patience. No others: none that names code, files or addresses.",
+        ),
+    ] = {}
+
+
+class RangeOfMessage(BaseModel):
+    """Values of one key field between two ends. An end that is left out is open."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    min: KeyValue | None = None
+    max: KeyValue | None = None
+    min_inclusive: bool = True
+    max_inclusive: bool = False
+
+
+class QueryMessage(Message):
+    """Give the rows of keys or ranges of a table, in key order."""
+
+    keys: Annotated[
+        list[Key] | None,
+        Field(
+            min_length=1,
+            max_length=KEYS_MAX,
+            description="Exact row keys: a value, a list of the values of the first key fields, or"
+            " values by name. Dates and times are ISO 8601 texts, binary is hex digits.",
+        ),
+    ] = None
+    ranges: Annotated[
+        list[dict[Column, RangeOfMessage]] | None,
+        Field(
+            min_length=1,
+            max_length=KEYS_MAX,
+            description="In place of `keys`: ranges of key fields by name; of one entry all must"
+            " hold, several entries are a union. `[{}]` means every row.",
+        ),
+    ] = None
+    columns: Annotated[
+        list[Column] | None,
+        Field(
+            min_length=1,
+            max_length=COLUMNS_MAX,
+            description="Fields to give. Left out: all.",
+        ),
+    ] = None
+    where: Annotated[
+        str | dict[str, JsonValue] | None,
+        Field(
+            description="Only rows that this keeps: text like `fare >= 4 and note is not null`,"
+            " or the same as JSON. It is read as tests on fields, never evaluated."
+        ),
+    ] = None
+    limit: Annotated[
+        int | None, Field(ge=1, le=1 << 53, description="Rows at the most. Left out: all.")
+    ] = None
+    format: Annotated[
+        Literal["json", "arrow"],
+        Field(
+            description="Of a small result: rows as JSON, or an Arrow stream as base64. A large one"
+            " is files of Parquet."
+        ),
+    ] = "json"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.keys is None) == (self.ranges is None):
+            raise ValueError('give either `keys` or `ranges`; `"ranges": [{}]` means every row')
+        if self.where is not None:
+            try:
+                predicate_in(self.where)
+            except InvalidError as error:
+                raise ValueError(f"where: {error}") from None
+        return self
+
+
+class MessageKind(msgspec.Struct, frozen=True):
+    """A kind of message. page: where it is described. example: one that is allowed."""
+
+    name: str
+    model: type[Message]
+    page: str
+    example: str
+
+
+INGEST = MessageKind(
+    "ingest",
+    IngestMessage,
+    "message-ingest.md",
+    '{"id": "2013-01-01", "table": "trips",'
+    ' "files": ["s3://landing/trips/2013-01-01/", "s3://landing/late.parquet"]}',
+)
+BULK_IMPORT = MessageKind(
+    "bulk import",
+    BulkImportMessage,
+    "message-bulk-import.md",
+    '{"id": "2013", "table": "trips", "files": ["s3://landing/trips/2013/"],'
+    ' "spark_conf": {"spark.executor.cores": "4", "spark.dynamicAllocation.maxExecutors": "20"}}',
+)
+QUERY = MessageKind(
+    "query",
+    QueryMessage,
+    "message-query.md",
+    '{"id": "report-7", "table": "trips", "ranges": [{"id": {"min": "a", "max": "c"}}],'
+    ' "columns": ["id", "fare"], "where": "fare >= 4", "limit": 1000}',
+)
+KINDS = (INGEST, BULK_IMPORT, QUERY)
+
+
+def ingest_message(body: bytes) -> IngestMessage:
+    """Return an ingest message. Raises: InvalidError, which says all that is wrong."""
+    return _decoded(INGEST, IngestMessage, body)
+
+
+def bulk_import_message(body: bytes) -> BulkImportMessage:
+    """Return a bulk import message. Raises: InvalidError, which says all that is wrong."""
+    return _decoded(BULK_IMPORT, BulkImportMessage, body)
+
+
+def query_message(body: bytes) -> QueryMessage:
+    """Return a query message. Raises: InvalidError, which says all that is wrong."""
+    return _decoded(QUERY, QueryMessage, body)
+
+
+class Named(msgspec.Struct, frozen=True):
+    """What a message that is wrong says of itself all the same. None: nothing that could be."""
+
+    job: JobId | None = None
+    table: str | None = None
+
+
+def named_in(body: bytes) -> Named:
+    """Return whom to tell of a message, whatever else is wrong with it."""
+    if len(body) > MESSAGE_BYTES_MAX:
+        return Named()
+    try:
+        told = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return Named()
+    if not isinstance(told, dict):
+        return Named()
+    return Named(_allowed(job_id, told.get("id")), _allowed(table_name, told.get("table")))
+
+
+def _allowed(check: Any, value: object) -> Any:  # noqa: ANN401 - a name of some kind
+    try:
+        return check(value)
+    except InvalidError:
+        return None
+
+
+def _decoded(kind: MessageKind, model: type[MessageT], body: bytes) -> MessageT:
+    hint = f"for instance {kind.example}; see docs/reference/{kind.page}"
+    if len(body) > MESSAGE_BYTES_MAX:
+        raise InvalidError(
+            "a message is too large",
+            bytes=len(body),
+            bytes_max=MESSAGE_BYTES_MAX,
+            hint="name a folder in place of its files, or send several messages",
+        )
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=True)
+        problems = [_problem(model, one) for one in found[:PROBLEMS_TOLD]]
+        if len(found) > PROBLEMS_TOLD:
+            problems.append(f"and {len(found) - PROBLEMS_TOLD} more")
+        what = f"not {'an' if kind.name[0] in 'aeiou' else 'a'} {kind.name} message"
+        raise InvalidError(what, problems="; ".join(problems), hint=hint) from None
+
+
+def _problem(model: type[BaseModel], found: ErrorDetails) -> str:
+    """Return one thing that is wrong, with where it stands."""
+    place = ".".join(str(part)[:LENGTH_TOLD] for part in found["loc"])
+    if found["type"] == "extra_forbidden" and len(found["loc"]) == 1:
+        near = did_you_mean(place, model.model_fields, what="field")
+        return f"{ascii(place)[1:-1]}: there is no such field, {near}"
+    text = found["msg"].removeprefix("Value error, ")
+    if found["type"] == "string_pattern_mismatch":
+        text = "is not among what is allowed"
+    return f"{ascii(place)[1:-1]}: {text}" if place else text
+
+
+def fields_of_message(model: type[BaseModel]) -> list[tuple[str, str, bool, str]]:
+    """Return name, what is allowed, whether it must be there, and meaning of each field."""
+    schema = model.model_json_schema()
+    required = schema.get("required", [])
+    return [
+        (
+            name,
+            _form(_whole(field, schema)),
+            name in required,
+            str(field.get("description") or _described(field)),
+        )
+        for name, field in schema["properties"].items()
+    ]
+
+
+def _described(field: Mapping[str, Any]) -> str:
+    told = [one["description"] for one in field.get("anyOf", []) if "description" in one]
+    return str(told[0])
+
+
+def _whole(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a part of a schema, in place of a reference to it."""
+    if "$ref" not in field:
+        return field
+    found: Mapping[str, Any] = schema["$defs"][field["$ref"].rpartition("/")[2]]
+    return found
+
+
+def _form(field: Mapping[str, Any]) -> str:
+    """Return what a part of a schema allows, in words."""
+    if "anyOf" in field:
+        return " or ".join(_form(one) for one in field["anyOf"] if one.get("type") != "null")
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    kind = field.get("type")
+    if kind == "array":
+        return f"{field['minItems']} to {field['maxItems']:,} in a list" + _of(field)
+    if kind == "integer":
+        return f"{field['minimum']} to {field['maximum']}" if "minimum" in field else "integer"
+    if kind == "object":
+        most = field.get("maxProperties")
+        return f"object of up to {most}" if most else "object"
+    return {"string": "text"}.get(str(kind), str(kind))
+
+
+def _of(field: Mapping[str, Any]) -> str:
+    inner = field["items"]
+    longest = inner.get("maxLength")
+    return f", each of up to {longest:,} characters" if longest else ""

@@ -1,0 +1,116 @@
+"""Makers of what is run and of what calls it: functions, sources of events, schedules."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from lakebed.errors import InvalidError
+from lakebed.localcloud.emulator import ACCOUNT, REGION
+from lakebed.localcloud.resources import Made, Making, Properties
+from lakebed.localcloud.running import (
+    MIB,
+    FunctionSpec,
+    PermissionSpec,
+    QueueSourceSpec,
+    RuleSpec,
+    function_arn,
+    name_in,
+)
+
+RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
+USUAL_MEMORY_MIB, USUAL_TIMEOUT_SECONDS, USUAL_BATCH = 128, 3, 10
+
+
+def make_function(making: Making, properties: Properties) -> Made:
+    """A function: a folder, run by this machine's Python in processes of its own."""
+    name = properties.need("FunctionName")
+    runtime = properties.need("Runtime")
+    if runtime != RUNTIME:
+        hint = f"synthesize for the Python of this machine: {RUNTIME}"
+        raise InvalidError(
+            "a function for another Python", function=name, runtime=runtime, hint=hint
+        )
+    code = making.asset(properties, properties.need("Code")["S3Key"])
+    arn = function_arn(ACCOUNT, REGION, name)
+    properties.only("TracingConfig", {"Mode": "PassThrough"}, {"Mode": "Active"})
+    for ignored in ("Architectures", "Description", "LoggingConfig", "EphemeralStorage"):
+        properties.take(ignored)
+    making.running.functions[name] = FunctionSpec(
+        name=name,
+        arn=arn,
+        handler=properties.need("Handler"),
+        code=code,
+        role=properties.need("Role"),
+        environment=properties.take("Environment", {}).get("Variables", {}),
+        timeout_seconds=int(properties.take("Timeout", USUAL_TIMEOUT_SECONDS)),
+        memory_bytes=int(properties.take("MemorySize", USUAL_MEMORY_MIB)) * MIB,
+        concurrency_max=properties.take("ReservedConcurrentExecutions"),
+    )
+    return Made(name, {"Arn": arn})
+
+
+def make_source(making: Making, properties: Properties) -> Made:
+    """Messages of a queue that call a function, received with the function's own role."""
+    properties.only("Enabled", True, "true")
+    properties.only("MaximumBatchingWindowInSeconds", 0)
+    scaling = properties.take("ScalingConfig", {})
+    arn, function = properties.need("EventSourceArn"), name_in(properties.need("FunctionName"))
+    if ":sqs:" not in arn:
+        hint = "only queues call functions here"
+        raise InvalidError("a source of events that is no queue", source=arn, hint=hint)
+    responses = properties.take("FunctionResponseTypes", [])
+    making.running.sources.append(
+        QueueSourceSpec(
+            queue=name_in(arn),
+            function=function,
+            batch_messages_max=int(properties.take("BatchSize", USUAL_BATCH)),
+            reports_failures="ReportBatchItemFailures" in responses,
+            concurrency_max=scaling.get("MaximumConcurrency"),
+        )
+    )
+    return Made(f"{making.stack}-{properties.logical_id}")
+
+
+def make_rule(making: Making, properties: Properties) -> Made:
+    """A schedule that calls functions."""
+    name = properties.take("Name") or f"{making.stack}-{properties.logical_id}"
+    arn = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}"
+    properties.take("Description")
+    inputs: dict[str, str | None] = {}
+    for target in properties.take("Targets", []):
+        known = {"Arn", "Id", "Input", "RetryPolicy"}
+        if set(target) - known or ":lambda:" not in target["Arn"]:
+            hint = "schedules call functions here, with an input or without"
+            raise InvalidError("a target that is not known", rule=name, target=target, hint=hint)
+        inputs[target["Arn"]] = target.get("Input")
+    making.running.rules[name] = RuleSpec(
+        name=name,
+        arn=arn,
+        expression=properties.need("ScheduleExpression"),
+        enabled=properties.take("State", "ENABLED") == "ENABLED",
+        inputs=inputs,
+    )
+    return Made(name, {"Arn": arn})
+
+
+def make_permission(making: Making, properties: Properties) -> Made:
+    """Who else may call a function: schedules are held to it."""
+    properties.only("Action", "lambda:InvokeFunction")
+    making.running.permissions.append(
+        PermissionSpec(
+            name_in(properties.need("FunctionName")),
+            str(properties.need("Principal")),
+            properties.take("SourceArn"),
+        )
+    )
+    return Made(f"{making.stack}-{properties.logical_id}")
+
+
+def make_invoke_config(making: Making, properties: Properties) -> Made:
+    """How often a function is called again whose caller does not wait: noted, and checked to be
+    what is done here."""
+    for name in ("FunctionName", "Qualifier", "MaximumEventAgeInSeconds", "DestinationConfig"):
+        properties.take(name)
+    properties.only("MaximumRetryAttempts", 0, 1, 2)
+    return Made(json.dumps([making.stack, properties.logical_id]))

@@ -1,0 +1,78 @@
+"""Makers of clusters and task definitions: the emulator has them, the runner runs their tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakebed.errors import InvalidError
+from lakebed.localcloud.emulator import ACCOUNT, REGION
+from lakebed.localcloud.resources import Made, Making, Properties
+from lakebed.localcloud.running import MIB, TaskSpec
+
+IGNORED = ("Cpu", "NetworkMode", "RequiresCompatibilities", "RuntimePlatform", "ExecutionRoleArn")
+TOLD = ("Name", "Image", "Command", "EntryPoint", "Environment", "Essential", "StopTimeout")
+NOT_TOLD = ("LogConfiguration", "ReadonlyRootFilesystem", "LinuxParameters", "User", "MountPoints")
+
+
+def make_cluster(making: Making, properties: Properties) -> Made:
+    """A cluster, by name only."""
+    ecs = making.client("ecs")
+    name = properties.need("ClusterName")
+    for ignored in ("ClusterSettings", "CapacityProviders", "DefaultCapacityProviderStrategy"):
+        properties.take(ignored)
+    ecs.create_cluster(clusterName=name)
+    making.running.clusters.append(name)
+    arn = f"arn:aws:ecs:{REGION}:{ACCOUNT}:cluster/{name}"
+    return Made(name, {"Arn": arn}, lambda: ecs.delete_cluster(cluster=name))
+
+
+def make_task_definition(making: Making, properties: Properties) -> Made:
+    """A task of one container, whose image is an asset: run as a process."""
+    ecs = making.client("ecs")
+    family = properties.need("Family")
+    containers = properties.need("ContainerDefinitions")
+    if len(containers) != 1:
+        hint = "give a task one container"
+        raise InvalidError("a task of several containers", family=family, hint=hint)
+    container = dict(containers[0])
+    for ignored in (*IGNORED, "EphemeralStorage", "Volumes"):
+        properties.take(ignored)
+    for ignored in NOT_TOLD:
+        container.pop(ignored, None)
+    if set(container) - set(TOLD):
+        unknown = sorted(set(container) - set(TOLD))
+        raise InvalidError("unknown of a container", family=family, properties=unknown)
+    image = making.image(properties, container["Image"])
+    role = properties.need("TaskRoleArn")
+    memory = int(properties.need("Memory"))
+    answer = ecs.register_task_definition(
+        family=family,
+        taskRoleArn=role,
+        memory=str(memory),
+        networkMode="awsvpc",
+        requiresCompatibilities=["FARGATE"],
+        containerDefinitions=[_camel(container)],
+    )
+    arn = answer["taskDefinition"]["taskDefinitionArn"]
+    making.running.tasks[arn] = TaskSpec(
+        family=family,
+        container=container["Name"],
+        image=image,
+        command=(*container.get("EntryPoint", ()), *container.get("Command", ())),
+        role=role,
+        environment={e["Name"]: e["Value"] for e in container.get("Environment", [])},
+        memory_bytes=memory * MIB,
+        stop_seconds=int(container.get("StopTimeout", 30)),
+    )
+    return Made(
+        arn, {"TaskDefinitionArn": arn}, lambda: ecs.deregister_task_definition(taskDefinition=arn)
+    )
+
+
+def _camel(told: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return what a template says as the service's API writes it."""
+    if isinstance(told, list):
+        return [_camel(item) for item in told]
+    if isinstance(told, dict):
+        return {key[:1].lower() + key[1:]: _camel(value) for key, value in told.items()}
+    return told

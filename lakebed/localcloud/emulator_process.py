@@ -1,0 +1,98 @@
+"""MiniStack in a process of its own, mended where it differs from AWS, with a shifted clock.
+
+Run by `shifted_time`. It obeys lines of JSON on its standard input, and answers each with one line;
+when its input ends, it ends. What is mended, and why, is in docs/design/localcloud.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from ministack import app
+from ministack.core import iam_actions, persistence, responses, sigv4
+from ministack.services import ecs, sqs
+
+SINGLE_FORMS = {
+    "sqs:SendMessageBatch": "sqs:SendMessage",
+    "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
+    "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+}
+"""AWS permits a batch to whoever may do the single thing; MiniStack asks for the batch's name."""
+
+
+def main() -> None:
+    """Serve until the standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what MiniStack prints is no answer
+    clock = sys.modules["shifted_time"]
+    _mend_permissions()
+    commands: dict[str, Callable[[dict[str, Any]], object]] = {
+        "shift": lambda given: clock.shift(given["seconds"]),
+        "queues": lambda _: _queues(),
+        "task_ended": lambda given: _task_ended(given["arn"], given["code"]),
+    }
+    threading.Thread(target=_obey, args=(commands, answers), daemon=True).start()
+    sys.argv = ["ministack"]
+    app.main()
+
+
+def _mend_permissions() -> None:
+    """Judge batches as AWS does; take signatures of any time, as some clients' clocks are real."""
+    judged = iam_actions.extract_iam_action
+
+    def action(*args: Any) -> str | None:  # noqa: ANN401 - MiniStack's, passed on
+        found: str | None = judged(*args)
+        return SINGLE_FORMS.get(found, found) if found else found
+
+    iam_actions.extract_iam_action = action
+    sigv4.request_time_failure = lambda *_, **__: None
+
+
+def _queues() -> dict[str, dict[str, float]]:
+    """Return of each queue by name how many messages can be received, how many are in hand or wait
+    to be received again, when the first of these comes back, and the age of the oldest: what SQS
+    tells CloudWatch only, or nobody."""
+    now = time.time()
+    found = {}
+    for queue in list(sqs._queues._data.values()):  # noqa: SLF001 - tells it to nobody
+        messages = list(queue["messages"])
+        hidden = [m["visible_at"] - now for m in messages if m["visible_at"] > now]
+        ages = [now - message["sent_at"] for message in messages]
+        found[queue["name"]] = {
+            "visible": len(messages) - len(hidden),
+            "hidden": len(hidden),
+            "back_seconds": min(hidden, default=0.0),
+            "age_seconds": max(ages, default=0.0),
+        }
+    return found
+
+
+def _task_ended(arn: str, code: int) -> None:
+    """Let ECS know how a task ended that it takes for running since it was asked for."""
+    account, region = arn.split(":")[4], arn.split(":")[3]
+    with responses.request_scope(account, region):
+        task = ecs._tasks[arn]  # noqa: SLF001 - there is no API for what containers do
+        ecs._mark_task_stopped(  # noqa: SLF001 - the same
+            arn, task, "Essential container in task exited", "EssentialContainerExited", code
+        )
+
+
+def _obey(commands: dict[str, Callable[[dict[str, Any]], object]], answers: TextIO) -> None:
+    for line in sys.stdin:
+        given = json.loads(line)
+        answers.write(json.dumps({"answer": commands[given.pop("do")](given)}) + "\n")
+        answers.flush()
+    if persistence.PERSIST_STATE:
+        saved = app._build_persistence_save_dict()  # noqa: SLF001 - as at its own end
+        persistence.save_all(saved)
+    os._exit(0)  # its own end waits for all connections, for up to a minute
+
+
+if __name__ == "__main__":
+    main()

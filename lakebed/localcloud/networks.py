@@ -1,0 +1,41 @@
+"""Makers of networks: on one machine there is one, so they are only noted."""
+
+from __future__ import annotations
+
+import hashlib
+
+from lakebed.localcloud.emulator import REGION
+from lakebed.localcloud.resources import Made, Making, Properties
+
+PREFIXES = {
+    "AWS::EC2::InternetGateway": "igw",
+    "AWS::EC2::Route": "route",
+    "AWS::EC2::RouteTable": "rtb",
+    "AWS::EC2::SecurityGroup": "sg",
+    "AWS::EC2::SecurityGroupEgress": "sgr",
+    "AWS::EC2::SecurityGroupIngress": "sgr",
+    "AWS::EC2::Subnet": "subnet",
+    "AWS::EC2::SubnetRouteTableAssociation": "rtbassoc",
+    "AWS::EC2::VPC": "vpc",
+    "AWS::EC2::VPCEndpoint": "vpce",
+    "AWS::EC2::VPCGatewayAttachment": "attachment",
+}
+
+
+def note_network(making: Making, properties: Properties) -> Made:
+    """Part of a network: it gets an id, and takes whatever its template says."""
+    told = properties.rest()
+    digest = hashlib.sha256(f"{making.stack}/{properties.logical_id}".encode()).hexdigest()
+    id_ = f"{PREFIXES[properties.type]}-{digest[:17]}"
+    attributes = {
+        "AvailabilityZone": told.get("AvailabilityZone", f"{REGION}a"),
+        "CidrBlock": told.get("CidrBlock"),
+        "DefaultSecurityGroup": f"sg-{digest[:17]}",
+        "GroupId": id_,
+        "Id": id_,
+        "InternetGatewayId": id_,
+        "RouteTableId": id_,
+        "SubnetId": id_,
+        "VpcId": told.get("VpcId", id_),
+    }
+    return Made(id_, attributes)

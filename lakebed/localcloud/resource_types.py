@@ -1,0 +1,85 @@
+"""Every type of resource that a template may ask for, and what stands in for it here.
+
+Any other type is refused, as is a property that its maker does not know. The page
+docs/design/localcloud.md lists the same types; a test compares.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lakebed.localcloud.calls import (
+    make_function,
+    make_invoke_config,
+    make_permission,
+    make_rule,
+    make_source,
+)
+from lakebed.localcloud.containers import make_cluster, make_task_definition
+from lakebed.localcloud.networks import PREFIXES, note_network
+from lakebed.localcloud.permissions import make_policy, make_role
+from lakebed.localcloud.resources import Maker
+from lakebed.localcloud.stores import (
+    make_bucket,
+    make_bucket_policy,
+    make_parameter,
+    make_queue,
+    make_queue_policy,
+    make_table,
+)
+from lakebed.localcloud.watching import make_alarm, make_dashboard, make_log_group
+
+EMULATOR, RUNNER, NOBODY = "emulator", "runner", "nobody"
+
+
+class ResourceType(msgspec.Struct, frozen=True):
+    """by: who stands in. what: what it does then."""
+
+    by: str
+    what: str
+    make: Maker
+
+
+RESOURCE_TYPES = {
+    "AWS::CloudWatch::Alarm": ResourceType(
+        EMULATOR, "judged there, by metrics that the runner counts", make_alarm
+    ),
+    "AWS::CloudWatch::Dashboard": ResourceType(EMULATOR, "kept, not shown", make_dashboard),
+    "AWS::DynamoDB::Table": ResourceType(EMULATOR, "with expiry and recovery", make_table),
+    "AWS::ECS::Cluster": ResourceType(EMULATOR, "keeps what tasks were asked for", make_cluster),
+    "AWS::ECS::TaskDefinition": ResourceType(
+        RUNNER, "a process that sees its image's files, with the task's role", make_task_definition
+    ),
+    **{
+        name: ResourceType(NOBODY, "one machine has one network", note_network) for name in PREFIXES
+    },
+    "AWS::Events::Rule": ResourceType(
+        RUNNER, "schedules call functions, in real or virtual time", make_rule
+    ),
+    "AWS::IAM::Policy": ResourceType(EMULATOR, "every request is judged by it", make_policy),
+    "AWS::IAM::Role": ResourceType(EMULATOR, "functions have its credentials only", make_role),
+    "AWS::Lambda::EventInvokeConfig": ResourceType(
+        NOBODY, "a failed call is repeated twice, whatever it says", make_invoke_config
+    ),
+    "AWS::Lambda::EventSourceMapping": ResourceType(
+        RUNNER, "receives with the function's role, batches beside each other", make_source
+    ),
+    "AWS::Lambda::Function": ResourceType(
+        RUNNER, "processes that see the bundle, the environment and the role", make_function
+    ),
+    "AWS::Lambda::Permission": ResourceType(
+        RUNNER, "a schedule without one calls nothing", make_permission
+    ),
+    "AWS::Logs::LogGroup": ResourceType(RUNNER, "files in the cloud's folder", make_log_group),
+    "AWS::S3::Bucket": ResourceType(
+        EMULATOR, "with versions and encryption; lifecycle rules are kept, not run", make_bucket
+    ),
+    "AWS::S3::BucketPolicy": ResourceType(
+        EMULATOR, "every request is judged by it", make_bucket_policy
+    ),
+    "AWS::SQS::Queue": ResourceType(EMULATOR, "with dead letters", make_queue),
+    "AWS::SQS::QueuePolicy": ResourceType(
+        EMULATOR, "every request is judged by it", make_queue_policy
+    ),
+    "AWS::SSM::Parameter": ResourceType(EMULATOR, "as on AWS", make_parameter),
+}

@@ -1,0 +1,101 @@
+"""What the templates want run, as plain facts: functions, what calls them, and what is watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from lakebed.localcloud.images import Image
+
+MIB = 1 << 20
+
+
+class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A lambda function. code: the folder of its bundle. role: an ARN."""
+
+    name: str
+    arn: str
+    handler: str
+    code: Path
+    role: str
+    environment: dict[str, str]
+    timeout_seconds: int
+    memory_bytes: int
+    concurrency_max: int | None
+
+
+class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A task. command: in place of the image's own. role: an ARN.
+
+    stop_seconds: between SIGTERM and SIGKILL.
+    """
+
+    family: str
+    container: str
+    image: Image
+    command: tuple[str, ...]
+    role: str
+    environment: dict[str, str]
+    memory_bytes: int
+    stop_seconds: int
+
+
+class QueueSourceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of a queue call a function. reports_failures: it says which messages failed."""
+
+    queue: str
+    function: str
+    batch_messages_max: int
+    reports_failures: bool
+    concurrency_max: int | None
+
+
+class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule that calls functions. inputs: what each gets, by its ARN; None: the usual
+    event."""
+
+    name: str
+    arn: str
+    expression: str
+    enabled: bool
+    inputs: dict[str, str | None]
+
+
+class PermissionSpec(msgspec.Struct, frozen=True):
+    """Who else may call a function. function: name or ARN."""
+
+    function: str
+    principal: str
+    source: str | None
+
+
+class AlarmSpec(msgspec.Struct, frozen=True):
+    """An alarm, and the metrics that it looks at, as (namespace, name, dimensions)."""
+
+    name: str
+    metrics: frozenset[tuple[str, str, tuple[tuple[str, str], ...]]]
+
+
+class Running:
+    """Collects what is run. Names are unique, as in an account."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, FunctionSpec] = {}
+        self.sources: list[QueueSourceSpec] = []
+        self.rules: dict[str, RuleSpec] = {}
+        self.permissions: list[PermissionSpec] = []
+        self.alarms: list[AlarmSpec] = []
+        self.tasks: dict[str, TaskSpec] = {}
+        """By the ARN of their definition."""
+        self.clusters: list[str] = []
+
+
+def function_arn(account: str, region: str, name: str) -> str:
+    """Return the ARN of a function."""
+    return f"arn:aws:lambda:{region}:{account}:function:{name}"
+
+
+def name_in(arn_or_name: str) -> str:
+    """Return the last part of an ARN; a name as it is."""
+    return arn_or_name.rpartition(":")[2].rpartition("/")[2]

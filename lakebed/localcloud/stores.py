@@ -1,0 +1,162 @@
+"""Makers of what keeps things: buckets, tables, queues, parameters. The emulator has them."""
+
+from __future__ import annotations
+
+import json
+from types import TracebackType
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from lakebed.errors import InvalidError
+from lakebed.localcloud.emulator import ACCOUNT, REGION
+from lakebed.localcloud.resources import Made, Making, Properties
+
+
+def make_bucket(making: Making, properties: Properties) -> Made:
+    """A bucket with all that its template says; one that is there is taken over."""
+    s3 = making.client("s3")
+    name = properties.need("BucketName")
+    with taken_over("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
+        s3.create_bucket(Bucket=name)
+    if found := properties.take("VersioningConfiguration"):
+        s3.put_bucket_versioning(Bucket=name, VersioningConfiguration=found)
+    if found := properties.take("PublicAccessBlockConfiguration"):
+        s3.put_public_access_block(Bucket=name, PublicAccessBlockConfiguration=found)
+    if found := properties.take("BucketEncryption"):
+        rules = found["ServerSideEncryptionConfiguration"]
+        told = [
+            {"ApplyServerSideEncryptionByDefault": r["ServerSideEncryptionByDefault"]}
+            for r in rules
+        ]
+        s3.put_bucket_encryption(Bucket=name, ServerSideEncryptionConfiguration={"Rules": told})
+    if found := properties.take("LifecycleConfiguration"):
+        told = [_lifecycle_rule(dict(rule)) for rule in found["Rules"]]
+        s3.put_bucket_lifecycle_configuration(Bucket=name, LifecycleConfiguration={"Rules": told})
+    if found := properties.take("OwnershipControls"):
+        s3.put_bucket_ownership_controls(Bucket=name, OwnershipControls=found)
+    attributes = {
+        "Arn": f"arn:aws:s3:::{name}",
+        "DomainName": f"{name}.s3.amazonaws.com",
+        "RegionalDomainName": f"{name}.s3.{REGION}.amazonaws.com",
+    }
+    return Made(name, attributes, lambda: s3.delete_bucket(Bucket=name))
+
+
+def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
+    """Return a rule as the service's API writes it."""
+    told: dict[str, Any] = {
+        "ID": rule.pop("Id", ""),
+        "Status": rule.pop("Status"),
+        "Filter": {"Prefix": rule.pop("Prefix", "")},
+    }
+    if found := rule.pop("AbortIncompleteMultipartUpload", None):
+        told["AbortIncompleteMultipartUpload"] = found
+    if found := rule.pop("NoncurrentVersionExpiration", None):
+        told["NoncurrentVersionExpiration"] = found
+    expiration: dict[str, Any] = {}
+    if (days := rule.pop("ExpirationInDays", None)) is not None:
+        expiration["Days"] = days
+    if (marks := rule.pop("ExpiredObjectDeleteMarker", None)) is not None:
+        expiration["ExpiredObjectDeleteMarker"] = marks
+    if expiration:
+        told["Expiration"] = expiration
+    if rule:
+        hint = "teach it lakebed/localcloud/stores.py"
+        raise InvalidError("a lifecycle rule that is not known", rule=rule, hint=hint)
+    return told
+
+
+def make_bucket_policy(making: Making, properties: Properties) -> Made:
+    """Who may reach a bucket; the emulator judges by it."""
+    s3 = making.client("s3")
+    bucket = properties.need("Bucket")
+    s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(properties.need("PolicyDocument")))
+    return Made(f"{bucket}-policy", {}, lambda: s3.delete_bucket_policy(Bucket=bucket))
+
+
+def make_table(making: Making, properties: Properties) -> Made:
+    """A table of DynamoDB, with expiry and recovery; one that is there is taken over."""
+    dynamodb = making.client("dynamodb")
+    name = properties.need("TableName")
+    expiry = properties.take("TimeToLiveSpecification")
+    recovery = properties.take("PointInTimeRecoverySpecification")
+    properties.take("Tags")
+    with taken_over("ResourceInUseException"):
+        dynamodb.create_table(TableName=name, **properties.rest())
+        if expiry:
+            dynamodb.update_time_to_live(TableName=name, TimeToLiveSpecification=expiry)
+        if recovery:
+            dynamodb.update_continuous_backups(
+                TableName=name, PointInTimeRecoverySpecification=recovery
+            )
+    arn = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+
+    def remove() -> None:
+        dynamodb.update_table(TableName=name, DeletionProtectionEnabled=False)
+        dynamodb.delete_table(TableName=name)
+
+    return Made(name, {"Arn": arn}, remove)
+
+
+def make_queue(making: Making, properties: Properties) -> Made:
+    """A queue; one that is there gets the attributes that the template says."""
+    sqs = making.client("sqs")
+    name = properties.need("QueueName")
+    properties.take("Tags")
+    told = {key: _attribute(value) for key, value in properties.rest().items()}
+    with taken_over("QueueNameExists", "QueueAlreadyExists"):
+        sqs.create_queue(QueueName=name, Attributes=told)
+    url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
+    changeable = {key: value for key, value in told.items() if key != "FifoQueue"}
+    if changeable:
+        sqs.set_queue_attributes(QueueUrl=url, Attributes=changeable)
+    attributes = {"Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}", "QueueName": name}
+    return Made(url, {**attributes, "QueueUrl": url}, lambda: sqs.delete_queue(QueueUrl=url))
+
+
+def _attribute(value: Any) -> str:  # noqa: ANN401 - any JSON
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def make_queue_policy(making: Making, properties: Properties) -> Made:
+    """Who may reach queues; the emulator judges by it."""
+    sqs = making.client("sqs")
+    policy = json.dumps(properties.need("PolicyDocument"))
+    for url in properties.need("Queues"):
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    return Made(f"{properties.logical_id}-policy")
+
+
+def make_parameter(making: Making, properties: Properties) -> Made:
+    """A parameter of SSM."""
+    ssm = making.client("ssm")
+    name = properties.need("Name")
+    properties.take("Tags")
+    told = properties.rest()
+    ssm.put_parameter(Name=name, Overwrite=True, **told)
+    attributes = {"Type": told.get("Type"), "Value": told.get("Value")}
+    return Made(name, attributes, lambda: ssm.delete_parameter(Name=name))
+
+
+class taken_over:  # noqa: N801 - reads as contextlib's `suppress` does
+    """Suppresses the answers by which a service says that something is there already."""
+
+    def __init__(self, *codes: str) -> None:
+        self._codes = codes
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, ClientError):
+            return False
+        code = str(error.response.get("Error", {}).get("Code", "")).rpartition(".")[2]
+        return code in self._codes

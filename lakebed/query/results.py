@@ -1,0 +1,178 @@
+"""Results of queries that are too large to be handed over: files of Parquet and a manifest.
+
+A result is there when its manifest is. It is put if absent, so of several runs of one request the
+first to finish counts; what others wrote expires with all else in the place of results.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebed.errors import CorruptError, JobIdReusedError, ObjectExistsError
+from lakebed.model.names import JobId, RequestDigest, TableId, TransactionNumber
+from lakebed.model.paths import manifest_path, result_path
+from lakebed.ports.object_store import ObjectStore
+from lakebed.sorted_files.object_sink import ObjectSink, finish_object
+
+MANIFEST_FORMAT = 1
+MANIFEST_BYTES_MAX = 64 << 20
+GROUP_BYTES = 32 << 20
+"""Of a row group, in memory."""
+FILE_BYTES = 512 << 20
+"""After which a new file begins."""
+
+
+class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of Parquet. Rows are in key order in it, and from file to file."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole result. number: of the log entry up to which the table was read. request: stands for
+    the message, in hex digits. columns: name and type of each, as Arrow calls it."""
+
+    format: int = MANIFEST_FORMAT
+    id: str
+    table: str
+    request: str
+    number: TransactionNumber
+    rows: int
+    columns: dict[str, str]
+    files: tuple[ResultFile, ...]
+
+
+class ResultOf(msgspec.Struct, frozen=True, kw_only=True):
+    """What a result is of. table, name: its id, and what it is called. request: of the message.
+    number: of the log entry up to which it was read."""
+
+    table: TableId
+    name: str
+    job: JobId
+    request: RequestDigest
+    number: TransactionNumber
+
+
+class Results:
+    """Where results lie. place: what comes before a path in an address."""
+
+    def __init__(self, objects: ObjectStore, *, place: str) -> None:
+        self._objects = objects
+        self._place = place
+
+    def address(self, table: TableId, job: JobId) -> str:
+        """Return where people find a manifest."""
+        return f"{self._place}/{manifest_path(table, job)}"
+
+    def find(self, table: TableId, job: JobId, request: RequestDigest) -> Manifest | None:
+        """Return the result of a request, if it is there.
+
+        Raises:
+            JobIdReusedError: its id stands for another request. CorruptError: it cannot be read.
+        """
+        path = manifest_path(table, job)
+        size = self._objects.size_of(path)
+        if size is None:
+            return None
+        (body,) = self._objects.read(path, [(0, min(size, MANIFEST_BYTES_MAX))])
+        try:
+            found = msgspec.json.decode(body, type=Manifest)
+        except msgspec.DecodeError as error:
+            raise CorruptError("not a manifest of a result", path=path, reason=error) from None
+        if found.request != request.hex():
+            hint = "choose a new id, for instance with the day in it"
+            raise JobIdReusedError("the id stands for another query", job=job, hint=hint)
+        return found
+
+    def write(
+        self, batches: Iterator[pa.RecordBatch], columns: pa.Schema, of: ResultOf, run: str
+    ) -> Manifest:
+        """Write a result. run: a name that is used once. Returns what is there, perhaps another
+        run's.
+
+        Raises:
+            As `batches`, ObjectStore's; then there is no manifest.
+        """
+        files: list[ResultFile] = []
+        parts = _parts(batches)
+        part = next(parts, None)
+        while part is not None or not files:
+            path = result_path(of.table, of.job, run, len(files))
+            writer = self._objects.create(path)
+            sink = ObjectSink(writer)
+            rows = 0
+            try:
+                with pq.ParquetWriter(pa.PythonFile(_Out(sink)), columns) as out:
+                    while part is not None and (not rows or sink.size < FILE_BYTES):
+                        out.write_table(part)
+                        rows += part.num_rows
+                        part = next(parts, None)
+                finish_object(
+                    self._objects, writer, path=path, size=sink.size, checksum=sink.checksum
+                )
+            finally:
+                writer.abort()
+            files.append(ResultFile(path=f"{self._place}/{path}", rows=rows, bytes=sink.size))
+        return self._tell(columns, of, tuple(files))
+
+    def _tell(self, columns: pa.Schema, of: ResultOf, files: tuple[ResultFile, ...]) -> Manifest:
+        manifest = Manifest(
+            id=of.job,
+            table=of.name,
+            request=of.request.hex(),
+            number=of.number,
+            rows=sum(file.rows for file in files),
+            columns={column.name: str(column.type) for column in columns},
+            files=files,
+        )
+        path = manifest_path(of.table, of.job)
+        writer = self._objects.create(path)
+        sink = ObjectSink(writer)
+        sink.write([msgspec.json.encode(manifest)])
+        try:
+            finish_object(self._objects, writer, path=path, size=sink.size, checksum=sink.checksum)
+        except ObjectExistsError:  # another run was faster
+            found = self.find(of.table, of.job, of.request)
+            assert found is not None, "nobody deletes a manifest that was just there"
+            return found
+        finally:
+            writer.abort()
+        return manifest
+
+
+class _Out(io.RawIOBase):
+    """An object on its way, as Arrow writes to it."""
+
+    def __init__(self, sink: ObjectSink) -> None:
+        super().__init__()
+        self._sink = sink
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
+        piece = bytes(data)
+        self._sink.write([piece])
+        return len(piece)
+
+
+def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield rows as row groups are to be."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= GROUP_BYTES:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)

@@ -1,0 +1,22 @@
+"""Tell how a table is: its rows, files and leaves, and what waits to be done on it."""
+
+from __future__ import annotations
+
+from lakebed.observe import events
+from lakebed.statestore.open_table import OpenTable
+
+
+def measure_table(table: OpenTable) -> None:
+    """Tell it as an event, from which metrics are made."""
+    with table.head.reading() as state:
+        leaves = list(state.leaf_figures())
+        jobs = len(state.jobs())
+    events.tell(
+        events.TABLE_MEASURED,
+        table=table.name,
+        rows_count=sum(leaf.rows for leaf in leaves),
+        files_count=sum(leaf.files for leaf in leaves),
+        leaves_count=len(leaves),
+        leaf_files_most=max((leaf.files for leaf in leaves), default=0),
+        jobs_count=jobs,
+    )

@@ -1,0 +1,48 @@
+"""Tell a queue which tables may have something to do: one message for each, at most once a tick."""
+
+from __future__ import annotations
+
+from lakebed.model.jobs import TableMessage, encode_table_message
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import JobQueue, Message
+from lakebed.ports.table_marks import TableMark, TableMarks
+from lakebed.ports.table_registry import TableRegistry
+
+SENT_AT_ONCE = 1_000
+
+
+class SendTicks:
+    """Asks for one kind of work on the tables that need it. Offline and idle ones are passed over.
+
+    Opens no table: a mark says whether it changed since the work was done last.
+    """
+
+    def __init__(
+        self, *, registry: TableRegistry, marks: TableMarks, queue: JobQueue, clock: Clock
+    ) -> None:
+        self._registry = registry
+        self._marks = marks
+        self._queue = queue
+        self._clock = clock
+
+    def run(self, work: str, *, at: str) -> int:
+        """Send what is due. Returns how many messages.
+
+        at: the time for which the schedule went off, as it tells it: a second call with the same
+        sends nothing new (protocol H31).
+        """
+        online = [entry.id for entry in self._registry.list() if entry.online]
+        marks, now = self._marks.list(), self._clock.now()
+        due = [table for table in online if marks.get(table, TableMark()).is_due(work, now)]
+        for start in range(0, len(due), SENT_AT_ONCE):
+            some = due[start : start + SENT_AT_ONCE]
+            self._queue.send(
+                [
+                    Message(encode_table_message(TableMessage(id_)), group=id_, once=f"{id_}/{at}")
+                    for id_ in some
+                ]
+            )
+        if due:
+            events.tell(events.TICKS_SENT, work=work, tables_count=len(due))
+        return len(due)

@@ -1,0 +1,1 @@
+"""Commits of many go into one entry of the log."""

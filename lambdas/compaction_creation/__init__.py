@@ -1,0 +1,1 @@
+"""Compaction jobs are created, and sent again when nobody started them."""

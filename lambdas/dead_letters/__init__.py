@@ -1,0 +1,1 @@
+"""What was given up frees what it held."""

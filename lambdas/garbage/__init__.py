@@ -1,0 +1,1 @@
+"""Files that nothing refers to any more are deleted."""

@@ -1,0 +1,1 @@
+"""Rows out, for whoever sends a message."""

@@ -1,0 +1,11 @@
+"""Answer a query. Trigger: it is invoked with a query message, by somebody who waits."""
+
+from lakebed.bootstrap import query_answers
+from lambdas.shape import invoked_handler
+
+
+def answer(app: query_answers.App, message: bytes) -> object:
+    return app.answer(message)
+
+
+handler = invoked_handler(query_answers.app, answer)

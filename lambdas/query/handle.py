@@ -1,0 +1,11 @@
+"""Write the result of a query down. Trigger: a query message on the query queue."""
+
+from lakebed.bootstrap import query_answers
+from lambdas.shape import SentMessage, sent_handler
+
+
+def keep(app: query_answers.App, message: SentMessage) -> None:
+    app.keep(message.body, sent_at=message.sent_at)
+
+
+handler = sent_handler(query_answers.app, keep)

@@ -1,0 +1,211 @@
+"""The shapes of functions: one that a queue runs, a message or a batch at a time, and one that a
+schedule runs.
+
+A function is a sentence, `(app, message) -> None`, and the line that builds its handler. Here are
+parsing, partial failures, logs and metrics. The app is built at the first event, not at import.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+from aws_lambda_powertools.utilities.batch import SqsFifoPartialProcessor
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from lakebed.errors import CorruptError, InvalidError, LakebedError, UnavailableError
+from lakebed.model.names import Micros
+from lakebed.observe import events, metrics
+from lakebed.observe.json_lines import JsonLines, write_json_lines
+
+AppT = TypeVar("AppT")
+MessageT = TypeVar("MessageT")
+
+Event = Mapping[str, Any]
+Handler = Callable[[Event, "Context"], dict[str, Any] | None]
+
+Records = Sequence[Mapping[str, Any]]
+"""Messages as a queue hands them to a function."""
+
+MICROS_PER_MILLISECOND = 1_000
+TIME_KEPT = 1 / 3
+"""The share of a run's time that must be left to begin with another message."""
+
+
+class Context(Protocol):
+    """What Lambda tells of a run."""
+
+    aws_request_id: str
+    function_name: str
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return how long the run may go on."""
+        ...
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """A schedule went off. time: for which it did, as it tells it; a second try has the same."""
+
+    time: str
+
+
+class SentMessage(msgspec.Struct, frozen=True):
+    """A message as its sender wrote it. sent_at: the same whenever it comes."""
+
+    body: bytes
+    sent_at: Micros
+
+
+class _Once(Generic[AppT]):
+    """The app of a process, built when it is first wanted. A failure is not remembered."""
+
+    def __init__(self, build: Callable[[], AppT]) -> None:
+        self._build = build
+        self._built: list[AppT] = []
+        self._lines: JsonLines | None = None
+
+    def begin(self, context: Context) -> AppT:
+        """Return the app; lines that are logged from now on tell of this run."""
+        if self._lines is None:
+            always = {"instance": os.environ.get("LAKEBED_INSTANCE", "")}
+            self._lines = write_json_lines(sys.stdout, always)
+        self._lines.always |= {"function": context.function_name, "run": context.aws_request_id}
+        if not self._built:
+            self._built.append(self._build())
+        return self._built[0]
+
+
+def scheduled_handler(build: Callable[[], AppT], work: Callable[[AppT, Tick], None]) -> Handler:
+    """Return the handler of a function that a schedule runs. An error is one of the run."""
+    once = _Once(build)
+
+    def handler(event: Event, context: Context) -> None:
+        app = once.begin(context)
+        try:
+            work(app, _tick_of(event))
+        except Exception as error:
+            tell_failed(error)
+            raise
+
+    return handler
+
+
+def queue_handler(
+    build: Callable[[], AppT],
+    decode: Callable[[bytes], MessageT],
+    work: Callable[[AppT, MessageT], None],
+) -> Handler:
+    """Return the handler of a function that a FIFO queue runs.
+
+    A message that fails, and later ones of its group, are given back and come again; others go on.
+    Nothing is an error of the run but an app that cannot be built.
+    """
+    return _queue_handler(build, lambda record: decode(record.body.encode()), work)
+
+
+def sent_handler(build: Callable[[], AppT], work: Callable[[AppT, SentMessage], None]) -> Handler:
+    """Return the same for messages of users, which the work itself reads."""
+    return _queue_handler(build, _sent_message, work)
+
+
+def invoked_handler(build: Callable[[], AppT], work: Callable[[AppT, bytes], object]) -> Handler:
+    """Return the handler of a function that people invoke with a message, and wait.
+
+    What can never work is an answer, too: `{"error": CODE, "reason": ...}`. Other errors are of the
+    run.
+    """
+    once = _Once(build)
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        app = once.begin(context)
+        try:
+            found: dict[str, Any] = msgspec.to_builtins(work(app, msgspec.json.encode(event)))
+        except InvalidError as error:
+            return {"error": error.code(), "reason": str(error)}
+        except Exception as error:
+            tell_failed(error)
+            raise
+        return found
+
+    return handler
+
+
+def _queue_handler(
+    build: Callable[[], AppT],
+    read: Callable[[SQSRecord], MessageT],
+    work: Callable[[AppT, MessageT], None],
+) -> Handler:
+    once = _Once(build)
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        app = once.begin(context)
+        enough = context.get_remaining_time_in_millis() * TIME_KEPT
+
+        def one(record: SQSRecord) -> None:
+            try:
+                if context.get_remaining_time_in_millis() < enough:
+                    raise UnavailableError("no time is left in this run")
+                work(app, read(record))
+            except Exception as error:
+                tell_failed(error, receives=record.attributes.approximate_receive_count)
+                raise
+
+        processor = SqsFifoPartialProcessor(skip_group_on_error=True)
+        processor.raise_on_entire_batch_failure = False  # each message tells its own failure
+        with processor(records=event["Records"], handler=one):
+            processor.process()
+        return dict(processor.response())
+
+    return handler
+
+
+def batch_handler(build: Callable[[], AppT], work: Callable[[AppT, Records], set[str]]) -> Handler:
+    """Return the handler of a function that works on all messages of a batch together.
+
+    work: returns the ids of messages that are to come again. An error of it gives all back.
+    """
+    once = _Once(build)
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        app = once.begin(context)
+        try:
+            failed = work(app, event["Records"])
+        except Exception as error:
+            tell_failed(error)
+            raise
+        return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in sorted(failed)]}
+
+    return handler
+
+
+def _sent_message(record: SQSRecord) -> SentMessage:
+    sent_at = Micros(int(record.attributes.sent_timestamp) * MICROS_PER_MILLISECOND)
+    return SentMessage(record.body.encode(), sent_at)
+
+
+def tell_failed(error: Exception, **facts: object) -> None:
+    """Log a failure, once, as its kind asks for: house words are in docs/design/lambdas.md."""
+    match error:
+        case CorruptError():
+            kind, level = metrics.WORK_CORRUPT, logging.ERROR
+        case InvalidError():
+            kind, level = metrics.WORK_REFUSED, logging.ERROR
+        case LakebedError():
+            kind, level = metrics.WORK_RETRIED, logging.WARNING
+        case _:
+            kind, level = metrics.WORK_BUG, logging.ERROR
+    code = error.code() if isinstance(error, LakebedError) else type(error).__name__
+    if kind == metrics.WORK_BUG:
+        logging.getLogger("lakebed").error("an error that nobody foresaw", exc_info=error)
+    events.tell(events.WORK_FAILED, level=level, kind=kind, code=code, reason=error, **facts)
+
+
+def _tick_of(event: Event) -> Tick:
+    try:
+        return msgspec.convert(event, Tick)
+    except msgspec.ValidationError as error:
+        raise InvalidError("not an event of a schedule", reason=error) from None

@@ -1,0 +1,1 @@
+"""States are written down, and logs lose their old bodies."""

@@ -1,0 +1,1 @@
+"""Leaves that are too large become several."""

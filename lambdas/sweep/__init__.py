@@ -1,0 +1,1 @@
+"""Objects that never got a reference are deleted."""

@@ -1,0 +1,41 @@
+"""What functions that work on tables are told of, and may do, all alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+
+from lakebed.config.environments import TableWorkEnvironment
+from lakebed.config.instance import OBJECTS_PREFIX, Deployment
+from stacks import permissions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeStores:
+    """Where a lake is kept."""
+
+    bucket: s3.IBucket
+    log: dynamodb.ITable
+    registry: dynamodb.ITable
+    tracker: dynamodb.ITable
+
+    def environment(self, deployment: Deployment) -> TableWorkEnvironment:
+        """Return what a function is told that works on tables."""
+        return TableWorkEnvironment(
+            instance=deployment.instance,
+            bucket=self.bucket.bucket_name,
+            objects_prefix=OBJECTS_PREFIX,
+            log_table=self.log.table_name,
+            registry_table=self.registry.table_name,
+        )
+
+    def may_commit(self, deployment: Deployment) -> list[iam.PolicyStatement]:
+        """Return what it takes to open tables, commit to them, and mark them."""
+        return [
+            *permissions.read_objects(deployment),
+            *permissions.commit(deployment, self.log),
+            permissions.mark_tables(self.registry),
+        ]

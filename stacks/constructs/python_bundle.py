@@ -1,0 +1,262 @@
+"""What functions run: our code and the packages that it needs, put together by pip, without Docker.
+
+Packages come from the registry, pinned with hashes, for the system and Python on which the
+functions run, and are kept in `.cache/bundles`. One commit gives one digest, wherever it is made:
+no dates, nothing of the machine. Where the same Python runs here, bytecode goes along, which halves
+the time that imports take; it follows from the sources and is not part of the digest.
+"""
+
+from __future__ import annotations
+
+import compileall
+import fcntl
+import hashlib
+import platform
+import py_compile
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+from aws_cdk import aws_lambda as lambda_
+
+from lakebed.config.instance import Architecture
+from lakebed.errors import InvalidError
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache" / "bundles"
+RECIPE = 1
+"""Counts what is done with packages here: another number makes them anew."""
+
+PYTHON = "3.14"
+"""Of functions on AWS: the newest that it runs."""
+GLIBC_MINORS = range(34, 16, -1)
+"""Of C libraries that wheels ask for: Amazon Linux 2023 has 2.34."""
+
+THIS_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
+SERVICES = ("dynamodb", "ecs", "emr-serverless", "s3", "sqs", "ssm", "sts")
+"""What our functions call; descriptions of the other 400 services stay out."""
+
+NEVER_LOADED = (
+    "_azurefs",
+    "_flight",
+    "_gcsfs",
+    "_orc",
+    "_s3fs",
+    "libarrow_flight",
+    "libarrow_python.so.2600.",
+    "libarrow_python_flight",
+    "libarrow_s3",
+    "libarrow_python_parquet_encryption",
+)
+"""Of Arrow: who speaks to stores and servers, and other formats. Ours are read by obstore."""
+
+LEFT_OUT = (
+    "bin/*",
+    "*/tests/*",
+    "*.pyi",
+    "*.pxd",
+    "*.pyx",
+    "*.pxi",
+    "*.a",
+    "*.dist-info/RECORD",
+    "*.dist-info/INSTALLER",
+    "*.dist-info/REQUESTED",
+    "*.dist-info/direct_url.json",
+    "boto3/examples/*",
+    "zstandard/_cffi*",
+    "pyarrow/include/*",
+    "pyarrow/src/*",
+    *(f"pyarrow/{part}*" for part in NEVER_LOADED),
+)
+OUR_FILES = ("*.py", "*.sql")
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where functions run. architecture: as AWS calls it. here: on this machine."""
+
+    architecture: str
+    python: str
+    here: bool = False
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether bytecode goes along: this is the Python that will read it."""
+        return self.python == THIS_PYTHON
+
+    def options(self) -> list[str]:
+        """Return what pip is told to take wheels for."""
+        if self.here:
+            return []
+        machine = MACHINES[self.architecture]
+        tags = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC_MINORS]
+        platforms = [
+            word for tag in (*tags, f"manylinux2014_{machine}") for word in ("--platform", tag)
+        ]
+        return [*platforms, "--python-version", self.python, "--implementation", "cp"]
+
+
+def target_of(architecture: Architecture) -> Target:
+    """Return where functions of an instance run."""
+    if architecture != "machine":
+        return Target(architecture, PYTHON)
+    machine = platform.machine().lower()
+    known = "arm64" if machine in ("arm64", "aarch64") else "x86_64"
+    return Target(known, THIS_PYTHON, here=True)
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """Packages for some functions: those of a file in `requirements`, with hashes."""
+
+    name: str
+
+    @property
+    def requirements(self) -> Path:
+        """The file."""
+        return ROOT / "requirements" / f"bundle-{self.name}.txt"
+
+
+STATE = Bundle("state")
+"""For functions that move no rows: they start without Arrow."""
+
+ROWS = Bundle("rows")
+"""For functions that read rows."""
+
+
+class PythonBundle:
+    """A folder with our code and a bundle's packages. digest: of all that is in it."""
+
+    def __init__(self, bundle: Bundle, target: Target) -> None:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with (CACHE / f"{bundle.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            packages = _packages(bundle, target)
+            sources = [packages, *_our_files()]
+            self.digest = _digest(sources)
+            kind = f"py{THIS_PYTHON}" if target.is_compiled else "sources"
+            self.folder = CACHE / f"{bundle.name}-{self.digest[:16]}-{kind}"
+            if not self.folder.exists():
+                _put_together(packages, self.folder, target)
+
+    def code(self) -> lambda_.Code:
+        """Return it as what a function runs."""
+        return lambda_.Code.from_asset(str(self.folder), asset_hash=self.digest)
+
+
+@cache
+def bundle_of(bundle: Bundle, target: Target) -> PythonBundle:
+    """Return a bundle with our code, put together once in a process."""
+    return PythonBundle(bundle, target)
+
+
+def _packages(bundle: Bundle, target: Target) -> Path:
+    """Return a folder with a bundle's packages; pip fills it if it is not there yet."""
+    recipe = msgspec.json.encode([RECIPE, target, target.is_compiled, SERVICES, LEFT_OUT])
+    key = hashlib.sha256(recipe + bundle.requirements.read_bytes()).hexdigest()
+    folder = CACHE / f"packages-{bundle.name}-{key[:16]}"
+    if folder.exists():
+        return folder
+    with TemporaryDirectory(dir=CACHE) as scratch:
+        installed = Path(scratch) / "packages"
+        _install(bundle, target, installed)
+        _leave_out(installed)
+        if target.is_compiled:
+            _compile(installed)
+        installed.rename(folder)
+    return folder
+
+
+def _install(bundle: Bundle, target: Target, folder: Path) -> None:
+    told = f"fetching packages of functions ({bundle.name}, {target.architecture})"
+    print(told, file=sys.stderr)  # noqa: T201 - it takes a minute, once
+    how = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]
+    wheels = ["--require-hashes", "--only-binary=:all:", *target.options()]
+    place = ["--target", str(folder), "--requirement", str(bundle.requirements)]
+    done = subprocess.run(  # noqa: S603 - pip, with arguments that are written here
+        [sys.executable, "-m", "pip", "install", *how, *wheels, *place],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        hint = "is the package registry reachable? what pip said: " + done.stdout[-500:].strip()
+        raise InvalidError("packages of functions cannot be had", bundle=bundle.name, hint=hint)
+
+
+def _leave_out(folder: Path) -> None:
+    """Remove what is never loaded, and what tells of the machine."""
+    services = folder / "botocore" / "data"
+    for service in services.iterdir():
+        if service.is_dir() and service.name not in SERVICES:
+            shutil.rmtree(service)
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        if any(fnmatch(name, pattern) for pattern in LEFT_OUT):
+            path.unlink()
+
+
+def _compile(folder: Path, *rooms: str) -> None:
+    """Put bytecode beside sources, which nobody compares with their dates. rooms: only of these."""
+    for room in rooms or ("",):
+        compileall.compile_dir(
+            folder / room,
+            quiet=1,
+            stripdir=str(folder),
+            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        )
+
+
+def _put_together(packages: Path, folder: Path, target: Target) -> None:
+    with TemporaryDirectory(dir=CACHE) as scratch:
+        made = Path(scratch) / "bundle"
+        for source, root in ((packages, packages), *((file, ROOT) for file in _our_files())):
+            for path in _files(source):
+                to = made / path.relative_to(root)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, to)
+                to.chmod(0o644)
+        if target.is_compiled:
+            _compile(made, "lakebed", "lambdas")
+        made.rename(folder)
+
+
+def _our_files() -> list[Path]:
+    """Return our sources. Functions of all bundles have the same."""
+    found = [
+        path
+        for room in ("lakebed", "lambdas")
+        for path in _files(ROOT / room)
+        if any(fnmatch(path.name, pattern) for pattern in OUR_FILES)
+    ]
+    return [path for path in found if "cli" not in path.relative_to(ROOT).parts]
+
+
+def _digest(sources: Sequence[Path]) -> str:
+    """Return a digest of names and bytes."""
+    digest = hashlib.sha256()
+    for source in sources:
+        root = source if source.is_dir() else ROOT
+        for path in _files(source):
+            if path.suffix == ".pyc":
+                continue
+            name = path.relative_to(root).as_posix().encode()
+            content = path.read_bytes()
+            digest.update(b"%d %s %d\n" % (len(name), name, len(content)))
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def _files(source: Path) -> Iterator[Path]:
+    """Yield a file, or the files in a folder, by name."""
+    if source.is_file():
+        yield source
+        return
+    yield from sorted(path for path in source.rglob("*") if path.is_file())

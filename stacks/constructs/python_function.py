@@ -1,0 +1,126 @@
+"""A function of ours: its role, its log, an alarm on its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from lakebed.config.environments import FunctionEnvironment, variables_of
+from lakebed.config.instance import Deployment
+from stacks.constructs.encryption import use_key
+from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
+from stacks.permissions import accepted
+
+PERIOD_MINUTES = 5
+
+NO_DEAD_LETTERS = (
+    "a queue's messages have dead letters of their own, and a schedule's next run makes up for one"
+    " that failed; errors have an alarm"
+)
+NO_TRACING = "a run makes a few requests, and its log line tells how long it took: nothing to trace"
+THIS_MACHINE = "it is synthesized to run on this machine, which has another Python"
+
+
+class PythonFunction(Construct):
+    """Runs `lambdas.ROOM.VERB.handler` of a bundle, as `lakebed-INSTANCE-ROOM-VERB`.
+
+    room, verb: in Python's names - is _. environment: all of its variables.
+    permissions: all that its role may do, besides writing its log.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        bundle: Bundle,
+        room: str,
+        verb: str,
+        environment: FunctionEnvironment,
+        permissions: Sequence[iam.PolicyStatement],
+        timeout_seconds: int,
+        memory_mib: int = 512,
+    ) -> None:
+        super().__init__(scope, id)
+        name = deployment.name(room, verb)
+        target = target_of(deployment.settings.architecture)
+        log = self._log(name, int(deployment.settings.log_days))
+        may_log = iam.PolicyStatement(
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
+            resources=[log.log_group_arn],
+        )
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            inline_policies={
+                "Own": iam.PolicyDocument(statements=[may_log, *use_key(deployment), *permissions]),
+            },
+        )
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            function_name=name,
+            runtime=lambda_.Runtime(f"python{target.python}", lambda_.RuntimeFamily.PYTHON),
+            architecture=(
+                lambda_.Architecture.ARM_64
+                if target.architecture == "arm64"
+                else lambda_.Architecture.X86_64
+            ),
+            code=bundle_of(bundle, target).code(),
+            handler=f"lambdas.{room}.{verb}.handler".replace("-", "_"),
+            environment=variables_of(environment),
+            role=self.role.without_policy_updates(),
+            log_group=log,
+            timeout=Duration.seconds(timeout_seconds),
+            memory_size=memory_mib,
+        )
+        self._acknowledge(deployment, here=target.here)
+        self._alarm(name)
+
+    def _log(self, name: str, days: int) -> logs.LogGroup:
+        log = logs.LogGroup(
+            self,
+            "Log",
+            log_group_name=f"/aws/lambda/{name}",
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        child = log.node.default_child
+        assert isinstance(child, logs.CfnLogGroup), f"a log group is made of one, got {child}"
+        child.retention_in_days = days
+        return log
+
+    def _acknowledge(self, deployment: Deployment, *, here: bool) -> None:
+        Validations.of(self.role).acknowledge(*accepted(deployment))
+        reasons = {
+            "Serverless::Serverless-LambdaDLQ": NO_DEAD_LETTERS,
+            "Serverless::Serverless-LambdaTracing": NO_TRACING,
+        }
+        if here:
+            reasons["AwsSolutions::AwsSolutions-L1"] = THIS_MACHINE
+            reasons["Serverless::Serverless-LambdaLatestVersion"] = THIS_MACHINE
+        Validations.of(self.function).acknowledge(
+            *(Acknowledgment(id=id_, reason=reason) for id_, reason in reasons.items())
+        )
+
+    def _alarm(self, name: str) -> None:
+        cloudwatch.Alarm(
+            self,
+            "ErrorsAlarm",
+            alarm_name=f"{name}-errors",
+            alarm_description=f"runs of {name} fail: see docs/operate/function-errors.md",
+            metric=self.function.metric_errors(
+                period=Duration.minutes(PERIOD_MINUTES), statistic="Sum"
+            ),
+            threshold=1,
+            comparison_operator=(cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD),
+            evaluation_periods=3,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )

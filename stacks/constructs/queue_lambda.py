@@ -1,0 +1,79 @@
+"""A function that a FIFO queue runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Acknowledgment, Validations
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from lakebed.config.environments import FunctionEnvironment
+from lakebed.config.instance import Deployment
+from lakebed.config.job_queues import WORK_SECONDS_MAX
+from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.python_bundle import Bundle
+from stacks.constructs.python_function import PythonFunction
+
+MESSAGES_AT_ONCE = 10
+"""The most that a FIFO queue hands to one run."""
+RUNS_AT_ONCE_MAX = 20
+"""So that a busy instance leaves others of the account something to run with."""
+
+
+class QueueLambda(Construct):
+    """Runs for messages of a queue, at most one run at a time for each group.
+
+    Of a run that fails in part only what failed comes again. While the instance is paused messages
+    wait.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        bundle: Bundle,
+        queue: JobQueue,
+        room: str,
+        verb: str,
+        environment: FunctionEnvironment,
+        permissions: Sequence[iam.PolicyStatement],
+        memory_mib: int = 512,
+    ) -> None:
+        super().__init__(scope, id)
+        may_take = iam.PolicyStatement(
+            actions=["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
+            resources=[queue.queue.queue_arn],
+        )
+        own = PythonFunction(
+            self,
+            "Own",
+            deployment=deployment,
+            bundle=bundle,
+            room=room,
+            verb=verb,
+            environment=environment,
+            permissions=[may_take, *permissions],
+            timeout_seconds=WORK_SECONDS_MAX,
+            memory_mib=memory_mib,
+        )
+        self.function = own.function
+        source = lambda_.EventSourceMapping(
+            self,
+            "Source",
+            target=self.function,
+            event_source_arn=queue.queue.queue_arn,
+            batch_size=MESSAGES_AT_ONCE,
+            max_concurrency=RUNS_AT_ONCE_MAX,
+            report_batch_item_failures=True,
+            enabled=not deployment.settings.paused,
+        )
+        Validations.of(source).acknowledge(
+            Acknowledgment(
+                id="Serverless::Serverless-LambdaEventSourceMappingDestination",
+                reason="SQS keeps what failed: after some receives it goes to the dead letters",
+            )
+        )

@@ -1,0 +1,40 @@
+"""Snapshots: states of tables are written down, and logs lose their old bodies."""
+
+from aws_cdk import Duration, Stack
+from constructs import Construct
+
+from lakebed.config.instance import Deployment
+from lakebed.config.job_queues import SNAPSHOTS
+from stacks import permissions
+from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.scheduled_tables import ScheduledTables
+
+
+class SnapshotsStack(Stack):
+    """Without it all works, and the longer it is missing, the longer it takes to open a table."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, deployment: Deployment, stores: LakeStores
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            stack_name=deployment.name("snapshots"),
+            description=f"Lakebed {deployment.instance}: snapshots of states",
+        )
+        self.scheduled = ScheduledTables(
+            self,
+            "Snapshots",
+            deployment=deployment,
+            shape=SNAPSHOTS,
+            every=Duration.minutes(5),
+            registry=stores.registry,
+            environment=stores.environment(deployment),
+            may=[
+                *permissions.read_objects(deployment),
+                *permissions.truncate(deployment, stores.log),
+                permissions.write_objects(deployment, "tables/*/snapshots/*", "unfinished/*"),
+                permissions.delete_objects(deployment, "tables/*/snapshots/*", "unfinished/*"),
+                permissions.mark_tables(stores.registry),
+            ],
+        )

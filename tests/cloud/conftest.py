@@ -1,0 +1,37 @@
+"""An instance as it is deployed, synthesized for this machine once a session, and run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.system.clock import SystemClock
+from lakebed.localcloud.cloud import LocalCloud
+from lakebed.localcloud.synthesis import synthesize
+from tests.cloud.instance import INSTANCE, RunningInstance
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("instance") / "assembly"
+    synthesize(ROOT, folder, {"instance": INSTANCE, "architecture": "machine"})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def running_instance(
+    assembly: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningInstance]:
+    """For all tests of a session: each takes names of its own for its tables."""
+    folder = tmp_path_factory.mktemp("cloud")
+    with LocalCloud(assembly, folder, clock=SystemClock()) as cloud:
+        yield RunningInstance(cloud, folder / "cache")
+
+
+@pytest.fixture
+def instance(running_instance: RunningInstance) -> Iterator[RunningInstance]:
+    with running_instance.led_here():
+        yield running_instance
+    running_instance.forget()

@@ -1,0 +1,113 @@
+"""Commits, dead letters, sweeps and snapshots: each function under its own role, on real tables."""
+
+import random
+import string
+
+import pytest
+
+from lakebed.backends.aws.object_store import S3ObjectStore
+from lakebed.bootstrap.aws_stores import objects_of
+from lakebed.lake import Lake
+from lakebed.model.paths import snapshots_prefix
+from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+
+pytestmark = pytest.mark.timeout(600)
+"""The first test also waits for the synthesis, and for the packages of bundles."""
+
+NAME = f"lakebed-{INSTANCE}"
+
+
+def objects(lake: Lake) -> S3ObjectStore:
+    app = lake._app
+    place = objects_of(app._clients, f"{NAME}-data-000000000000-us-east-1", "lake", app.chance)
+    assert isinstance(place, S3ObjectStore)
+    return place
+
+
+def waiting(instance: RunningInstance, queue: str) -> int:
+    figures = instance.cloud.queues()[f"{NAME}-{queue}.fifo"]
+    return int(figures["visible"] + figures["hidden"])
+
+
+def test_queued_commits_are_committed(instance: RunningInstance) -> None:
+    with instance.lake() as lake:
+        table = lake.create_table("queued", SCHEMA)
+        for seed in range(3):
+            table.ingest(rows(20, seed=seed), job=f"day {seed}", queued=True)
+        instance.cloud.settle()
+        assert not instance.cloud.failures
+        assert waiting(instance, "commits") == 0
+        assert same_rows(table, *(rows(20, seed=seed) for seed in range(3)))
+
+
+def test_compaction_jobs_are_created_and_dead_ones_free_their_files(
+    instance: RunningInstance,
+) -> None:
+    with instance.lake() as lake:
+        table = lake.create_table("merged", SCHEMA, settings={"job_files_max": 4})
+        for seed in range(4):
+            table.ingest(rows(20, seed=seed))
+        instance.cloud.fire(f"{NAME}-compaction-creation")
+        assert not instance.cloud.failures
+        assert waiting(instance, "compaction") == 1
+        sqs = instance.cloud.client("sqs")
+        jobs, dead = (
+            sqs.get_queue_url(QueueName=f"{NAME}-{name}.fifo")["QueueUrl"]
+            for name in ("compaction", "compaction-dead")
+        )
+        (message,) = sqs.receive_message(QueueUrl=jobs)["Messages"]
+        sqs.send_message(
+            QueueUrl=dead,
+            MessageBody=message["Body"],
+            MessageGroupId="g",
+            MessageDeduplicationId="d",
+        )
+        sqs.delete_message(QueueUrl=jobs, ReceiptHandle=message["ReceiptHandle"])
+        assert lake.status("merged")[0].jobs
+        instance.cloud.fire(f"{NAME}-dead-letters")
+        assert not instance.cloud.failures
+        assert not lake.status("merged")[0].jobs
+        assert waiting(instance, "compaction-dead") == 0
+
+
+def test_what_nothing_refers_to_is_deleted(instance: RunningInstance) -> None:
+    settings = {"garbage_seconds_min": 60, "pending_seconds_max": 0}
+    with instance.lake() as lake:
+        table = lake.create_table("garbage", SCHEMA, settings=settings)
+        table.ingest(rows(20))
+        store, prefix = objects(lake), f"tables/{table._opened.id}/files/"
+        (file,) = store.list(prefix)
+        left = prefix + "00" * 16 + ".parquet"
+        writer = store.create(left)
+        writer.write(b"left by a worker that died")
+        writer.finish()
+        table.clear()
+        instance.cloud.advance(300, schedules=False)
+        instance.cloud.fire(f"{NAME}-garbage")
+        assert not instance.cloud.failures
+        assert file not in set(store.list(prefix))
+        table.ingest(rows(20))
+        instance.cloud.advance(300, schedules=False)
+        instance.cloud.fire(f"{NAME}-sweep", f"{NAME}-sweep-nameless")
+        assert not instance.cloud.failures
+        assert left not in set(store.list(prefix))
+        assert same_rows(table, rows(20))
+
+
+def test_long_logs_become_snapshots_and_are_emptied(instance: RunningInstance) -> None:
+    chance = random.Random(7)
+
+    def points() -> list[str]:
+        made = ("".join(chance.choices(string.printable[:94], k=100)) for _ in range(14_000))
+        return sorted(made)
+
+    with instance.lake() as lake:
+        table = lake.create_table("long", SCHEMA, split_points=points())
+        store, prefix = objects(lake), snapshots_prefix(table._opened.id)
+        for kept in (1, 2, 2):
+            instance.cloud.fire(f"{NAME}-snapshots")
+            assert not instance.cloud.failures
+            assert len(list(store.list(prefix))) == kept
+            table.clear(split_points=points())
+        bodies = list(store.list(f"logs/{table._opened.id}/"))
+        assert len(bodies) == 3  # of four entries

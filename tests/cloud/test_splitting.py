@@ -1,0 +1,130 @@
+"""Schedule, trigger, queue, handler: leaves of a real table are split by what is deployed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lakebed.config.job_queues import SPLITTING as SHAPE
+from lakebed.lake import Lake
+from lakebed.table import Table
+from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+
+pytestmark = pytest.mark.timeout(600)
+"""The first test also waits for the synthesis, and for the packages of bundles."""
+
+SPLITTING = f"lakebed-{INSTANCE}-splitting"
+TRIGGER = f"{SPLITTING}-trigger"
+QUEUE, DEAD = f"{SPLITTING}.fifo", f"{SPLITTING}-dead.fifo"
+
+
+def table_with(lake: Lake, name: str, count: int) -> Table:
+    table = lake.create_table(name, SCHEMA, settings={"leaf_rows_max": 100})
+    table.ingest(rows(count))
+    return table
+
+
+def leaves(lake: Lake, name: str) -> int:
+    return lake.status(name)[0].leaves
+
+
+def test_a_schedule_splits_a_leaf_that_is_too_large(instance: RunningInstance) -> None:
+    with instance.lake() as lake:
+        table_with(lake, "large", 700)
+        table_with(lake, "small", 50)
+        instance.cloud.fire(SPLITTING)
+        assert not instance.cloud.failures
+        assert leaves(lake, "large") > 1
+        assert leaves(lake, "small") == 1
+        assert same_rows(lake.table("large"), rows(700))
+
+
+def test_a_trigger_that_fires_twice_does_the_work_once(instance: RunningInstance) -> None:
+    with instance.lake() as lake:
+        table = table_with(lake, "twice", 700)
+        tick = {"time": "2026-11-21T10:00:00Z"}
+        for _ in range(2):
+            assert instance.cloud.invoke(TRIGGER, tick).error is None
+        assert waiting(instance, QUEUE) == 1
+        instance.cloud.settle()
+        entries = table.log().entries
+        for _ in range(2):
+            assert instance.cloud.invoke(TRIGGER, tick).error is None
+        instance.cloud.settle()
+        assert table.log().entries == entries
+        assert same_rows(table, rows(700))
+
+
+def test_work_that_is_done_and_not_known_to_be_done_is_done_once(
+    instance: RunningInstance,
+) -> None:
+    kills = iter([True])
+    instance.cloud.faults.dies_before_delete = lambda *_: next(kills, False)
+    instance.cloud.faults.delivers_twice = lambda *_: True
+    with instance.lake() as lake:
+        table = table_with(lake, "killed", 700)
+        instance.cloud.fire(SPLITTING)
+        entries = table.log().entries
+        assert leaves(lake, "killed") > 1
+        assert waiting(instance, QUEUE) == 1
+        instance.cloud.advance(SHAPE.hidden_seconds, schedules=False)
+        assert waiting(instance, QUEUE) == 0
+        assert table.log().entries == entries
+        assert same_rows(table, rows(700))
+
+
+def test_a_bad_table_holds_up_nobody_and_its_message_is_redriven_when_it_is_mended(
+    instance: RunningInstance,
+) -> None:
+    with instance.lake() as lake:
+        bad = table_with(lake, "bad", 700)
+        for number in range(4):
+            table_with(lake, f"good{number}", 300)
+        with spoiled(instance, bad):
+            instance.cloud.fire(SPLITTING)
+            assert all(leaves(lake, f"good{number}") > 1 for number in range(4))
+            seconds = SHAPE.hidden_seconds * SHAPE.receives_max
+            instance.cloud.advance(seconds, schedules=False)
+            assert waiting(instance, DEAD) == 1
+            assert instance.cloud.alarms()[f"{SPLITTING}-dead-letters"] == "ALARM"
+        assert leaves(lake, "bad") == 1
+        assert redrive(instance) == 1
+        instance.cloud.settle()
+        assert leaves(lake, "bad") > 1
+        assert same_rows(bad, rows(700))
+        instance.cloud.advance(360, schedules=False)
+        assert instance.cloud.alarms()[f"{SPLITTING}-dead-letters"] == "OK"
+
+
+def waiting(instance: RunningInstance, queue: str) -> int:
+    figures = instance.cloud.queues()[queue]
+    return int(figures["visible"] + figures["hidden"])
+
+
+@contextmanager
+def spoiled(instance: RunningInstance, table: Table) -> Iterator[None]:
+    """A table whose log ends with an entry that is none, until the block ends."""
+    dynamodb, name = instance.cloud.client("dynamodb"), f"lakebed-{INSTANCE}-log"
+    last = table.log().entries[-1].number
+    key = {"pk": {"S": table._opened.id}, "sk": {"N": str(last + 1)}}
+    dynamodb.put_item(TableName=name, Item={**key, "body": {"B": b"none"}})
+    yield
+    dynamodb.delete_item(TableName=name, Key=key)
+
+
+def redrive(instance: RunningInstance) -> int:
+    """Send the dead letters again, as an operator does. Returns how many there were."""
+    sqs = instance.cloud.client("sqs")
+    urls = {name: sqs.get_queue_url(QueueName=name)["QueueUrl"] for name in (QUEUE, DEAD)}
+    letters = sqs.receive_message(
+        QueueUrl=urls[DEAD], MaxNumberOfMessages=10, AttributeNames=["MessageGroupId"]
+    ).get("Messages", [])
+    for letter in letters:
+        sqs.send_message(
+            QueueUrl=urls[QUEUE],
+            MessageBody=letter["Body"],
+            MessageGroupId=letter["Attributes"]["MessageGroupId"],
+            MessageDeduplicationId=letter["MessageId"],
+        )
+        sqs.delete_message(QueueUrl=urls[DEAD], ReceiptHandle=letter["ReceiptHandle"])
+    return len(letters)

@@ -1,0 +1,242 @@
+"""What the templates say of functions is what the functions expect, and no more than they need."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from lakebed.config.environments import (
+    CommitterEnvironment,
+    CompactionCreationEnvironment,
+    DeadLettersEnvironment,
+    FunctionEnvironment,
+    TableWorkEnvironment,
+    TriggerEnvironment,
+    variables_named,
+)
+from lakebed.config.job_queues import COMMITS, TICK_QUEUES
+from stacks.constructs.python_bundle import ROWS, PythonBundle, target_of
+from stacks.permissions import Folder, keys_of
+from tests.stacks.conftest import ROOT, Synthesize, Templates
+from tests.stacks.test_templates import of_any_machine, resources
+
+ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
+    **{
+        f"lambdas.{shape.kind.replace('-', '_')}.trigger.handler": TriggerEnvironment
+        for shape in TICK_QUEUES
+    },
+    **{
+        f"lambdas.{room}.handle.handler": TableWorkEnvironment
+        for room in ("garbage", "snapshots", "splitting", "sweep")
+    },
+    "lambdas.committer.commit.handler": CommitterEnvironment,
+    "lambdas.compaction_creation.handle.handler": CompactionCreationEnvironment,
+    "lambdas.dead_letters.give_up.handler": DeadLettersEnvironment,
+    "lambdas.sweep.nameless.handler": TableWorkEnvironment,
+}
+"""Of each function that is deployed."""
+
+FUNCTIONS_OF_QUEUES = {
+    COMMITS.kind: "committer-commit",
+    **{shape.kind: f"{shape.kind}-handle" for shape in TICK_QUEUES},
+}
+"""Who works on what is in a queue."""
+
+SCHEDULES = [*(shape.kind for shape in TICK_QUEUES), "sweep-nameless", "dead-letters"]
+
+MEGABYTES_MAX = 250
+"""What Lambda takes of a function, unpacked."""
+
+FOLDERS = tuple(f"/{keys_of(folder)}" for folder in get_args(Folder))
+"""The only parts of the bucket that a role names without naming each object."""
+
+
+def properties(templates: Templates, type_: str) -> list[dict[str, Any]]:
+    return [resource["Properties"] for resource in resources(templates, type_)]
+
+
+@pytest.fixture(scope="module")
+def functions(templates: Templates) -> dict[str, dict[str, Any]]:
+    """By handler."""
+    return {f["Handler"]: f for f in properties(templates, "AWS::Lambda::Function")}
+
+
+@pytest.fixture(scope="module")
+def assembly(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("assembly")
+    synthesize(folder)
+    return folder
+
+
+def test_a_function_is_given_what_it_reads(functions: dict[str, dict[str, Any]]) -> None:
+    assert set(functions) == set(ENVIRONMENTS)
+    for handler, function in functions.items():
+        variables = function["Environment"]["Variables"]
+        assert set(variables) == variables_named(ENVIRONMENTS[handler]), handler
+
+
+def test_a_function_is_called_as_its_handler(functions: dict[str, dict[str, Any]]) -> None:
+    for handler, function in functions.items():
+        _, room, verb, _ = handler.split(".")
+        assert function["FunctionName"] == f"lakebed-dev-{room}-{verb}".replace("_", "-")
+
+
+def test_what_fails_of_a_batch_comes_back_and_nothing_else(templates: Templates) -> None:
+    sources = properties(templates, "AWS::Lambda::EventSourceMapping")
+    assert len(sources) == len(FUNCTIONS_OF_QUEUES)
+    for source in sources:
+        assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert source["BatchSize"] == 10
+
+
+def test_a_message_is_out_of_sight_six_times_as_long_as_a_run_takes(templates: Templates) -> None:
+    queues = {q["QueueName"]: q for q in properties(templates, "AWS::SQS::Queue")}
+    functions = {f["FunctionName"]: f for f in properties(templates, "AWS::Lambda::Function")}
+    for kind, function in FUNCTIONS_OF_QUEUES.items():
+        hidden = queues[f"lakebed-dev-{kind}.fifo"]["VisibilityTimeout"]
+        assert hidden == 6 * functions[f"lakebed-dev-{function}"]["Timeout"]
+
+
+def bundles(assembly: Path) -> dict[str, Path]:
+    """Return the folder of each function's code, by handler, as a deployment finds it."""
+    found = {}
+    for template in assembly.glob("*.template.json"):
+        assets = json.loads(template.with_name(f"{template.name[:-14]}.assets.json").read_text())
+        for resource in json.loads(template.read_text())["Resources"].values():
+            if resource["Type"] == "AWS::Lambda::Function":
+                key = resource["Properties"]["Code"]["S3Key"].removesuffix(".zip")
+                folder = assets["files"][key]["source"]["path"]
+                found[resource["Properties"]["Handler"]] = assembly / folder
+    return found
+
+
+CLEAN = """
+import sys
+sys.path.insert(0, {folder!r})
+import importlib
+module = importlib.import_module({module!r})
+assert callable(module.handler)
+late = {{"pyarrow", "numpy", "boto3", "pydantic"}} & set(sys.modules)
+assert not late, f"imported at once: {{late}}"
+"""
+
+
+@pytest.mark.parametrize("handler", sorted(ENVIRONMENTS))
+def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: str) -> None:
+    program = CLEAN.format(
+        folder=str(bundles(assembly)[handler]), module=handler.removesuffix(".handler")
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_bundles_fit_and_hold_nothing_of_the_machine(assembly: Path) -> None:
+    folders = {*bundles(assembly).values(), PythonBundle(ROWS, target_of("machine")).folder}
+    assert len(folders) == 2
+    for folder in folders:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        assert sum(path.stat().st_size for path in files) <= MEGABYTES_MAX << 20
+        assert not [path for path in files if path.name in {"RECORD", "direct_url.json"}]
+        here = str(ROOT).encode()
+        assert not [path for path in files if path.suffix == ".pyc" and here in path.read_bytes()]
+
+
+READS_ROWS = """
+import sys
+sys.path.insert(0, {folder!r})
+import pydantic
+import pyarrow.csv, pyarrow.json
+import lakebed
+from pathlib import Path
+lake = lakebed.connect({lake!r})
+schema = lakebed.schema_of(row_keys={{"k": "int64"}}, values={{"v": "string"}})
+table = lake.create_table("t", schema)
+table.ingest(Path({rows!r}))
+lake.run()
+found = table.query(where=lakebed.field("v") == "7").read_all().to_pydict()
+assert found == {{"k": [7], "v": ["7"]}}
+assert table.query(keys=[9]).read_all().num_rows == 1
+lake.close()
+"""
+
+
+def test_rows_are_read_with_nothing_but_their_bundle(tmp_path: Path) -> None:
+    folder = PythonBundle(ROWS, target_of("machine")).folder
+    rows = tmp_path / "rows.csv"
+    rows.write_text("k,v\n" + "".join(f"{n},{n}\n" for n in range(500)))
+    program = READS_ROWS.format(folder=str(folder), lake=str(tmp_path / "lake"), rows=str(rows))
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", program],
+        env={**os.environ, "LAKEBED_KERNELS": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_nothing_but_machine_and_code_differs_between_architectures(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    there = {name: synthesize(architecture=name) for name in ("arm64", "x86_64")}
+    for name, other in there.items():
+        functions = properties(other, "AWS::Lambda::Function")
+        assert {f["Architectures"][0] for f in functions} == {name}
+        assert {f["Runtime"] for f in functions} == {"python3.14"}
+        assert of_any_machine(other) == of_any_machine(templates)
+
+
+def test_schedules_and_functions_rest_while_an_instance_is_paused(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    for which, running in ((templates, True), (synthesize(paused="true"), False)):
+        rules = properties(which, "AWS::Events::Rule")
+        assert {rule["Name"] for rule in rules} == {f"lakebed-dev-{name}" for name in SCHEDULES}
+        assert {rule["State"] for rule in rules} == {"ENABLED" if running else "DISABLED"}
+        sources = properties(which, "AWS::Lambda::EventSourceMapping")
+        assert {source["Enabled"] for source in sources} == {running}
+
+
+def test_each_function_has_a_role_of_its_own_with_exact_statements(templates: Templates) -> None:
+    assert not resources(templates, "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+    roles = properties(templates, "AWS::IAM::Role")
+    assert len(roles) == len(ENVIRONMENTS)
+    for role in roles:
+        assert "ManagedPolicyArns" not in role
+        (policy,) = role["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]:
+            assert statement["Effect"] == "Allow"
+            actions = statement["Action"]
+            assert "*" not in json.dumps(actions)
+            named = statement["Resource"]
+            for resource in named if isinstance(named, list) else [named]:
+                text = json.dumps(resource)
+                if "*" in text:
+                    assert text.rstrip('"]}').endswith(FOLDERS), text
+
+
+def test_a_key_of_ones_own_encrypts_all_that_is_stored(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    key = "arn:aws:kms:eu-west-1:123456789012:key/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"
+    own = synthesize(key_arn=key)
+    (bucket,) = properties(own, "AWS::S3::Bucket")
+    assert key in json.dumps(bucket["BucketEncryption"])
+    for table in properties(own, "AWS::DynamoDB::Table"):
+        assert table["SSESpecification"]["KMSMasterKeyId"] == key
+    for queue in properties(own, "AWS::SQS::Queue"):
+        assert queue["KmsMasterKeyId"] == key
+    for role in properties(own, "AWS::IAM::Role"):
+        statements = role["Policies"][0]["PolicyDocument"]["Statement"]
+        of_key = [statement for statement in statements if "kms:Decrypt" in statement["Action"]]
+        assert [statement["Resource"] for statement in of_key] == [key]
+    assert "kms" not in json.dumps(templates)
