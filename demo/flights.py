@@ -14,18 +14,22 @@ import io
 import shutil
 import sys
 import tarfile
+import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+import pyarrow.parquet as pq
 
 import lakebed
+from lakebed.bootstrap.bulk_import import BulkImportApp, Tasks
+from lakebed.cli.bulk_import import refuse_without_spark
 from lakebed.cli.program import counted
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.inspection.drawing import draw_status
@@ -125,15 +129,47 @@ def in_order(flights: pa.Table, table: lakebed.Table) -> pa.Table:
     return flights.select(table.arrow_schema.names).sort_by([(key, "ascending") for key in KEYS])
 
 
-def fill(show: Show, table: lakebed.Table, flights: pa.Table) -> None:
-    """Ingest month by month: twelve jobs, so that compaction has work."""
+def fill(
+    show: Show,
+    table: lakebed.Table,
+    flights: pa.Table,
+    months: Sequence[int] = range(1, MONTHS + 1),
+) -> None:
+    """Ingest month by month: some jobs, so that compaction has work."""
     with show.timed() as said:
-        files = 0
-        for month in range(1, MONTHS + 1):
+        rows = files = 0
+        for month in months:
             show.now(f"ingest: month {month} of {MONTHS}")
-            rows = flights.filter(pc.equal(flights["month"], month))
-            files += table.ingest(rows, job=f"2013-{month:02}").files
-        said.append(f"ingested {flights.num_rows:,} rows in {MONTHS} jobs, {files} files")
+            some = flights.filter(pc.equal(flights["month"], month))
+            rows += some.num_rows
+            files += table.ingest(some, job=f"2013-{month:02}").files
+        said.append(f"ingested {rows:,} rows in {len(months)} jobs, {files} files")
+
+
+def fill_by_spark(show: Show, flights: pa.Table, month: int) -> None:
+    """Take a month in as `lakebed bulk-import flights FILE` does."""
+    from spark_jobs.bulk_import import SparkCluster  # noqa: PLC0415  Spark may not be there
+
+    with show.timed() as said, tempfile.TemporaryDirectory() as folder, ExitStack() as last:
+        show.now(f"bulk import by Spark: month {month} of {MONTHS}")
+        file = Path(folder, f"2013-{month:02}.parquet")
+        pq.write_table(flights.filter(pc.equal(flights["month"], month)), file)
+
+        def cluster_for(tasks: Tasks) -> SparkCluster:
+            return last.enter_context(closing(SparkCluster(tasks, master="local[*,4]")))
+
+        with BulkImportApp(LAKE) as app:
+            done = app.run("flights", [file], cluster_for=cluster_for, job=f"2013-{month:02}")
+        said.append(f"bulk import by Spark: {done.rows:,} rows, {counted(done.files, 'file')}")
+
+
+def why_without_spark() -> str | None:
+    """Return why bulk imports cannot be done on this machine; None: they can."""
+    try:
+        refuse_without_spark()
+    except InvalidError as error:
+        return error.message
+    return None
 
 
 def settle(show: Show, lake: lakebed.Lake) -> None:
@@ -194,7 +230,13 @@ def main() -> int:
             flights = flights_in(archive)
             said.append(f"read {flights.num_rows:,} flights, {flights.num_columns} columns")
         table = lake.create_table("flights", columns_of(flights), settings=SETTINGS)
-        fill(show, table, flights)
+        without = why_without_spark()
+        by_spark = [] if without else [MONTHS]
+        fill(show, table, flights, [m for m in range(1, MONTHS + 1) if m not in by_spark])
+        for month in by_spark:
+            fill_by_spark(show, flights, month)
+        if without:
+            show.line(f"          nothing by Spark: {without}")
         settle(show, lake)
         tidy(show, lake, table)
         show.line("\n" + draw_status(lake.status("flights")[0]).rstrip("\n"))

@@ -14,11 +14,19 @@ import click
 from benchmarks.page import figure_pages, latest
 from lakebed.cli.main import program
 from lakebed.config.instance import InstanceSettings
+from lakebed.config.messages import KINDS as MESSAGES
+from lakebed.config.messages import (
+    MESSAGE_BYTES_MAX,
+    MessageKind,
+    RangeOfMessage,
+    fields_of_message,
+)
 from lakebed.config.settings import TableSettings, describe
 from lakebed.errors import explanations
 from lakebed.inspection.findings import KINDS
 from lakebed.inspection.repair import DOES
 from lakebed.observe import events
+from lakebed.observe.metrics import METRICS, NAMESPACE
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -34,7 +42,9 @@ def pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "cli.md": cli_page(),
         "events.md": events_page(),
+        "metrics.md": metrics_page(),
         "findings.md": findings_page(),
+        **{kind.page: message_page(kind) for kind in MESSAGES},
         **figure_pages(latest()),
     }
 
@@ -145,7 +155,8 @@ def events_page() -> str:
 def facts_told() -> dict[str, list[str]]:
     """Return the facts of each event, as the calls of `events.tell` in the source name them."""
     found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "lakebed").rglob("*.py")):
+    rooms = ("lakebed", "lambdas")
+    for path in sorted(file for room in rooms for file in (ROOT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "events.tell"):
                 continue
@@ -153,6 +164,31 @@ def facts_told() -> dict[str, list[str]]:
             known = found.setdefault(name, [])
             known += [k.arg for k in node.keywords if k.arg and k.arg not in known]
     return found
+
+
+def metrics_page() -> str:
+    """Return every metric: what it counts, and who is called when."""
+    lines = [
+        "# Metrics",
+        "",
+        MADE.format(source="lakebed/observe/metrics.py"),
+        f"In CloudWatch under `{NAMESPACE}`, by `instance`; where it says so, by `table` too. Each",
+        "is read off lines of the [log](events.md). The dashboard `lakebed-INSTANCE-dashboard`",
+        "shows all of them, and what SQS tells of queues.",
+        "",
+        "| Metric | Unit | Says | By table | Alarm |",
+        "|---|---|---|---|---|",
+    ]
+    for metric in METRICS:
+        alarm = metric.without_alarm and f"none: {metric.without_alarm}"
+        if metric.alarm is not None:
+            page = metric.alarm.page.removeprefix("docs/")
+            least = f"{metric.alarm.threshold:g} or more in {metric.alarm.minutes} minutes"
+            alarm = f"[{least}](../{page})"
+        by_table = "yes" if metric.by_table else ""
+        unit = f"{metric.unit}, {metric.statistic.lower()}"
+        lines.append(f"| `{metric.name}` | {unit} | {metric.meaning} | {by_table} | {alarm} |")
+    return "\n".join(lines) + "\n"
 
 
 def findings_page() -> str:
@@ -178,6 +214,31 @@ def findings_page() -> str:
         "",
     ]
     lines += [f"- {action}: {does}." for action, does in DOES.items()]
+    return "\n".join(lines) + "\n"
+
+
+def message_page(kind: MessageKind) -> str:
+    """Return what may stand in a kind of message."""
+    lines = [
+        f"# Message: {kind.name}",
+        "",
+        MADE.format(source="lakebed/config/messages.py"),
+        f"{kind.model.__doc__} A JSON object of at most {MESSAGE_BYTES_MAX:,} bytes, without",
+        "fields of other names. All that is wrong with one is said at once; where, tells",
+        "[the page of messages](../design/messages.md). This one is allowed:",
+        "",
+        "```json",
+        kind.example,
+        "```",
+        "",
+        "| Field | Allowed | Required | Meaning |",
+        "|---|---|---|---|",
+    ]
+    for name, allowed, required, meaning in fields_of_message(kind.model):
+        lines.append(f"| `{name}` | {allowed} | {'yes' if required else 'no'} | {meaning} |")
+    if "ranges" in kind.model.model_fields:
+        ends = ", ".join(f"`{name}`" for name in RangeOfMessage.model_fields)
+        lines += ["", f"A range has {ends}. {RangeOfMessage.__doc__} Half open unless told."]
     return "\n".join(lines) + "\n"
 
 

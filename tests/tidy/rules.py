@@ -24,6 +24,14 @@ BANNED = {
 }
 """What the core must not reach for, and what it does instead."""
 
+PROGRAMS = (
+    "lakebed/localcloud/emulator_process",
+    "lakebed/localcloud/function_process",
+    "lakebed/localcloud/shifted_time",
+    "lakebed/localcloud/task_process",
+)
+"""Run as processes of their own, which know nothing of the core."""
+
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "info", "data"}
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -56,7 +64,7 @@ def outside_comes_in_as_an_argument(source: Source) -> Iterator[Finding]:
     """Time, chance and ids are real in two places only."""
     if not source.inside("lakebed"):
         return
-    if source.inside("lakebed/backends/system", "lakebed/bootstrap"):
+    if source.inside("lakebed/backends/system", "lakebed/bootstrap", *PROGRAMS):
         return
     for node, name in source.references():
         for pattern, instead in BANNED.items():
@@ -129,7 +137,7 @@ def functions_fit_on_a_screen(source: Source) -> Iterator[Finding]:
 
 def errors_are_caught_by_kind(source: Source) -> Iterator[Finding]:
     """Only a worker's loop and the command line answer for any error; to undo and raise is fine."""
-    if source.inside("lakebed/tasks", "lakebed/cli"):
+    if source.inside("lakebed/tasks", "lakebed/cli", *PROGRAMS):
         return
     for node in nodes(source):
         if isinstance(node, ast.ExceptHandler) and ast.unparse(node.body[-1]) != "raise":
@@ -222,6 +230,7 @@ def modules_are_used(sources: Iterable[Source]) -> Iterator[Finding]:
         entry = (
             source.path.endswith(("/__init__.py", "/__main__.py"))
             or source.module == "lakebed.cli.main"
+            or source.inside(*PROGRAMS)
         )
         if source.inside("lakebed") and not entry and source.module not in imported:
             yield Finding(source.path, 1, "nothing but its test imports it: use it or delete it")

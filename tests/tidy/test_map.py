@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from lakebed.cli.main import program
+from lakebed.config.instance import InstanceSettings
 from lakebed.config.settings import TableSettings
 from tests.tidy.source import ROOT
 
@@ -13,7 +14,7 @@ FEATURES = 175
 MATURITIES = {"works", "works in part", "tried in simulation", "not yet"}
 TEXT = (ROOT / "docs/map.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (\d+) \| (.+?) \| (.+?) \| (.*?) ?\|$", TEXT, re.MULTILINE)
-FOLDERS = "lakebed|stacks|tests|docs|demo|benchmarks"
+FOLDERS = "containers|lakebed|lambdas|stacks|tests|docs|demo|benchmarks"
 
 
 def code() -> Iterator[str]:
@@ -50,4 +51,5 @@ def test_a_command_that_is_named_is_there(command: str) -> None:
 
 def test_a_setting_that_is_named_is_there() -> None:
     named = re.findall(r"settings? `(\w+)", TEXT)
-    assert set(named) <= set(TableSettings.__struct_fields__)
+    known = {*TableSettings.__struct_fields__, *InstanceSettings.__struct_fields__}
+    assert set(named) <= known

@@ -28,7 +28,7 @@ def test_every_module_is_used(sources: list[Source]) -> None:
     assert not findings, "\n" + "\n".join(map(str, findings))
 
 
-CORE = "lakebed/ingest/plan.py"
+CORE = "lakebed/compaction/plan.py"
 PAGE = "docs/design/ingest.md"
 LONG_FUNCTION = "def run():\n" + "    step()\n" * 60
 TITLE = "# Ingest\n"

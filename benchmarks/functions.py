@@ -1,0 +1,128 @@
+"""Functions of an instance: how fast one starts, how large bundles are, how long a synthesis takes.
+
+A start is a process of its own that sees nothing but the bundle, as on AWS. Times of imports are of
+the processor; those of a first event and of a synthesis are by the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from benchmarks.figures import Figure
+from stacks.constructs.python_bundle import ROWS, STATE, PythonBundle, target_of
+
+ROOT = Path(__file__).resolve().parents[1]
+STARTS = 5
+IMPORT_SECONDS_MAX = 0.4
+BUNDLE_MIB_MAX = 250
+
+START = """
+import sys, time
+sys.path.insert(0, {folder!r})
+begun = time.process_time()
+import lambdas.splitting.{verb} as function
+imported = time.process_time() - begun
+print(imported, file=sys.stderr)
+if {verb!r} == "trigger":
+    class Run:
+        aws_request_id = function_name = "bench"
+        def get_remaining_time_in_millis(self):
+            return 60_000
+    begun = time.perf_counter()
+    function.handler({{"time": "2026-01-01T00:00:00Z"}}, Run())
+    print(time.perf_counter() - begun, file=sys.stderr)
+"""
+
+
+class _NoTables(BaseHTTPRequestHandler):
+    """Answers every query of DynamoDB: there is nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = b'{"Items":[],"Count":0,"ScannedCount":0}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def run() -> list[Figure]:
+    """Return the figures."""
+    here = target_of("machine")
+    folder = PythonBundle(STATE, here).folder
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _NoTables)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    imports = [_started(folder, "handle", endpoint)[0] for _ in range(STARTS)]
+    events = [_started(folder, "trigger", endpoint)[1] for _ in range(STARTS)]
+    server.shutdown()
+    figures = [
+        Figure("lambda.import_seconds", statistics.median(imports), "s", IMPORT_SECONDS_MAX),
+        Figure("lambda.first_event_seconds", statistics.median(events), "s"),
+        Figure("synth.seconds", _synthesis_seconds(), "s"),
+    ]
+    there = target_of("arm64")
+    for bundle in (STATE, ROWS):
+        files = PythonBundle(bundle, there).folder.rglob("*")
+        mib = sum(path.stat().st_size for path in files if path.is_file()) / (1 << 20)
+        figures.append(Figure(f"bundle.{bundle.name}.mib", mib, "MiB", BUNDLE_MIB_MAX))
+    return figures
+
+
+def _started(folder: Path, verb: str, endpoint: str) -> list[float]:
+    """Return what a fresh process tells: seconds to import, and to answer a first event."""
+    variables = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "bench",
+        "AWS_SECRET_ACCESS_KEY": "bench",
+        "LAKEBED_INSTANCE": "bench",
+        "LAKEBED_REGISTRY_TABLE": "registry",
+        "LAKEBED_QUEUE_URL": f"{endpoint}/queue.fifo",
+        "PATH": os.environ["PATH"],
+    }
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", START.format(folder=str(folder), verb=verb)],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [float(line) for line in done.stderr.split()]
+
+
+def _synthesis_seconds() -> float:
+    """Return how long `app.py` takes by the clock when the packages of bundles are there."""
+    context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
+    with tempfile.TemporaryDirectory() as folder:
+        told = json.dumps({**context, "instance": "bench", "architecture": "machine"})
+        begun = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "app.py"],
+            cwd=ROOT,
+            env={**os.environ, "CDK_OUTDIR": folder, "CDK_CONTEXT_JSON": told},
+            capture_output=True,
+            check=True,
+        )
+        return time.perf_counter() - begun
+
+
+if __name__ == "__main__":
+    from benchmarks.figures import table
+
+    print(table(run()))

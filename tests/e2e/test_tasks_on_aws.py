@@ -1,0 +1,164 @@
+"""Tasks as containers run them: processes that are given names, a queue, and SIGTERM."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from lakebed.bootstrap.task_process import opened
+from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
+from lakebed.config.environments import IngestTaskEnvironment, variables_of
+from lakebed.lake import Lake
+from lakebed.localcloud.images import make_image
+from tests.servers.fixtures import ministack  # noqa: F401 - it is a fixture
+from tests.servers.s3 import BUCKET, S3Server
+from tests.servers.sqs import make_queue
+from tests.unit.tables.lakes import SCHEMA, ids, rows
+
+ROOT = Path(__file__).parents[2]
+SECONDS_MAX = 90
+
+
+@pytest.fixture
+def server(
+    ministack: S3Server,  # noqa: F811 - the fixture
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> S3Server:
+    """Where the variables AWS_... of this test lead."""
+    for name, value in ministack.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LAKEBED_CACHE", str(tmp_path / "cache"))
+    return ministack
+
+
+@pytest.fixture
+def environment(server: S3Server) -> IngestTaskEnvironment:
+    """What a stack would tell a task."""
+    prefix = server.new_prefix()
+    with closing(server.clients()) as clients:
+        urls = {
+            f"{kind}_queue_url": make_queue(clients, f"{prefix}-{kind}", receives_max=3)
+            for kind in ("compaction", "commits", "ingest")
+        }
+    return IngestTaskEnvironment(
+        instance="tasks",
+        bucket=BUCKET,
+        objects_prefix=prefix,
+        log_table=server.new_table(LOG_TABLE),
+        registry_table=server.new_table(REGISTRY_TABLE),
+        tracker_table=server.new_table(TRACKER_TABLE),
+        sources=f"s3://{BUCKET}/{prefix}/landing",
+        **urls,
+    )
+
+
+@contextmanager
+def task(kind: str, environment: IngestTaskEnvironment) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"containers.{kind}.main"],
+        env={**os.environ, **variables_of(environment), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def told_to_stop(process: "subprocess.Popen[str]") -> list[dict[str, object]]:
+    """Return the lines that a task wrote, which was asked to stop."""
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0, out
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def until(what: str, is_so: object) -> None:
+    assert callable(is_so)
+    end = time.monotonic() + SECONDS_MAX
+    while not is_so():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.3)
+
+
+@pytest.mark.timeout(300)
+def test_files_that_a_message_names_become_rows_and_then_are_merged(
+    environment: IngestTaskEnvironment, server: S3Server, tmp_path: Path
+) -> None:
+    app = opened(environment)
+    table = Lake(app).create_table("trips", SCHEMA, settings={"job_files_max": 2, "size_ratio": 1})
+    messages: list[object] = [{"id": "bad", "table": "trips", "files": ["s3://elsewhere/x.csv"]}]
+    with closing(server.clients()) as clients:
+        for key in ("a", "b"):
+            pq.write_table(rows([key]), tmp_path / "rows.parquet")
+            name = f"{environment.objects_prefix}/landing/{key}/rows.parquet"
+            body = (tmp_path / "rows.parquet").read_bytes()
+            clients.s3.put_object(Bucket=BUCKET, Key=name, Body=body)
+            url = f"{environment.sources}/{key}/"
+            messages += [{"id": key, "table": "trips", "files": [url]}] * 2
+        for number, message in enumerate(messages):
+            clients.sqs.send_message(
+                QueueUrl=environment.ingest_queue_url,
+                MessageBody=json.dumps(message),
+                MessageGroupId=f"group-{number}",
+                MessageDeduplicationId=f"once-{number}",
+            )
+    ingest_queue = app.queues.open("ingest")
+    with task("ingest", environment) as process:
+        until("all messages are done", lambda: ingest_queue.depth() == (0, 1))
+        lines = told_to_stop(process)
+    assert ids(table) == ["a", "b"]
+    told = {report.job: report for report in table.jobs()}
+    assert (told["a"].event, told["b"].event, told["bad"].event) == (
+        "committed",
+        "committed",
+        "rejected",
+    )
+    assert "s3://elsewhere/x.csv" in told["bad"].reason
+    assert lines[-1]["event"] == "task_ended"
+    assert lines[-1]["ending"] == "stopped"
+
+    assert app.create_jobs.run(app.catalog.find("trips")) == 1
+    with task("compaction", environment) as process:
+        until("the files are merged", lambda: app.queue.depth() == (0, 0))
+        told_to_stop(process)
+    with table._opened.head.reading() as state:
+        assert len(list(state.all_references())) == 1
+    assert ids(table) == ["a", "b"]
+    app.close()
+
+
+def test_a_task_that_is_not_told_its_names_says_which(server: S3Server) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "containers.ingest.main"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "LAKEBED_INGEST_QUEUE_URL" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["ingest", "compaction"])
+def test_an_image_is_made_of_what_is_there(kind: str, tmp_path: Path) -> None:
+    image = make_image(ROOT, f"containers/{kind}/Dockerfile", tmp_path / "image")
+    assert image.command == ("-m", f"containers.{kind}.main")
+    assert (image.folder / "containers" / kind / "main.py").exists()
+    assert image.packages
+    lines = (ROOT / "containers" / kind / "Dockerfile").read_text().splitlines()
+    required = {word for line in lines for word in line.split() if word.endswith(".txt")}
+    assert required
+    assert all((image.folder / path).exists() for path in required)

@@ -1,0 +1,152 @@
+"""An instance in memory: its stores, what a user does, and the queues with who works on them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lakebed.backends.aws.job_queues import _text_of  # as it travels through SQS
+from lakebed.backends.memory import (
+    MemoryJobQueues,
+    MemoryJobTracker,
+    MemoryObjectStore,
+    MemoryTableMarks,
+    MemoryTableRegistry,
+    MemoryTransactionLogs,
+    VirtualClock,
+)
+from lakebed.bootstrap.app import App, Memory, Stores
+from lakebed.bootstrap.table_stores import TableStores, table_stores
+from lakebed.ingest.sources import ArrowSource
+from lakebed.model.names import JobId
+from lakebed.model.schema import schema_of
+from lakebed.ports.job_queue import JobQueue
+from lakebed.schedules.send_ticks import SendTicks
+from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.statestore.marked_logs import MarkedTransactionLogs
+from lambdas.shape import Handler
+
+SCHEMA = schema_of(row_keys={"key": "string"}, values={"value": "int64"})
+HIDDEN_SECONDS = 720.0
+
+
+@dataclass
+class Run:
+    """What Lambda tells a run of itself. left: milliseconds, as often as it is asked."""
+
+    aws_request_id: str = "run-1"
+    function_name: str = "lakebed-dev-tests"
+    left: list[int] = field(default_factory=lambda: [120_000])
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+
+def record(body: str, group: str, id_: str, receives: int = 1) -> dict[str, Any]:
+    """Return a message as SQS hands it to a function."""
+    return {
+        "messageId": id_,
+        "receiptHandle": id_,
+        "body": body,
+        "attributes": {"MessageGroupId": group, "ApproximateReceiveCount": str(receives)},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:lakebed-dev-tests.fifo",
+    }
+
+
+class Instance:
+    """All of an instance, in memory; `lake` is what its users have."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = VirtualClock()
+        self.chance = random.Random(7)
+        self.objects = MemoryObjectStore(self.clock)
+        self.logs = MemoryTransactionLogs(self.clock)
+        self.registry = MemoryTableRegistry()
+        self.marks = MemoryTableMarks()
+        self.queues = MemoryJobQueues(self.clock)
+        self.tracker = MemoryJobTracker()
+        self.folder = folder
+        (folder / "states").mkdir()
+        stores = Stores(
+            place="memory",
+            clock=self.clock,
+            chance=self.chance,
+            objects=self.objects,
+            logs=MarkedTransactionLogs(self.logs, self.marks),
+            registry=self.registry,
+            queues=self.queues,
+            tracker=self.tracker,
+        )
+        self.lake = App(stores, states=folder / "states", spill=folder, memory=Memory())
+        self.stores = self.function_stores("function")
+
+    def function_stores(self, name: str) -> TableStores:
+        """Return the stores of another process."""
+        return table_stores(
+            clock=self.clock,
+            chance=self.chance,
+            objects=self.objects,
+            logs=self.logs,
+            registry=self.registry,
+            marks=self.marks,
+            folder=self.folder / name,
+        )
+
+    def given_table(self, name: str, **settings: object) -> None:
+        self.lake.catalog.create(name, SCHEMA, settings=settings)
+
+    def given_rows(self, name: str, rows: int, *, job: str, queued: bool = False) -> None:
+        keys = [f"{job}-{n:06d}" for n in range(rows)]
+        table = pa.table({"key": keys, "value": range(rows)}, schema=arrow_schema(SCHEMA))
+        source = ArrowSource(table, SCHEMA)
+        ingest = self.lake.queued_ingest if queued else self.lake.ingest
+        ingest.run(self.lake.catalog.find(name), source, JobId(job))
+
+    def leaves(self, name: str) -> int:
+        with self.lake.catalog.find(name).head.reading() as state:
+            return len(state.leaf_figures())
+
+    def rows(self, name: str) -> int:
+        with self.lake.catalog.find(name).head.reading() as state:
+            return sum(leaf.rows for leaf in state.leaf_figures())
+
+    def number(self, name: str) -> int:
+        with self.lake.catalog.find(name).head.reading() as state:
+            return state.head().number
+
+    def ticks(self, work: str) -> SendTicks:
+        return SendTicks(
+            registry=self.registry,
+            marks=self.marks,
+            queue=self.queues.open(work),
+            clock=self.clock,
+        )
+
+    def when_worked(self, work: str, handler: Handler) -> list[str]:
+        """Hand to a function what waits, a batch at a time. Returns ids of what it gave back."""
+        return worked(self.queues.open(work), handler)
+
+
+def worked(queue: JobQueue, handler: Handler) -> list[str]:
+    """Do what an event source does until a queue shows nothing more."""
+    given_back = []
+    while messages := queue.receive(messages_max=10, hidden_seconds=HIDDEN_SECONDS):
+        records = [record(_text_of(m.body), m.group, m.receipt, m.receives) for m in messages]
+        answer = handler({"Records": records}, Run())
+        assert answer is not None
+        failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+        queue.delete(*(m.receipt for m in messages if m.receipt not in failed))
+        given_back += [_text_of(m.body) for m in messages if m.receipt in failed]
+    return given_back
+
+
+def once(app: Any) -> Callable[[], Any]:  # noqa: ANN401 - an app of any kind
+    """Return what builds an app that is there."""
+    return lambda: app

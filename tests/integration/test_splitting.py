@@ -1,0 +1,118 @@
+import pytest
+
+from lakebed.bootstrap import splitting
+from lakebed.model.jobs import SPLITTING, decode_table_message
+from lambdas.shape import Handler, queue_handler, scheduled_handler
+from lambdas.splitting.handle import split_leaves
+from lambdas.splitting.trigger import send_ticks
+from tests.integration.instance import Instance, Run, once
+
+
+@pytest.fixture
+def trigger(instance: Instance) -> Handler:
+    return scheduled_handler(once(instance.ticks(SPLITTING)), send_ticks)
+
+
+@pytest.fixture
+def handle(instance: Instance) -> Handler:
+    return queue_handler(
+        once(splitting.app_over(instance.stores)), decode_table_message, split_leaves
+    )
+
+
+def minute(number: int) -> dict[str, str]:
+    return {"time": f"2026-11-21T20:{number:02d}:00Z"}
+
+
+def waiting(instance: Instance) -> int:
+    return instance.queues.open(SPLITTING).depth()[0]
+
+
+def test_a_leaf_that_is_too_large_is_split_within_the_minute(
+    instance: Instance, trigger: Handler, handle: Handler
+) -> None:
+    instance.given_table("large", leaf_rows_max=100)
+    instance.given_table("small", leaf_rows_max=100)
+    instance.given_rows("large", 1_000, job="one")
+    trigger(minute(1), Run())
+    assert waiting(instance) == 2
+    assert instance.when_worked(SPLITTING, handle) == []
+    assert instance.leaves("large") > 2
+    assert instance.leaves("small") == 1
+
+
+def test_who_changes_nothing_gets_no_work(
+    instance: Instance, trigger: Handler, handle: Handler
+) -> None:
+    instance.given_table("idle")
+    trigger(minute(1), Run())
+    instance.when_worked(SPLITTING, handle)
+    trigger(minute(2), Run())
+    assert waiting(instance) == 0
+    instance.given_rows("idle", 10, job="one")
+    trigger(minute(3), Run())
+    assert waiting(instance) == 1
+
+
+def test_a_mark_that_was_lost_costs_a_day_at_most(
+    instance: Instance, trigger: Handler, handle: Handler
+) -> None:
+    instance.given_table("idle")
+    trigger(minute(1), Run())
+    instance.when_worked(SPLITTING, handle)
+    instance.clock.advance(86_401)
+    trigger(minute(2), Run())
+    assert waiting(instance) == 1
+
+
+def test_a_trigger_that_fires_twice_does_the_work_once(
+    instance: Instance, trigger: Handler
+) -> None:
+    instance.given_table("trips")
+    trigger(minute(1), Run())
+    trigger(minute(1), Run())
+    assert waiting(instance) == 1
+    trigger(minute(2), Run())
+    assert waiting(instance) == 2
+
+
+def test_offline_tables_rest(instance: Instance, trigger: Handler, handle: Handler) -> None:
+    instance.given_table("trips", leaf_rows_max=100)
+    instance.given_table("rides", leaf_rows_max=100)
+    for name in ("trips", "rides"):
+        instance.given_rows(name, 1_000, job="one")
+    rides = instance.lake.catalog.find("rides")
+    instance.registry.set_online(rides.name, rides.id, online=False)
+    trigger(minute(1), Run())
+    assert waiting(instance) == 1
+    trips = instance.lake.catalog.find("trips")
+    instance.registry.set_online(trips.name, trips.id, online=False)
+    assert instance.when_worked(SPLITTING, handle) == []
+    assert instance.leaves("trips") == instance.leaves("rides") == 1
+
+
+def test_a_table_that_was_dropped_meanwhile_is_no_failure(
+    instance: Instance, trigger: Handler, handle: Handler
+) -> None:
+    instance.given_table("trips")
+    trigger(minute(1), Run())
+    instance.lake.catalog.drop("trips")
+    assert instance.when_worked(SPLITTING, handle) == []
+
+
+def test_a_damaged_table_does_not_hold_up_others(
+    instance: Instance, trigger: Handler, handle: Handler
+) -> None:
+    for name in ("bad", "good"):
+        instance.given_table(name, leaf_rows_max=100)
+        instance.given_rows(name, 1_000, job="one")
+    bad = instance.lake.catalog.find("bad")
+    for path in list(instance.objects.list(f"tables/{bad.id}/files/")):
+        instance.objects.delete([path])
+        writer = instance.objects.create(path)
+        writer.write(b"damaged " * 4_000)
+        writer.finish()
+    trigger(minute(1), Run())
+    assert instance.when_worked(SPLITTING, handle) == [f'{{"table":"{bad.id}"}}']
+    assert instance.leaves("good") > 1
+    assert instance.marks.list()[bad.id].handled == {}

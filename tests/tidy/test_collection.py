@@ -1,0 +1,27 @@
+"""Tests have the same names in every process: runs in parallel compare them, and stop if not."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def _names(hash_seed: int) -> list[str]:
+    """Every test's name, where sets of strings are in the order that this seed gives."""
+    collected = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line for line in collected.stdout.splitlines() if "::" in line]
+
+
+def test_tests_have_the_same_names_in_every_process() -> None:
+    first, second = _names(1), _names(2)
+    assert len(first) > 1000, "the list of names is not what pytest prints"
+    assert first == second

@@ -1,0 +1,217 @@
+"""Queries by message: small answers, large results, what is told of them, and what is refused."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lakebed
+from lakebed.backends.local import LocalObjectStore
+from lakebed.backends.system import SystemClock
+from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.query_answers import answers_over
+from lakebed.config.messages import QUERY
+from lakebed.errors import InvalidError, JobIdReusedError, TableMissingError
+from lakebed.lake import Lake
+from lakebed.model.names import JobId, Micros, RequestDigest, TableId
+from lakebed.ports.job_queue import message_job
+from lakebed.query import answer_messages, results
+
+SCHEMA = lakebed.schema_of(
+    row_keys={"id": "string", "day": "date32"}, values={"fare": "float64?", "raw": "binary?"}
+)
+DAYS = 3
+SENT_AT = Micros(7)
+
+
+class Desk:
+    """A lake with a table `trips` of ten ids on three days, and who answers messages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.app = LocalApp(folder / "lake")
+        self.table = Lake(self.app).create_table("trips", SCHEMA)
+        self.table.ingest(
+            pa.table(
+                {
+                    "id": [f"{n:02d}" for n in range(10) for _ in range(DAYS)],
+                    "day": pa.array([day for _ in range(10) for day in range(DAYS)], pa.date32()),
+                    "fare": [float(n) for n in range(10 * DAYS)],
+                    "raw": [b"\x00\xff"] * 10 * DAYS,
+                }
+            )
+        )
+        self.folder = folder / "results"
+        self.folder.mkdir()
+        objects = LocalObjectStore(self.folder, SystemClock())
+        self.answers = answers_over(self.app, objects, place="place")
+
+    def rows(self, **asked: object) -> list[dict[str, Any]]:
+        answer = self.answers.answer(body(**asked))
+        found = [json.loads(line) for line in answer.data.splitlines()]
+        assert len(found) == answer.rows
+        return found
+
+    def keep(self, **asked: object) -> answer_messages.Answer:
+        return self.answers.keep(body(**asked), sent_at=SENT_AT)
+
+    def told(self, job: str) -> list[tuple[str, int]]:
+        reports = self.app.tracker.history(self.table._opened.id, JobId(job))
+        return [(report.event, report.rows) for report in reports]
+
+    def result(self, address: str) -> pa.Table:
+        """Read all files of a manifest."""
+        manifest = json.loads(self.file(address).read_bytes())
+        return pa.concat_tables(pq.read_table(self.file(f["path"])) for f in manifest["files"])
+
+    def file(self, address: str) -> Path:
+        (found,) = self.folder.rglob(address.rpartition("/")[2])
+        return found
+
+
+def body(**asked: object) -> bytes:
+    return json.dumps({"table": "trips"} | asked).encode()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path)
+    yield desk
+    desk.app.close()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"keys": [["04", "1970-01-02"]]},
+        {"keys": [{"id": "04", "day": 1}]},
+        {"ranges": [{"id": {"min": "04", "max": "05"}, "day": {"min": "1970-01-02", "max": 2}}]},
+        {"ranges": [{}], "where": "fare = 13"},
+        {"ranges": [{}], "where": {"test": "compare", "field": "fare", "is": "=", "value": 13}},
+        {"ranges": [{"id": {"min": "04", "max": "04", "max_inclusive": True}}], "where": "fare=13"},
+    ],
+)
+def test_keys_ranges_and_tests_mean_what_the_library_means(
+    desk: Desk, asked: dict[str, object]
+) -> None:
+    assert desk.rows(**asked) == [{"id": "04", "day": "1970-01-02", "fare": 13.0, "raw": "AP8="}]
+
+
+def test_a_part_of_a_key_columns_and_a_limit(desk: Desk) -> None:
+    assert desk.rows(keys=["04", "07"], columns=["fare"], limit=4) == [
+        {"fare": 12.0},
+        {"fare": 13.0},
+        {"fare": 14.0},
+        {"fare": 21.0},
+    ]
+
+
+def test_the_example_of_the_page_is_answered(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    assert desk.answers.answer(QUERY.example.encode()).rows == 0
+    desk.app.close()
+
+
+def test_an_answer_may_be_an_arrow_stream(desk: Desk) -> None:
+    answer = desk.answers.answer(body(ranges=[{}], format="arrow"))
+    found = pa.ipc.open_stream(base64.b64decode(answer.data)).read_all()
+    assert found.equals(desk.table.query().read_all())
+
+
+def test_what_is_asked_for_without_an_id_is_told_to_nobody(desk: Desk) -> None:
+    desk.rows(keys=["04"])
+    assert {report.kind for report in desk.table.jobs()} == {"ingest"}
+    desk.rows(keys=["04"], id="q")
+    assert desk.told("q") == [("finished", 3)]
+
+
+@pytest.mark.parametrize("limit_of", ["SMALL_BYTES_MAX", "TEXT_BYTES_MAX"])
+def test_a_large_result_is_files_and_a_manifest(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, limit_of: str
+) -> None:
+    monkeypatch.setattr(answer_messages, limit_of, 10)
+    monkeypatch.setattr(results, "GROUP_BYTES", 1)
+    monkeypatch.setattr(results, "FILE_BYTES", 1)
+    answer = desk.answers.answer(body(ranges=[{}], columns=["id", "fare"], id="q"))
+    assert (answer.rows, answer.data) == (30, "")
+    assert answer.manifest.startswith("place/results/")
+    wanted = desk.table.query(columns=["id", "fare"]).read_all()
+    assert desk.result(answer.manifest).equals(wanted)
+    manifest = json.loads(desk.file(answer.manifest).read_bytes())
+    assert manifest["columns"] == {"id": "string", "fare": "double"}
+    assert sum(file["rows"] for file in manifest["files"]) == manifest["rows"] == 30
+
+
+def test_a_queued_query_is_kept_once_however_often_it_comes(desk: Desk) -> None:
+    first = desk.keep(keys=["04"])
+    desk.table.ingest(pa.table({"id": ["04"], "day": pa.array([9], pa.date32())}))
+    again = desk.keep(keys=["04"])
+    assert first == again
+    assert (first.rows, desk.result(first.manifest).num_rows) == (3, 3)
+    assert len(list(desk.folder.rglob("*.parquet"))) == 1
+    assert desk.told(message_job(body(keys=["04"]), SENT_AT))[0] == ("finished", 3)
+
+
+def test_no_rows_are_a_result_too(desk: Desk) -> None:
+    kept = desk.keep(keys=["none"], id="q")
+    assert desk.result(kept.manifest).num_rows == 0
+    assert desk.rows(keys=["none"]) == []
+
+
+def test_an_id_that_stands_for_another_query_is_refused(desk: Desk) -> None:
+    desk.keep(keys=["04"], id="q")
+    with pytest.raises(JobIdReusedError):
+        desk.answers.answer(body(keys=["05"], id="q"))
+    assert desk.told("q")[-1][0] == "rejected"
+
+
+def test_a_run_that_is_late_gives_what_is_there(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = desk.keep(keys=["04"], id="q")
+    find, seen = results.Results.find, list[JobId]()
+
+    def blind(
+        self: results.Results, table: TableId, job: JobId, request: RequestDigest
+    ) -> results.Manifest | None:  # as if the first had not finished yet
+        seen.append(job)
+        return find(self, table, job, request) if len(seen) > 1 else None
+
+    monkeypatch.setattr(results.Results, "find", blind)
+    desk.table.ingest(pa.table({"id": ["04"], "day": pa.array([9], pa.date32())}))
+    assert desk.keep(keys=["04"], id="q") == first
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"keys": [["04", "1970-01-02", 3]]}, "one value per row key"),
+        ({"keys": [5]}, "wrong type"),
+        ({"keys": [{"fare": 1}]}, "not a row key"),
+        ({"keys": [["04", "tomorrow"]]}, "not a key value"),
+        ({"ranges": [{"idd": {}}]}, "did you mean 'id'?"),
+        ({"ranges": [{"id": {"min": "b", "max": "a"}}]}, "reversed"),
+        ({"ranges": [{}], "where": "fair > 1"}, "did you mean 'fare'?"),
+        ({"ranges": [{}], "columns": ["id", "id"]}, "twice"),
+        ({"ranges": [{}], "limits": 1}, "did you mean 'limit'?"),
+    ],
+)
+def test_what_the_table_cannot_answer_is_refused_and_told(
+    desk: Desk, asked: dict[str, object], says: str
+) -> None:
+    with pytest.raises(InvalidError) as caught:
+        desk.answers.answer(body(**asked, id="q"))
+    assert says in str(caught.value)
+    reports = Lake(desk.app).nameless_jobs(job="q") + desk.table.jobs(job="q")
+    assert [report.event for report in reports] == ["rejected"]
+    assert says in reports[0].reason
+    assert not list(desk.folder.rglob("*.parquet"))
+
+
+def test_a_table_that_is_not_there_is_named(desk: Desk) -> None:
+    with pytest.raises(TableMissingError, match="did you mean 'trips'"):
+        desk.answers.answer(b'{"table": "tripz", "ranges": [{}]}')
