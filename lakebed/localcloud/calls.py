@@ -51,8 +51,11 @@ def make_function(making: Making, properties: Properties) -> Made:
 
 
 def make_source(making: Making, properties: Properties) -> Made:
-    """Messages of a queue that call a function, received with the function's own role."""
-    properties.only("Enabled", True, "true")
+    """Messages of a queue that call a function, received with the function's own role.
+
+    One that is not enabled receives nothing: it is as if there were none.
+    """
+    enabled = str(properties.take("Enabled", True)).lower() == "true"
     properties.only("MaximumBatchingWindowInSeconds", 0)
     scaling = properties.take("ScalingConfig", {})
     arn, function = properties.need("EventSourceArn"), name_in(properties.need("FunctionName"))
@@ -60,15 +63,15 @@ def make_source(making: Making, properties: Properties) -> Made:
         hint = "only queues call functions here"
         raise InvalidError("a source of events that is no queue", source=arn, hint=hint)
     responses = properties.take("FunctionResponseTypes", [])
-    making.running.sources.append(
-        QueueSourceSpec(
-            queue=name_in(arn),
-            function=function,
-            batch_messages_max=int(properties.take("BatchSize", USUAL_BATCH)),
-            reports_failures="ReportBatchItemFailures" in responses,
-            concurrency_max=scaling.get("MaximumConcurrency"),
-        )
+    spec = QueueSourceSpec(
+        queue=name_in(arn),
+        function=function,
+        batch_messages_max=int(properties.take("BatchSize", USUAL_BATCH)),
+        reports_failures="ReportBatchItemFailures" in responses,
+        concurrency_max=scaling.get("MaximumConcurrency"),
     )
+    if enabled:
+        making.running.sources.append(spec)
     return Made(f"{making.stack}-{properties.logical_id}")
 
 

@@ -45,9 +45,9 @@ class Emulator:
         self._lock = threading.Lock()
         self.folder = folder.resolve()
         self.secured = secured
-        self.port = _free_port()
         self._log = self.folder / "emulator.log"
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = _port_of(self.folder / "port") if kept else _free_port()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-P", shifted_time.__file__, str(PROGRAM)],
@@ -158,6 +158,18 @@ class Emulator:
         return UnavailableError(what, log=self._log, says=said.strip() or "nothing")
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
+def _port_of(noted: Path) -> int:
+    """Return the port of the last start, which is in the URLs of the queues that are kept; another
+    one, noted for the next start, if there was none or somebody has it."""
+    last = noted.read_text() if noted.exists() else ""
+    try:
+        port = _free_port(int(last) if last.isdecimal() else 0)
+    except OSError:
+        port = _free_port()
+    noted.write_text(str(port))
+    return port
+
+
+def _free_port(port: int = 0) -> int:
+    with socket.create_server(("127.0.0.1", port)) as free:
         return int(free.getsockname()[1])
