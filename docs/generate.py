@@ -217,6 +217,37 @@ def findings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+SENDING = {
+    "query": """\
+## Asking and waiting
+
+Who waits for the answer invokes a function. It gives `id`, `table`, `rows` and either `format` and
+`data`, or `manifest`: the address of a file of JSON in S3 that names the result's files. What can
+never work is answered by `error` and `reason`. It takes `lambda:InvokeFunction` on the function,
+and `s3:GetObject` on the bucket of results.
+
+```sh
+aws lambda invoke --function-name lakebed-INSTANCE-query-answer \\
+  --cli-binary-format raw-in-base64-out --payload file://query.json answer.json
+```
+
+## Asking and coming back
+
+Who does not wait sends it to a queue; then the result is always written down. `lakebed jobs` tells
+when it is there, and the function, asked the same, where. It takes `sqs:SendMessage` on the queue.
+
+```sh
+aws sqs send-message --message-group-id report-7 --message-body file://query.json \\
+  --queue-url https://sqs.REGION.amazonaws.com/ACCOUNT/lakebed-INSTANCE-query.fifo
+lakebed --at aws:INSTANCE jobs trips --job report-7
+```
+
+S3 deletes results after [`results_days`](instance.md).
+"""
+}
+"""How messages of a kind are sent, where its page tells it."""
+
+
 def message_page(kind: MessageKind) -> str:
     """Return what may stand in a kind of message."""
     lines = [
@@ -239,6 +270,7 @@ def message_page(kind: MessageKind) -> str:
     if "ranges" in kind.model.model_fields:
         ends = ", ".join(f"`{name}`" for name in RangeOfMessage.model_fields)
         lines += ["", f"A range has {ends}. {RangeOfMessage.__doc__} Half open unless told."]
+    lines += ["", SENDING[kind.name].rstrip()] if kind.name in SENDING else []
     return "\n".join(lines) + "\n"
 
 

@@ -11,18 +11,20 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
-from aws_lambda_powertools.utilities.batch import SqsFifoPartialProcessor
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from lakebed.errors import CorruptError, InvalidError, LakebedError, UnavailableError
 from lakebed.model.names import Micros
 from lakebed.observe import events, metrics
 from lakebed.observe.json_lines import JsonLines, write_json_lines
 
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
 AppT = TypeVar("AppT")
+SentAppT = TypeVar("SentAppT", bound="SentApp")
 MessageT = TypeVar("MessageT")
 
 Event = Mapping[str, Any]
@@ -58,6 +60,18 @@ class SentMessage(msgspec.Struct, frozen=True):
 
     body: bytes
     sent_at: Micros
+
+
+class SentApp(Protocol):
+    """What works on messages of users, and knows the queue that they came from."""
+
+    def refused(self, record: Mapping[str, Any]) -> None:
+        """Put a message that can never work among the dead letters, now."""
+        ...
+
+    def failed(self, record: Mapping[str, Any]) -> None:
+        """Let a message come back soon."""
+        ...
 
 
 class _Once(Generic[AppT]):
@@ -104,12 +118,35 @@ def queue_handler(
     A message that fails, and later ones of its group, are given back and come again; others go on.
     Nothing is an error of the run but an app that cannot be built.
     """
-    return _queue_handler(build, lambda record: decode(record.body.encode()), work)
+
+    def one(app: AppT, record: SQSRecord) -> None:
+        try:
+            work(app, decode(record.body.encode()))
+        except Exception as error:
+            _tell_failed_message(error, record)
+            raise
+
+    return _queue_handler(build, one)
 
 
-def sent_handler(build: Callable[[], AppT], work: Callable[[AppT, SentMessage], None]) -> Handler:
-    """Return the same for messages of users, which the work itself reads."""
-    return _queue_handler(build, _sent_message, work)
+def sent_handler(
+    build: Callable[[], SentAppT], work: Callable[[SentAppT, SentMessage], None]
+) -> Handler:
+    """Return the same for messages of users, which the work itself reads. One that can never work
+    is a dead letter at once; others that fail come back soon."""
+
+    def one(app: SentAppT, record: SQSRecord) -> None:
+        try:
+            work(app, _sent_message(record))
+        except InvalidError as error:
+            _tell_failed_message(error, record)
+            app.refused(record.raw_event)
+        except Exception as error:
+            _tell_failed_message(error, record)
+            app.failed(record.raw_event)
+            raise
+
+    return _queue_handler(build, one)
 
 
 def invoked_handler(build: Callable[[], AppT], work: Callable[[AppT, bytes], object]) -> Handler:
@@ -134,11 +171,9 @@ def invoked_handler(build: Callable[[], AppT], work: Callable[[AppT, bytes], obj
     return handler
 
 
-def _queue_handler(
-    build: Callable[[], AppT],
-    read: Callable[[SQSRecord], MessageT],
-    work: Callable[[AppT, MessageT], None],
-) -> Handler:
+def _queue_handler(build: Callable[[], AppT], work: Callable[[AppT, SQSRecord], None]) -> Handler:
+    from aws_lambda_powertools.utilities import batch  # noqa: PLC0415 - who is invoked does without
+
     once = _Once(build)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
@@ -146,15 +181,13 @@ def _queue_handler(
         enough = context.get_remaining_time_in_millis() * TIME_KEPT
 
         def one(record: SQSRecord) -> None:
-            try:
-                if context.get_remaining_time_in_millis() < enough:
-                    raise UnavailableError("no time is left in this run")
-                work(app, read(record))
-            except Exception as error:
-                tell_failed(error, receives=record.attributes.approximate_receive_count)
-                raise
+            if context.get_remaining_time_in_millis() < enough:
+                error = UnavailableError("no time is left in this run")
+                _tell_failed_message(error, record)
+                raise error
+            work(app, record)
 
-        processor = SqsFifoPartialProcessor(skip_group_on_error=True)
+        processor = batch.SqsFifoPartialProcessor(skip_group_on_error=True)
         processor.raise_on_entire_batch_failure = False  # each message tells its own failure
         with processor(records=event["Records"], handler=one):
             processor.process()
@@ -185,6 +218,10 @@ def batch_handler(build: Callable[[], AppT], work: Callable[[AppT, Records], set
 def _sent_message(record: SQSRecord) -> SentMessage:
     sent_at = Micros(int(record.attributes.sent_timestamp) * MICROS_PER_MILLISECOND)
     return SentMessage(record.body.encode(), sent_at)
+
+
+def _tell_failed_message(error: Exception, record: SQSRecord) -> None:
+    tell_failed(error, receives=record.attributes.approximate_receive_count)
 
 
 def tell_failed(error: Exception, **facts: object) -> None:

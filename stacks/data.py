@@ -1,4 +1,7 @@
-"""The bucket that holds a lake's objects: sorted files, snapshots, large log entries."""
+"""The bucket that holds a lake's objects: sorted files, snapshots, large log entries; and the one
+for results of queries."""
+
+from collections.abc import Sequence
 
 from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_s3 as s3
@@ -6,7 +9,7 @@ from constructs import Construct
 
 from lakebed.config.instance import OBJECTS_PREFIX, Deployment
 from stacks.constructs.encryption import key_of
-from stacks.permissions import bucket_name
+from stacks.permissions import bucket_name, results_bucket_name
 
 UNFINISHED_DAYS = 7
 """Of an upload in parts. Longer than a job may take (`pending_seconds_max`): what is aborted here
@@ -17,10 +20,11 @@ UNFINISHED = "unfinished"
 
 
 class DataStack(Stack):
-    """One bucket, closed to the public, reached by TLS only.
+    """Two buckets, closed to the public, reached by TLS only.
 
-    It is versioned although objects are never overwritten: a delete is then a mark that can be
-    taken back for `deleted_days`, whoever deleted by mistake (docs/decisions/0010).
+    That of the lake is versioned although objects are never overwritten: a delete is then a mark
+    that can be taken back for `deleted_days`, whoever deleted by mistake (docs/decisions/0010).
+    Results can be had again, and go after `results_days`.
     """
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
@@ -30,28 +34,18 @@ class DataStack(Stack):
             stack_name=deployment.name("data"),
             description=f"Lakebed {deployment.instance}: objects",
         )
-        kept = deployment.settings.data_kept
-        key = key_of(self, deployment)
-        self.bucket = s3.Bucket(
-            self,
+        self._key = key_of(self, deployment)
+        settings = deployment.settings
+        self.bucket = self._bucket(
             "Bucket",
-            bucket_name=bucket_name(deployment),
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
-            encryption_key=key,
-            bucket_key_enabled=True if key else None,
-            enforce_ssl=True,
-            minimum_tls_version=1.2,
+            deployment,
+            name=bucket_name(deployment),
             versioned=True,
-            removal_policy=(
-                RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if kept else RemovalPolicy.DESTROY
-            ),
-            lifecycle_rules=[
+            rules=[
                 s3.LifecycleRule(
                     id="what-nobody-finishes-or-reads",
                     abort_incomplete_multipart_upload_after=Duration.days(UNFINISHED_DAYS),
-                    noncurrent_version_expiration=Duration.days(deployment.settings.deleted_days),
+                    noncurrent_version_expiration=Duration.days(settings.deleted_days),
                     expired_object_delete_marker=True,
                 ),
                 s3.LifecycleRule(
@@ -62,10 +56,52 @@ class DataStack(Stack):
                 ),
             ],
         )
-        Validations.of(self.bucket).acknowledge(
+        self.results = self._bucket(
+            "Results",
+            deployment,
+            name=results_bucket_name(deployment),
+            versioned=False,
+            rules=[
+                s3.LifecycleRule(
+                    id="results-go",
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                    expiration=Duration.days(settings.results_days),
+                ),
+            ],
+        )
+
+    def _bucket(
+        self,
+        id: str,
+        deployment: Deployment,
+        *,
+        name: str,
+        versioned: bool,
+        rules: Sequence[s3.LifecycleRule],
+    ) -> s3.Bucket:
+        kept = deployment.settings.data_kept
+        bucket = s3.Bucket(
+            self,
+            id,
+            bucket_name=name,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            encryption=s3.BucketEncryption.KMS if self._key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self._key,
+            bucket_key_enabled=True if self._key else None,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            versioned=versioned,
+            removal_policy=(
+                RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if kept else RemovalPolicy.DESTROY
+            ),
+            lifecycle_rules=rules,
+        )
+        Validations.of(bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
                 reason="an access log would be an object or more for each of a lake's; CloudTrail"
                 " data events tell who read what, where an account wants that",
             )
         )
+        return bucket

@@ -15,6 +15,7 @@ from stacks.dashboard import DashboardStack
 from stacks.data import DataStack
 from stacks.garbage import GarbageStack
 from stacks.ingest import IngestStack
+from stacks.query import QueryStack
 from stacks.snapshots import SnapshotsStack
 from stacks.splitting import SplittingStack
 from stacks.state import StateStack
@@ -42,9 +43,13 @@ class Instance(Construct):
         splitting = SplittingStack(self, "Splitting", deployment=deployment, stores=stores)
         garbage = GarbageStack(self, "Garbage", deployment=deployment, stores=stores)
         snapshots = SnapshotsStack(self, "Snapshots", deployment=deployment, stores=stores)
+        query = QueryStack(
+            self, "Query", deployment=deployment, stores=stores, results=data.results
+        )
         queues = [
             committer.commits,
             ingest.jobs,
+            query.queries,
             compaction.jobs,
             compaction.creation.tables,
             splitting.scheduled.tables,

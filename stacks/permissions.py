@@ -27,6 +27,10 @@ Folder = Literal[
 """Objects, by their paths in the lake: all of them, or those of one kind."""
 
 
+ResultsFolder = Literal["objects/results/*", "unfinished/*"]
+"""Keys in the bucket for results of queries: files and manifests, and large ones on their way."""
+
+
 def keys_of(folder: Folder) -> str:
     """Return the keys of objects in the bucket: what has a path in the lake lies in `objects`."""
     whole = folder in {"*", "unfinished/*"}
@@ -36,6 +40,11 @@ def keys_of(folder: Folder) -> str:
 def bucket_name(deployment: Deployment) -> str:
     """Return the name of the bucket that holds the lake's objects."""
     return deployment.name("data", Aws.ACCOUNT_ID, Aws.REGION)
+
+
+def results_bucket_name(deployment: Deployment) -> str:
+    """Return the name of the bucket for results of queries."""
+    return deployment.name("results", Aws.ACCOUNT_ID, Aws.REGION)
 
 
 def read_objects(deployment: Deployment) -> list[iam.PolicyStatement]:
@@ -58,6 +67,27 @@ def write_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStateme
 def delete_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStatement:
     """Delete objects of some kinds; they can be brought back for a while."""
     return _on_objects(deployment, "s3:DeleteObject", *folders)
+
+
+def write_results(deployment: Deployment) -> list[iam.PolicyStatement]:
+    """Find results of queries, and write some; large ones are moved to their place."""
+    bucket = f"arn:{Aws.PARTITION}:s3:::{results_bucket_name(deployment)}"
+    written, moved = (f"{bucket}/{folder}" for folder in get_args(ResultsFolder))
+    return [
+        _allow([bucket], "s3:ListBucket"),
+        _allow([written, moved], "s3:GetObject", "s3:PutObject"),
+        _allow([moved], "s3:DeleteObject"),
+    ]
+
+
+def read_log(log: dynamodb.ITable) -> iam.PolicyStatement:
+    """Read the log of a table."""
+    return _allow([log.table_arn], "dynamodb:Query", "dynamodb:GetItem")
+
+
+def find_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
+    """Find a table by its name, and list the names of others."""
+    return _allow([registry.table_arn], "dynamodb:GetItem", "dynamodb:Query")
 
 
 def commit(deployment: Deployment, log: dynamodb.ITable) -> list[iam.PolicyStatement]:
@@ -108,20 +138,30 @@ def take_dead_letters(queue: sqs.IQueue, dead_letters: sqs.IQueue) -> list[iam.P
     ]
 
 
+def give_up(dead_letters: sqs.IQueue) -> iam.PolicyStatement:
+    """Put messages of a queue among its dead letters."""
+    return _allow([dead_letters.queue_arn], "sqs:GetQueueUrl", "sqs:SendMessage")
+
+
 def show_again(queue: sqs.IQueue) -> iam.PolicyStatement:
     """Say when a message in hand is shown again."""
     return _allow([queue.queue_arn], "sqs:ChangeMessageVisibility")
 
 
 def accepted(deployment: Deployment) -> list[Acknowledgment]:
-    """Return the parts of the bucket that a role may name without naming each object."""
-    arn = f"arn:<AWS::Partition>:s3:::{deployment.name('data')}-<AWS::AccountId>-<AWS::Region>"
+    """Return the parts of buckets that a role may name without naming each object."""
+    parts = [
+        *(("data", keys_of(folder)) for folder in get_args(Folder)),
+        *(("results", folder) for folder in get_args(ResultsFolder)),
+    ]
+    place = "arn:<AWS::Partition>:s3:::{}-<AWS::AccountId>-<AWS::Region>"
     return [
         Acknowledgment(
-            id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}/{keys_of(folder)}]",
+            id="AwsSolutions::AwsSolutions-IAM5"
+            f"[Resource::{place.format(deployment.name(bucket))}/{keys}]",
             reason="objects of a lake have names that are made while it lives; their kind is exact",
         )
-        for folder in get_args(Folder)
+        for bucket, keys in parts
     ]
 
 

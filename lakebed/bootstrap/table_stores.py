@@ -36,7 +36,7 @@ STATES_BYTES_MAX = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStores:
-    """Where tables are kept. folder: for their states, this process's own."""
+    """Where tables are kept. scratch: a folder for temporary files, this process's own."""
 
     clock: Clock
     chance: random.Random
@@ -45,6 +45,7 @@ class TableStores:
     registry: TableRegistry
     marks: TableMarks
     heads: WarmHeads
+    scratch: Path
 
     def opened(self, entry: TableEntry) -> OpenTable:
         """Return a table in the hands of a service."""
@@ -81,7 +82,7 @@ def table_stores(
     marks: TableMarks,
     folder: Path,
 ) -> TableStores:
-    """Return stores whose logs mark each entry. folder: see `TableStores`."""
+    """Return stores whose logs mark each entry. folder: for states and temporary files."""
     marked = MarkedTransactionLogs(logs, marks)
     states, scratch = folder / "states", folder / "scratch"
     for part in (states, scratch):
@@ -103,6 +104,7 @@ def table_stores(
         registry=registry,
         marks=marks,
         heads=heads,
+        scratch=scratch,
     )
 
 

@@ -145,7 +145,9 @@ def fire(session: Session, *, schedules: tuple[str, ...], folder: Path) -> None:
     session.give({"schedules": list(schedules)}, "done")
 
 
-@local.command(examples="""lakebed local invoke lakebed-dev-query '{"table": "trips"}'""")
+@local.command(
+    examples="""lakebed local invoke lakebed-dev-query-answer '{"table": "trips", "keys": ["a"]}'"""
+)
 @click.argument("function")
 @click.argument("event", default="{}")
 @_folder_option

@@ -45,6 +45,12 @@ class QueryEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     results_bucket: str
 
 
+class QueryQueueEnvironment(QueryEnvironment, frozen=True, kw_only=True):
+    """Of one that answers those of a queue."""
+
+    query_queue_url: str
+
+
 class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     """Of a task that moves rows: compaction."""
 

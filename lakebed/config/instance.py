@@ -67,6 +67,15 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " is paid for longer.",
         ),
     ] = 7
+    results_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=365,
+            description="Days for which results of queries are kept that were written down. More:"
+            " they can be fetched later, and are paid for longer.",
+        ),
+    ] = 7
     architecture: Annotated[
         Architecture,
         Meta(

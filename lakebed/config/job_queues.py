@@ -33,8 +33,19 @@ COMMITS = JobQueueShape(kind="commits", age_seconds_max=300, hidden_seconds=6 * 
 INGEST_JOBS = JobQueueShape(kind="ingest", age_seconds_max=3_600, from_users=True)
 """Files wait too long to become rows: there are too few tasks, or none comes up."""
 
-JOB_QUEUES = (COMPACTION_JOBS, COMMITS, INGEST_JOBS)
-"""What the library sends jobs to, and takes them from."""
+QUERY_SECONDS_MAX = 300
+"""How long a query may run whose message waited in the queue, or whose sender waits."""
+
+QUERIES = JobQueueShape(
+    kind="query",
+    age_seconds_max=3_600,
+    hidden_seconds=6 * QUERY_SECONDS_MAX,
+    from_users=True,
+)
+"""Somebody waits for a result: functions fail, or too many queries came at once."""
+
+JOB_QUEUES = (COMPACTION_JOBS, COMMITS, INGEST_JOBS, QUERIES)
+"""What the library and users send jobs to."""
 
 
 def _ticks(kind: str) -> JobQueueShape:

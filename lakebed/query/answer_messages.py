@@ -88,7 +88,7 @@ class AnswerMessages:
         try:
             asked = query_message(body)
             table = self._find_table(asked.table)
-            answer = self._answer(table, asked, job, digest_of(body), kept=kept)
+            answer = self._answer(table, asked, job, _request_of(body), kept=kept)
         except LakebedError as error:
             if job is not None:
                 event: JobEvent = "rejected" if isinstance(error, InvalidError) else "failed"
@@ -138,6 +138,12 @@ class AnswerMessages:
     def _written(self, table: OpenTable, job: JobId, manifest: Manifest) -> Answer:
         address = self._results.address(table.id, job)
         return Answer(id=job, table=table.name, rows=manifest.rows, manifest=address)
+
+
+def _request_of(body: bytes) -> RequestDigest:
+    """Return what stands for a message, however its sender spaces and orders it."""
+    told = msgspec.json.decode(body)
+    return digest_of(msgspec.json.encode(told, order="deterministic"))
 
 
 def _columns(plan: QueryPlan, asked: QueryMessage) -> pa.Schema:

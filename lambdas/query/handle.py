@@ -4,8 +4,8 @@ from lakebed.bootstrap import query_answers
 from lambdas.shape import SentMessage, sent_handler
 
 
-def keep(app: query_answers.App, message: SentMessage) -> None:
+def keep(app: query_answers.QueuedQueries, message: SentMessage) -> None:
     app.keep(message.body, sent_at=message.sent_at)
 
 
-handler = sent_handler(query_answers.app, keep)
+handler = sent_handler(query_answers.queued, keep)

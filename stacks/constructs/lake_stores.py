@@ -32,6 +32,14 @@ class LakeStores:
             registry_table=self.registry.table_name,
         )
 
+    def may_read(self, deployment: Deployment) -> list[iam.PolicyStatement]:
+        """Return what it takes to find tables, open them and read their rows."""
+        return [
+            *permissions.read_objects(deployment),
+            permissions.read_log(self.log),
+            permissions.find_tables(self.registry),
+        ]
+
     def may_commit(self, deployment: Deployment) -> list[iam.PolicyStatement]:
         """Return what it takes to open tables, commit to them, and mark them."""
         return [

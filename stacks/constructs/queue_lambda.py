@@ -42,6 +42,8 @@ class QueueLambda(Construct):
         environment: FunctionEnvironment,
         permissions: Sequence[iam.PolicyStatement],
         memory_mib: int = 512,
+        seconds_max: int = WORK_SECONDS_MAX,
+        messages_at_once: int = MESSAGES_AT_ONCE,
     ) -> None:
         super().__init__(scope, id)
         may_take = iam.PolicyStatement(
@@ -57,7 +59,7 @@ class QueueLambda(Construct):
             verb=verb,
             environment=environment,
             permissions=[may_take, *permissions],
-            timeout_seconds=WORK_SECONDS_MAX,
+            timeout_seconds=seconds_max,
             memory_mib=memory_mib,
         )
         self.function = own.function
@@ -66,7 +68,7 @@ class QueueLambda(Construct):
             "Source",
             target=self.function,
             event_source_arn=queue.queue.queue_arn,
-            batch_size=MESSAGES_AT_ONCE,
+            batch_size=messages_at_once,
             max_concurrency=RUNS_AT_ONCE_MAX,
             report_batch_item_failures=True,
             enabled=not deployment.settings.paused,

@@ -9,11 +9,16 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.backends.aws.job_queues import received_record
 from lakebed.backends.local import LocalObjectStore
+from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.backends.system import SystemClock
 from lakebed.bootstrap.local import LocalApp
-from lakebed.bootstrap.query_answers import App, answers_over
+from lakebed.bootstrap.query_answers import RETRY_SECONDS, App, QueuedQueries, answers_over
+from lakebed.errors import UnavailableError
 from lakebed.lake import Lake
+from lakebed.ports.job_queue import Message, Received
+from lakebed.query.answer_messages import AnswerMessages
 from lambdas.query.answer import answer
 from lambdas.query.handle import keep
 from lambdas.shape import invoked_handler, sent_handler
@@ -29,13 +34,55 @@ def build(tmp_path: Path) -> Iterator[Callable[[], App]]:
     Lake(app).create_table("trips", schema).ingest(pa.table({"id": ["a", "b"]}))
     (tmp_path / "results").mkdir()
     results = LocalObjectStore(tmp_path / "results", SystemClock())
-    yield once(answers_over(app, results, place="place"))
+    yield once(
+        answers_over(
+            query=app.query,
+            find_table=app.catalog.find,
+            tracker=app.tracker,
+            clock=app.clock,
+            results=results,
+            place="place",
+        )
+    )
     app.close()
 
 
-def record(name: str, body: str) -> dict[str, Any]:
-    attributes = {"MessageGroupId": name, "SentTimestamp": "7", "ApproximateReceiveCount": "1"}
-    return {"messageId": name, "body": body, "attributes": attributes}
+class Queued:
+    """A queue with messages, and who works on them."""
+
+    def __init__(self, answers: App) -> None:
+        self.clock = VirtualClock()
+        self.queue = MemoryJobQueue(self.clock)
+        self.answers = QueuedQueries(answers, self.queue, received=received_record)
+        self.handler = sent_handler(lambda: self.answers, keep)
+
+    def send(self, *bodies: str) -> list[str]:
+        """Send messages, and let the function work on them. Returns which were not done."""
+        self.queue.send([Message(body.encode(), group=f"{n}") for n, body in enumerate(bodies)])
+        return self.run()
+
+    def run(self) -> list[str]:
+        found = self.queue.receive(messages_max=10, hidden_seconds=1_800)
+        records = [record(message) for message in found]
+        answer = self.handler({"Records": records}, Run())
+        assert answer is not None
+        failed = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+        self.queue.delete(*(m.receipt for m in found if m.receipt not in failed))
+        return failed
+
+
+def record(message: Received) -> dict[str, Any]:
+    attributes = {
+        "MessageGroupId": message.group,
+        "SentTimestamp": "7",
+        "ApproximateReceiveCount": str(message.receives),
+    }
+    return {
+        "messageId": message.receipt,
+        "receiptHandle": message.receipt,
+        "body": message.body.decode(),
+        "attributes": attributes,
+    }
 
 
 def test_who_invokes_it_gets_rows_or_a_reason(build: Callable[[], App]) -> None:
@@ -49,11 +96,30 @@ def test_who_invokes_it_gets_rows_or_a_reason(build: Callable[[], App]) -> None:
     assert "limit" in refused["reason"]
 
 
-def test_of_a_batch_only_what_failed_comes_back(build: Callable[[], App], tmp_path: Path) -> None:
-    handler = sent_handler(build, keep)
-    records = [record("good", json.dumps(ASKED)), record("bad", "{")]
-    assert handler({"Records": records}, Run()) == {
-        "batchItemFailures": [{"itemIdentifier": "bad"}]
-    }
+def test_what_can_never_work_is_a_dead_letter_at_once(
+    build: Callable[[], App], tmp_path: Path
+) -> None:
+    queued = Queued(build())
+    assert queued.send(json.dumps(ASKED), "{") == []
+    assert queued.queue.depth() == (0, 1)
+    (letter,) = queued.queue.dead_letters(messages_max=10)
+    assert letter.body == b"{"
     (manifest,) = (tmp_path / "results").rglob("manifest.json")
     assert json.loads(manifest.read_text())["rows"] == 2
+
+
+def test_what_fails_comes_back_soon(
+    build: Callable[[], App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued = Queued(build())
+
+    def busy(*_: object, **__: object) -> None:
+        raise UnavailableError("the store is busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AnswerMessages, "keep", busy)
+        assert len(queued.send(json.dumps(ASKED))) == 1
+    assert queued.queue.receive(messages_max=1, hidden_seconds=1) == []
+    queued.clock.advance(RETRY_SECONDS)
+    assert queued.run() == []
+    assert queued.queue.depth() == (0, 0)

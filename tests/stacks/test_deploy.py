@@ -72,7 +72,7 @@ def test_data_outlives_the_stacks_and_is_taken_over_again(
     cdk.bootstrap()
     kept, gone = tmp_path / "kept", tmp_path / "gone"
     bucket = "lakebed-life-data-000000000000-us-east-1"
-    logical_id = bucket_id(synthesize(kept, instance="life"))
+    ids = bucket_ids(synthesize(kept, instance="life"))
     synthesize(gone, instance="life", data_kept="false")
 
     cdk.deploy("--app", str(kept))
@@ -87,7 +87,14 @@ def test_data_outlives_the_stacks_and_is_taken_over_again(
     assert len(tables(clients, "life")) == 3
 
     mapping = tmp_path / "mapping.json"
-    mapping.write_text(json.dumps({logical_id: {"BucketName": bucket}}))
+    mapping.write_text(
+        json.dumps(
+            {
+                id_: {"BucketName": f"lakebed-life-{part}-000000000000-us-east-1"}
+                for part, id_ in ids.items()
+            }
+        )
+    )
     cdk.run(
         "import", "life/Data", "--resource-mapping", str(mapping), "--force", "--app", str(kept)
     )
@@ -104,13 +111,15 @@ def test_data_outlives_the_stacks_and_is_taken_over_again(
     assert not tables(clients, "life")
 
 
-def bucket_id(templates: Templates) -> str:
-    (id_,) = [
-        id_
+def bucket_ids(templates: Templates) -> dict[str, str]:
+    """Return logical ids of buckets, by what they hold."""
+    return {
+        "results"
+        if "-results-" in json.dumps(resource["Properties"]["BucketName"])
+        else "data": id_
         for id_, resource in templates["data"]["Resources"].items()
         if resource["Type"] == "AWS::S3::Bucket"
-    ]
-    return id_
+    }
 
 
 def write(server: S3Server, bucket: str) -> None:

@@ -14,13 +14,15 @@ from lakebed.config.environments import (
     CompactionCreationEnvironment,
     DeadLettersEnvironment,
     FunctionEnvironment,
+    QueryEnvironment,
+    QueryQueueEnvironment,
     TableWorkEnvironment,
     TriggerEnvironment,
     variables_named,
 )
-from lakebed.config.job_queues import COMMITS, TICK_QUEUES
+from lakebed.config.job_queues import COMMITS, QUERIES, TICK_QUEUES
 from stacks.constructs.python_bundle import ROWS, PythonBundle, target_of
-from stacks.permissions import Folder, keys_of
+from stacks.permissions import Folder, ResultsFolder, keys_of
 from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.test_templates import of_any_machine, resources
 
@@ -36,12 +38,15 @@ ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     "lambdas.committer.commit.handler": CommitterEnvironment,
     "lambdas.compaction_creation.handle.handler": CompactionCreationEnvironment,
     "lambdas.dead_letters.give_up.handler": DeadLettersEnvironment,
+    "lambdas.query.answer.handler": QueryEnvironment,
+    "lambdas.query.handle.handler": QueryQueueEnvironment,
     "lambdas.sweep.nameless.handler": TableWorkEnvironment,
 }
 """Of each function that is deployed."""
 
 FUNCTIONS_OF_QUEUES = {
     COMMITS.kind: "committer-commit",
+    QUERIES.kind: "query-handle",
     **{shape.kind: f"{shape.kind}-handle" for shape in TICK_QUEUES},
 }
 """Who works on what is in a queue."""
@@ -51,8 +56,11 @@ SCHEDULES = [*(shape.kind for shape in TICK_QUEUES), "sweep-nameless", "dead-let
 MEGABYTES_MAX = 250
 """What Lambda takes of a function, unpacked."""
 
-FOLDERS = tuple(f"/{keys_of(folder)}" for folder in get_args(Folder))
-"""The only parts of the bucket that a role names without naming each object."""
+FOLDERS = (
+    *(f"/{keys_of(folder)}" for folder in get_args(Folder)),
+    *(f"/{folder}" for folder in get_args(ResultsFolder)),
+)
+"""The only parts of buckets that a role names without naming each object."""
 
 
 def properties(templates: Templates, type_: str) -> list[dict[str, Any]]:
@@ -90,7 +98,8 @@ def test_what_fails_of_a_batch_comes_back_and_nothing_else(templates: Templates)
     assert len(sources) == len(FUNCTIONS_OF_QUEUES)
     for source in sources:
         assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-        assert source["BatchSize"] == 10
+        of_queries = "Queries" in json.dumps(source["EventSourceArn"])
+        assert source["BatchSize"] == (1 if of_queries else 10)
 
 
 def test_a_message_is_out_of_sight_six_times_as_long_as_a_run_takes(templates: Templates) -> None:
@@ -120,15 +129,18 @@ sys.path.insert(0, {folder!r})
 import importlib
 module = importlib.import_module({module!r})
 assert callable(module.handler)
-late = {{"pyarrow", "numpy", "boto3", "pydantic"}} & set(sys.modules)
+late = {late!r} & set(sys.modules)
 assert not late, f"imported at once: {{late}}"
 """
 
 
 @pytest.mark.parametrize("handler", sorted(ENVIRONMENTS))
 def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: str) -> None:
+    moves_rows = handler.startswith("lambdas.query.")
     program = CLEAN.format(
-        folder=str(bundles(assembly)[handler]), module=handler.removesuffix(".handler")
+        folder=str(bundles(assembly)[handler]),
+        module=handler.removesuffix(".handler"),
+        late={"boto3"} if moves_rows else {"pyarrow", "numpy", "boto3", "pydantic"},
     )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-B", "-c", program],
@@ -140,7 +152,7 @@ def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: 
 
 
 def test_bundles_fit_and_hold_nothing_of_the_machine(assembly: Path) -> None:
-    folders = {*bundles(assembly).values(), PythonBundle(ROWS, target_of("machine")).folder}
+    folders = set(bundles(assembly).values())
     assert len(folders) == 2
     for folder in folders:
         files = [path for path in folder.rglob("*") if path.is_file()]
@@ -229,8 +241,8 @@ def test_a_key_of_ones_own_encrypts_all_that_is_stored(
 ) -> None:
     key = "arn:aws:kms:eu-west-1:123456789012:key/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"
     own = synthesize(key_arn=key)
-    (bucket,) = properties(own, "AWS::S3::Bucket")
-    assert key in json.dumps(bucket["BucketEncryption"])
+    for bucket in properties(own, "AWS::S3::Bucket"):
+        assert key in json.dumps(bucket["BucketEncryption"])
     for table in properties(own, "AWS::DynamoDB::Table"):
         assert table["SSESpecification"]["KMSMasterKeyId"] == key
     for queue in properties(own, "AWS::SQS::Queue"):

@@ -12,7 +12,7 @@ from lakebed.backends.aws.object_store import UNFINISHED
 from lakebed.backends.memory.job_queues import RECEIVES_MAX
 from lakebed.config.dynamo_tables import DYNAMO_TABLES, DynamoTable
 from lakebed.config.instance import OBJECTS_PREFIX, InstanceId, decode_resources
-from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
+from lakebed.config.job_queues import JOB_QUEUES, QUERIES, TICK_QUEUES
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import (
     COMPACTION_CREATION,
@@ -64,23 +64,47 @@ def test_what_is_deployed_is_what_was_reviewed(templates: Templates) -> None:
     check_golden("instance_templates.json", json.dumps(shown, indent=1, sort_keys=True) + "\n")
 
 
-def test_nobody_from_outside_reaches_the_bucket(templates: Templates) -> None:
-    bucket = only(templates, "AWS::S3::Bucket")
-    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
-    assert bucket["BucketEncryption"]
-    policy = only(templates, "AWS::S3::BucketPolicy")["PolicyDocument"]
-    denied = [
-        (statement["Effect"], statement["Action"], statement["Condition"])
-        for statement in policy["Statement"]
+def bucket_of(templates: Templates, part: str) -> dict[str, Any]:
+    (found,) = [
+        resource["Properties"]
+        for resource in resources(templates, "AWS::S3::Bucket")
+        if f"-{part}-" in json.dumps(resource["Properties"]["BucketName"])
     ]
-    assert denied == [
-        ("Deny", "s3:*", {"Bool": {"aws:SecureTransport": "false"}}),
-        ("Deny", "s3:*", {"NumericLessThan": {"s3:TlsVersion": 1.2}}),
-    ]
+    properties: dict[str, Any] = found
+    return properties
+
+
+def test_nobody_from_outside_reaches_a_bucket(templates: Templates) -> None:
+    buckets = resources(templates, "AWS::S3::Bucket")
+    assert len(buckets) == 2
+    for bucket in buckets:
+        assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
+        assert bucket["Properties"]["BucketEncryption"]
+    policies = resources(templates, "AWS::S3::BucketPolicy")
+    assert len(policies) == len(buckets)
+    for policy in policies:
+        denied = [
+            (statement["Effect"], statement["Action"], statement["Condition"])
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        ]
+        assert denied == [
+            ("Deny", "s3:*", {"Bool": {"aws:SecureTransport": "false"}}),
+            ("Deny", "s3:*", {"NumericLessThan": {"s3:TlsVersion": 1.2}}),
+        ]
+
+
+def test_results_of_queries_go_after_some_days(synthesize: Synthesize) -> None:
+    bucket = bucket_of(synthesize(results_days="3"), "results")
+    assert "VersioningConfiguration" not in bucket
+    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    assert rule["Status"] == "Enabled"
+    assert rule["ExpirationInDays"] == 3
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert "Prefix" not in rule
 
 
 def test_what_is_left_over_in_the_bucket_goes(synthesize: Synthesize) -> None:
-    bucket = only(synthesize(deleted_days="3"), "AWS::S3::Bucket")
+    bucket = bucket_of(synthesize(deleted_days="3"), "data")
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     every, unfinished = bucket["LifecycleConfiguration"]["Rules"]
     assert every["Status"] == unfinished["Status"] == "Enabled"
@@ -109,7 +133,7 @@ def test_tables_are_made_as_tests_make_them(templates: Templates, table: DynamoT
 
 def test_what_cannot_be_made_again_stays_when_the_stacks_go(templates: Templates) -> None:
     kept = resources(templates, *DATA)
-    assert len(kept) == 4
+    assert len(kept) == 5
     assert {resource["DeletionPolicy"] for resource in kept} == {"RetainExceptOnCreate"}
     assert {resource["UpdateReplacePolicy"] for resource in kept} == {"Retain"}
     tables = resources(templates, "AWS::DynamoDB::Table")
@@ -163,7 +187,12 @@ def test_each_queue_has_dead_letters_and_alarms_that_name_their_page(
 
 
 def test_queues_are_called_as_those_who_open_them_call_them() -> None:
-    assert {s.kind for s in JOB_QUEUES} == {COMPACTION_QUEUE, COMMIT_QUEUE, INGEST_QUEUE}
+    assert {s.kind for s in JOB_QUEUES} == {
+        COMPACTION_QUEUE,
+        COMMIT_QUEUE,
+        INGEST_QUEUE,
+        QUERIES.kind,
+    }
     works = {SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS}
     assert {shape.kind for shape in TICK_QUEUES} == works
 
@@ -208,6 +237,7 @@ def test_one_commit_gives_one_template_without_account_or_network(
         ({"instance": "a-name-too-long-x"}, "use 1 to 16"),
         ({"instance": "dev", "data_keep": "false"}, "did you mean 'data_kept'"),
         ({"instance": "dev", "deleted_days": "0"}, "deleted_days"),
+        ({"instance": "dev", "results_days": "366"}, "results_days"),
         ({"instance": "dev", "architecture": "sparc"}, "architecture"),
         ({"instance": "dev", "paused": "perhaps"}, "paused"),
         ({"instance": "dev", "log_days": "8"}, "log_days"),

@@ -48,7 +48,14 @@ class Desk:
         self.folder = folder / "results"
         self.folder.mkdir()
         objects = LocalObjectStore(self.folder, SystemClock())
-        self.answers = answers_over(self.app, objects, place="place")
+        self.answers = answers_over(
+            query=self.app.query,
+            find_table=self.app.catalog.find,
+            tracker=self.app.tracker,
+            clock=self.app.clock,
+            results=objects,
+            place="place",
+        )
 
     def rows(self, **asked: object) -> list[dict[str, Any]]:
         answer = self.answers.answer(body(**asked))
@@ -160,6 +167,13 @@ def test_no_rows_are_a_result_too(desk: Desk) -> None:
     kept = desk.keep(keys=["none"], id="q")
     assert desk.result(kept.manifest).num_rows == 0
     assert desk.rows(keys=["none"]) == []
+
+
+def test_a_request_is_the_same_however_it_is_written(desk: Desk) -> None:
+    sent = {"id": "q", "table": "trips", "keys": ["04"]}
+    kept = desk.answers.keep(json.dumps(sent, indent=2).encode(), sent_at=SENT_AT)
+    turned = dict(reversed(sent.items()))
+    assert desk.answers.answer(json.dumps(turned).encode()) == kept
 
 
 def test_an_id_that_stands_for_another_query_is_refused(desk: Desk) -> None:

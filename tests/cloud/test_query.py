@@ -1,0 +1,92 @@
+"""Queries as users send them: to the function, which answers, and to the queue."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakebed.ports.job_tracker import JobReport
+from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows
+
+pytestmark = pytest.mark.timeout(600)
+"""The first test also waits for the synthesis, and for the packages of bundles."""
+
+NAME = f"lakebed-{INSTANCE}"
+FUNCTION = f"{NAME}-query-answer"
+
+
+def invoked(instance: RunningInstance, **asked: object) -> dict[str, Any]:
+    outcome = instance.cloud.invoke(FUNCTION, asked)
+    assert outcome.error is None, outcome.error
+    found: dict[str, Any] = outcome.value
+    return found
+
+
+def send(instance: RunningInstance, body: str) -> None:
+    """Send a message as the page of messages says."""
+    sqs = instance.cloud.client("sqs")
+    url = sqs.get_queue_url(QueueName=f"{NAME}-query.fifo")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId="reports")
+
+
+def waiting(instance: RunningInstance, queue: str) -> int:
+    figures = instance.cloud.queues()[f"{NAME}-{queue}.fifo"]
+    return int(figures["visible"] + figures["hidden"])
+
+
+def result(instance: RunningInstance, address: str) -> pa.Table:
+    """Read all files of a manifest, as a user does."""
+    manifest = json.loads(fetched(instance, address))
+    files = [pa.BufferReader(fetched(instance, file["path"])) for file in manifest["files"]]
+    found = pa.concat_tables([pq.read_table(file) for file in files])
+    assert found.num_rows == manifest["rows"]
+    return found
+
+
+def fetched(instance: RunningInstance, address: str) -> bytes:
+    bucket, _, key = address.removeprefix("s3://").partition("/")
+    body: bytes = instance.cloud.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+    return body
+
+
+def reports(instance: RunningInstance, table: str | None, job: str) -> list[JobReport]:
+    asked: Any = {"job": job, "events": (), "since_seconds": None, "limit": 10}
+    with instance.lake() as lake:
+        return lake.nameless_jobs(**asked) if table is None else lake.table(table).jobs(**asked)
+
+
+def test_queries_are_answered_written_down_or_refused(instance: RunningInstance) -> None:
+    with instance.lake() as lake:
+        lake.create_table("trips", SCHEMA).ingest(rows(300))
+    wanted = rows(300).sort_by("id")
+
+    found = invoked(instance, table="trips", ranges=[{}], where="at = 0", columns=["id"])
+    told = [json.loads(line)["id"] for line in found["data"].splitlines()]
+    assert told == wanted["id"].to_pylist()
+    refused = invoked(instance, table="tripz", ranges=[{}])
+    assert "did you mean 'trips'" in refused["reason"]
+
+    send(instance, json.dumps({"id": "all", "table": "trips", "ranges": [{}]}))
+    send(instance, json.dumps({"id": "bad", "table": "trips", "ranges": [{}], "limit": -1}))
+    send(instance, "{")
+    instance.cloud.settle()
+    assert not instance.cloud.failures
+    (bucket,) = [
+        found["Name"]
+        for found in instance.cloud.client("s3").list_buckets()["Buckets"]
+        if found["Name"].startswith(f"{NAME}-results-")
+    ]
+    answered = invoked(instance, id="all", table="trips", ranges=[{}])
+    assert answered["manifest"].startswith(f"s3://{bucket}/")
+    kept = result(instance, answered["manifest"])
+    assert kept.select(wanted.column_names).cast(wanted.schema).equals(wanted)
+    assert [r.event for r in reports(instance, "trips", "all")] == ["finished", "finished"]
+    (rejected,) = reports(instance, None, "bad")
+    assert rejected.event == "rejected"
+    assert "limit" in rejected.reason
+    assert waiting(instance, "query") == 0
+    assert waiting(instance, "query-dead") == 2
+    instance.cloud.advance(360, schedules=False)
+    assert instance.cloud.alarms()[f"{NAME}-query-dead-letters"] == "ALARM"
