@@ -23,6 +23,7 @@ from lakebed.localcloud.cloud_clock import CloudClock
 from lakebed.localcloud.deployment import Deployment
 from lakebed.localcloud.emulator import ACCOUNT, REGION, ROOT_KEY, Emulator
 from lakebed.localcloud.event_sources import Failure, Faults, QueueSource
+from lakebed.localcloud.invocations import InvocationServer, forget_functions
 from lakebed.localcloud.metrics import Watch
 from lakebed.localcloud.running import QueueSourceSpec, RuleSpec, name_in
 from lakebed.localcloud.schedules import Next, next_after
@@ -105,6 +106,8 @@ class LocalCloud:
                 called=self._note_call,
             )
             undo.callback(self._workers.close)
+            calls = undo.enter_context(InvocationServer(self.invoke))
+            calls.register(running.functions, self._amazon)
             self.tasks = Tasks(
                 running.tasks,
                 running.clusters,
@@ -134,6 +137,7 @@ class LocalCloud:
     def destroy(self) -> list[str]:
         """Take the stacks down, all but what they retain. Returns what could not be."""
         with self._lock:
+            forget_functions(self.deployment.running.functions, self._amazon)
             return self.deployment.destroy()
 
     def environment(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from ministack import app
 from ministack.core import iam_actions, persistence, responses, sigv4
-from ministack.services import ecs, sqs
+from ministack.services import ecs, lambda_svc, sqs
 
 SINGLE_FORMS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
@@ -32,6 +32,7 @@ def main() -> None:
     os.dup2(2, 1)  # what MiniStack prints is no answer
     clock = sys.modules["shifted_time"]
     _mend_permissions()
+    _mend_calls()
     commands: dict[str, Callable[[dict[str, Any]], object]] = {
         "shift": lambda given: clock.shift(given["seconds"]),
         "queues": lambda _: _queues(),
@@ -52,6 +53,20 @@ def _mend_permissions() -> None:
 
     iam_actions.extract_iam_action = action
     sigv4.request_time_failure = lambda *_, **__: None
+
+
+def _mend_calls() -> None:
+    """Tell what the runner's functions raise as AWS does, and not as a fault of a server."""
+    handed_on = lambda_svc._execute_function_proxy  # noqa: SLF001 - nothing else knows of the error
+
+    def execute(*args: Any) -> dict[str, Any]:  # noqa: ANN401 - MiniStack's, passed on
+        result: dict[str, Any] = handed_on(*args)
+        if result.get("error"):
+            return result
+        failed = result["body"]["error"]
+        return {"body": failed, "error": True} if failed else {"body": result["body"]["value"]}
+
+    lambda_svc._execute_function_proxy = execute  # noqa: SLF001 - the same
 
 
 def _queues() -> dict[str, dict[str, float]]:

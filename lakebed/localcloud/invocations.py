@@ -1,0 +1,109 @@
+"""Calls of functions through the emulator: `aws lambda invoke`, and whoever has boto3.
+
+The emulator knows each function by name and role, judges who may call it, and hands the event on to
+a server of ours on loopback (MiniStack's proxy mode), which lets the runner do it. The answer tells
+value and error, which `emulator_process` takes apart.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+import threading
+import zipfile
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+import msgspec
+
+from lakebed.localcloud.amazon import Amazon
+from lakebed.localcloud.calls import RUNTIME
+from lakebed.localcloud.running import MIB, FunctionSpec
+from lakebed.localcloud.stores import taken_over
+from lakebed.localcloud.workers import Outcome
+
+PROXY_VARIABLE = "MINISTACK_LAMBDA_PROXY_URL"
+"""By which the emulator is told where a function is."""
+
+Invoke = Callable[[str, object], Outcome]
+
+
+class InvocationServer:
+    """Calls functions for the emulator until it is closed. invoke: calls one by its name.
+
+    Its address holds a secret, which only the emulator is told.
+    """
+
+    def __init__(self, invoke: Invoke) -> None:
+        secret = secrets.token_urlsafe()
+
+        class Answers(BaseHTTPRequestHandler):
+            """One call: the event is the body, the function's name the path."""
+
+            def do_POST(self) -> None:
+                given, _, name = self.path.strip("/").partition("/")
+                if not secrets.compare_digest(given.encode(), secret.encode()):
+                    self.send_error(HTTPStatus.FORBIDDEN)
+                    return
+                event = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))
+                body = msgspec.json.encode(invoke(name, event))
+                self.send_response(HTTPStatus.OK)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing: the address holds the secret."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        self._url = f"http://127.0.0.1:{self._server.server_port}/{secret}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def register(self, functions: Mapping[str, FunctionSpec], amazon: Amazon) -> None:
+        """Tell the emulator of functions; those of the same names are taken over."""
+        client = amazon.client("lambda")
+        for function in functions.values():
+            told = self._told(function)
+            with taken_over("ResourceConflictException"):
+                client.create_function(Code={"ZipFile": _empty_code()}, **told)
+            client.update_function_configuration(**told)
+
+    def _told(self, function: FunctionSpec) -> dict[str, Any]:
+        return {
+            "FunctionName": function.name,
+            "Runtime": RUNTIME,
+            "Role": function.role,
+            "Handler": function.handler,
+            "Timeout": function.timeout_seconds,
+            "MemorySize": function.memory_bytes // MIB,
+            "Environment": {"Variables": {PROXY_VARIABLE: f"{self._url}/{function.name}"}},
+        }
+
+
+def forget_functions(functions: Mapping[str, FunctionSpec], amazon: Amazon) -> None:
+    """Let the emulator know none of these functions."""
+    for name in functions:
+        with taken_over("ResourceNotFoundException"):
+            amazon.client("lambda").delete_function(FunctionName=name)
+
+
+def _empty_code() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("elsewhere.txt", "The runner has the code.")
+    return packed.getvalue()
