@@ -22,7 +22,7 @@ ROOT_KEY = "test"
 
 PROGRAM = Path(__file__).with_name("emulator_process.py")
 """Not imported: it changes MiniStack where it is loaded."""
-READY_SECONDS_MAX = 30.0
+READY_SECONDS_MAX = 120.0
 POLL_SECONDS = 0.05
 STOP_SECONDS_MAX = 15.0
 LOG_CHARACTERS_SHOWN = 2_000

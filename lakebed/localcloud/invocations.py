@@ -7,8 +7,9 @@ value and error, which `emulator_process` takes apart.
 
 from __future__ import annotations
 
+import hmac
 import io
-import secrets
+import random
 import threading
 import zipfile
 from collections.abc import Callable, Mapping
@@ -22,10 +23,14 @@ from lakebed.localcloud.amazon import Amazon
 from lakebed.localcloud.calls import RUNTIME
 from lakebed.localcloud.running import MIB, FunctionSpec
 from lakebed.localcloud.stores import taken_over
-from lakebed.localcloud.workers import Outcome
+from lakebed.localcloud.workers import LOAD_SECONDS_MAX, Outcome
 
 PROXY_VARIABLE = "MINISTACK_LAMBDA_PROXY_URL"
 """By which the emulator is told where a function is."""
+SECRET_BITS = 256
+TIMEOUT_SECONDS_MAX = 900
+"""Of any function. The emulator waits longer than the runner, who ends what takes too long: loading
+a function has time of its own."""
 
 Invoke = Callable[[str, object], Outcome]
 
@@ -33,18 +38,18 @@ Invoke = Callable[[str, object], Outcome]
 class InvocationServer:
     """Calls functions for the emulator until it is closed. invoke: calls one by its name.
 
-    Its address holds a secret, which only the emulator is told.
+    Its address holds a secret, which only the emulator is told. chance: makes it.
     """
 
-    def __init__(self, invoke: Invoke) -> None:
-        secret = secrets.token_urlsafe()
+    def __init__(self, invoke: Invoke, *, chance: random.Random) -> None:
+        secret = f"{chance.getrandbits(SECRET_BITS):x}"
 
         class Answers(BaseHTTPRequestHandler):
             """One call: the event is the body, the function's name the path."""
 
             def do_POST(self) -> None:
                 given, _, name = self.path.strip("/").partition("/")
-                if not secrets.compare_digest(given.encode(), secret.encode()):
+                if not hmac.compare_digest(given.encode(), secret.encode()):
                     self.send_error(HTTPStatus.FORBIDDEN)
                     return
                 event = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))
@@ -89,10 +94,14 @@ class InvocationServer:
             "Runtime": RUNTIME,
             "Role": function.role,
             "Handler": function.handler,
-            "Timeout": function.timeout_seconds,
+            "Timeout": _waited_seconds(function),
             "MemorySize": function.memory_bytes // MIB,
             "Environment": {"Variables": {PROXY_VARIABLE: f"{self._url}/{function.name}"}},
         }
+
+
+def _waited_seconds(function: FunctionSpec) -> int:
+    return min(function.timeout_seconds + int(LOAD_SECONDS_MAX), TIMEOUT_SECONDS_MAX)
 
 
 def forget_functions(functions: Mapping[str, FunctionSpec], amazon: Amazon) -> None:
