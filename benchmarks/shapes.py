@@ -94,8 +94,7 @@ class Shape:
         if pa.types.is_integer(column.type):
             return "delta_binary_packed"
         if pa.types.is_string(column.type):
-            is_key = column.name in self.keys
-            return "delta_byte_array" if is_key else "delta_length_byte_array"
+            return "delta_byte_array"
         return None
 
 

@@ -30,9 +30,7 @@ from lakebed.kernels.memory import (
 from lakebed.kernels.packing import PAGE_ROOM, Levels, put_deltas, put_levels
 
 PLAIN, DELTAS = 0, 1
-"""Of numbers: PLAIN, DELTA_BINARY_PACKED."""
-LENGTHS, PREFIXES = 0, 1
-"""Of strings: DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY."""
+"""Of numbers: PLAIN, DELTA_BINARY_PACKED. Strings are DELTA_BYTE_ARRAY."""
 UNBOUNDED, SORTED, UNSORTED = 0, 1, 2
 """Whether a page's least and greatest value are told, and are its first and last."""
 
@@ -293,22 +291,6 @@ def copy_bytes(to: int, source: int, size: int) -> None:
 
 
 @part
-def _put_strings(to: int, starts: Numbers, lengths: Numbers, count: int) -> int:
-    """Write strings one behind the other; those that lie so are copied together."""
-    source = end = 0
-    for place in range(count):
-        if starts[place] == end:
-            end += lengths[place]
-            continue
-        copy_bytes(to, source, end - source)
-        to += end - source
-        source = starts[place]
-        end = source + lengths[place]
-    copy_bytes(to, source, end - source)
-    return to + end - source
-
-
-@part
 def _put_prefixed(to: int, starts: Numbers, lengths: Numbers, count: int, prefixes: Numbers) -> int:
     """Write what each string shares with the one before, and the rest. Changes both lists."""
     before = before_length = 0
@@ -349,7 +331,6 @@ def _bound_strings(
 
 @kernel
 def encode_strings(
-    encoding: int,
     nullable: int,
     bounded: int,
     rows: int,
@@ -388,10 +369,6 @@ def encode_strings(
             assert at - to + size + 2 * (9 * count + PAGE_ROOM) <= room
         if nullable:
             at = put_levels(at, levels, last - begin, count)
-        if encoding == PREFIXES:
-            at = _put_prefixed(at, starts, lengths, count, prefixes)
-        else:
-            at = put_deltas(at, lengths, count, True)
-            at = _put_strings(at, starts, lengths, count)
+        at = _put_prefixed(at, starts, lengths, count, prefixes)
         ends[page] = at - to
         kept[page] = count

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.parquet_bytes.encoded import EncodedChunk, chunks_of
-from lakebed.parquet_bytes.footer import MAGIC, Footer
-from lakebed.parquet_bytes.thrift import I64, STRUCT
+from lakebed.parquet_bytes.footer import MAGIC, Encoding, Footer
+from lakebed.parquet_bytes.thrift import I32, I64, STRUCT, Struct
 
 
 def encode_by_arrow(rows: pa.Table, options: Mapping[str, object]) -> list[EncodedChunk]:
@@ -20,12 +21,26 @@ def encode_by_arrow(rows: pa.Table, options: Mapping[str, object]) -> list[Encod
     file = _file(rows, options)
     footer = _footer(file)
     assert footer.groups_count == 1, "one row group was written"
-    return chunks_of(footer, 0, file, 0)
+    return [_without_wrong_counts(chunk) for chunk in chunks_of(footer, 0, file, 0)]
 
 
 def template_of(columns: pa.Schema, options: Mapping[str, object]) -> Footer:
     """Return the footer of a file without rows."""
     return _footer(_file(columns.empty_table(), options))
+
+
+def _without_wrong_counts(chunk: EncodedChunk) -> EncodedChunk:
+    """Leave out how many bytes strings have, where pyarrow counts what they share only once."""
+    encodings = chunk.metadata.listed(2, I32) or []
+    told = chunk.metadata.find(16, STRUCT)
+    if Encoding.DELTA_BYTE_ARRAY not in encodings or told is None:
+        return chunk
+    metadata = Struct(chunk.metadata)
+    metadata[16] = (STRUCT, Struct((field, one) for field, one in told.items() if field != 1))
+    pages = chunk.pages
+    if pages is not None:
+        pages = msgspec.structs.replace(pages, byte_counts=None)
+    return msgspec.structs.replace(chunk, metadata=metadata, pages=pages)
 
 
 def _file(rows: pa.Table, options: Mapping[str, object]) -> memoryview:

@@ -16,7 +16,7 @@ from lakebed.parquet_bytes.footer import Codec, Encoding, Physical
 from lakebed.parquet_bytes.thrift import BINARY, BOOL, I32, I64, STRUCT, Struct, list_head
 from lakebed.parquet_bytes.varints import Numbers
 
-STRINGS = (Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY, Encoding.RLE_DICTIONARY)
+STRINGS = (Encoding.DELTA_BYTE_ARRAY, Encoding.RLE_DICTIONARY)
 SLACK = 64
 """Bytes behind what a kernel writes, of which it may write some, too."""
 

@@ -122,9 +122,7 @@ class ColumnEncoder:
 
     def _encode_strings(self, segments: _Segments, encoded: EncodedColumn) -> None:
         column = encoded.column
-        has_prefixes = column.encoding == Encoding.DELTA_BYTE_ARRAY
         kernels.encode_strings(
-            kernels.PREFIXES if has_prefixes else kernels.LENGTHS,
             int(column.nullable),
             column.bounds,
             encoded.page_rows,

@@ -22,6 +22,7 @@ DICTIONARY_VALUES_MAX = 4096
 DICTIONARY_REPEATS_MIN = 8
 """A value column has a dictionary when each of its values comes at least this often."""
 
+_PLAIN = "PLAIN"
 _DELTA_INTEGERS = (
     "int8",
     "int16",
@@ -61,12 +62,16 @@ def choose(schema: Schema, first: pa.Table, *, value_statistics: bool = False) -
     encodings: dict[str, str] = {}
     ambiguous = set()  # a field called "a.b" beside a member b of a: pyarrow tells them not apart
     for field in schema.fields:
-        for path, encoding in _encodings(field.name, field.type, is_key=field.name in keys):
+        for path, encoding in _encodings(field.name, field.type):
             if path in encodings or path in dictionaries:
                 ambiguous.add(path)
             encodings[path] = encoding
     left_out = ambiguous | dictionaries
-    kept = {path: encoding for path, encoding in encodings.items() if path not in left_out}
+    kept = {
+        path: encoding
+        for path, encoding in encodings.items()
+        if path not in left_out and encoding != _PLAIN
+    }
     return ColumnChoices(keys, frozenset(bounded), frozenset(dictionaries), kept)
 
 
@@ -115,11 +120,14 @@ def _repeats(type_: Type, column: pa.ChunkedArray) -> bool:
     return all(pc.count_distinct(rows).as_py() <= most for rows in (first, column))  # bounded: two
 
 
-def _encodings(path: str, type_: Type, *, is_key: bool = False) -> list[tuple[str, str]]:
-    """Return the encoding of each Parquet column under a field; none: plain."""
+def _encodings(path: str, type_: Type) -> list[tuple[str, str]]:
+    """Return the encoding of each Parquet column under a field.
+
+    Never DELTA_LENGTH_BYTE_ARRAY, which a Spark in wide use misreads: docs/decisions/0014.
+    """
     match type_:
         case Primitive("string" | "binary"):
-            return [(path, "DELTA_BYTE_ARRAY" if is_key else "DELTA_LENGTH_BYTE_ARRAY")]
+            return [(path, "DELTA_BYTE_ARRAY")]
         case Primitive(name) if name in _DELTA_INTEGERS:
             return [(path, "DELTA_BINARY_PACKED")]
         case ListOf(element):
@@ -130,4 +138,4 @@ def _encodings(path: str, type_: Type, *, is_key: bool = False) -> list[tuple[st
         case StructOf(members):
             return [e for m in members for e in _encodings(f"{path}.{m.name}", m.type)]
         case _:
-            return []
+            return [(path, _PLAIN)]

@@ -18,6 +18,8 @@ import pytest
 
 import lakebed
 from lakebed.kernels.presence import SWITCH
+from lakebed.parquet_bytes.footer import Footer
+from lakebed.parquet_bytes.page_index import pages_of
 from lakebed.sorted_files import parquet_files, row_groups, stored_groups
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from tests.readers.rows import plain
@@ -52,13 +54,22 @@ SCHEMA = lakebed.schema_of(
     },
 )
 """Every type but times of day, which Spark does not read."""
+NARROW = lakebed.schema_of(
+    row_keys={"s": "string", "i": "int64"},
+    sort_keys={"t": "timestamp[us, UTC]"},
+    values={"text": "string?", "bytes": "binary", "n": "int32?", "list": {"list": "string"}},
+)
+"""Pages of these rows begin within the rows that Spark reads at once, and end beyond them."""
+PAGED_ROWS = 9_000
+SPARK_ROWS = 4_096
+"""So many it reads at once."""
 
 
-def rows(schema: lakebed.Schema, seed: int) -> pa.Table:
+def rows(schema: lakebed.Schema, seed: int, count: int = ROWS) -> pa.Table:
     """Return rows that differ in each field, with nulls, empty values and ends of ranges."""
     columns = {}
     for column in arrow_schema(schema):
-        values = [_value(column, n * 7 + seed) for n in range(ROWS)]
+        values = [_value(column, n * 7 + seed) for n in range(count)]
         columns[column.name] = pa.array(values, _as_numbers(column.type)).cast(column.type)
     return pa.table(columns, schema=arrow_schema(schema))
 
@@ -93,24 +104,31 @@ def _value(column: pa.Field, n: int) -> Any:  # noqa: ANN401 - of the column's t
     if kinds.is_map(type_):
         return [(f"k{k}", ["x", None][: k % 3]) for k in range(n % 3)]
     if kinds.is_list(type_):
-        return [None, n, -n][: n % 4]
+        numbers = [None, n, -n][: n % 4]
+        return [str(n) if n and kinds.is_string(type_.value_type) else n for n in numbers]
     return {"a": n / 2, "b": None if n % 5 else b"b"}
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The files of a table by how they came to be; row groups have 300 rows."""
+    """Files by how they came to be. Row groups have 300 rows, but where they have many pages."""
     folder = tmp_path_factory.mktemp("readers")
     with pytest.MonkeyPatch.context() as patch, lakebed.connect(folder / "lake") as lake:
-        for module in (row_groups, stored_groups):
-            patch.setattr(module, "GROUP_ROWS_MAX", 300)
-        table = lake.create_table("t", SCHEMA, settings=KEPT)
         found: dict[str, str] = {}
 
         def took(name: str, rows: int = 0) -> None:
             new = {str(p) for p in (folder / "lake").rglob("*.parquet")} - set(found.values())
             (found[name],) = (p for p in new if rows in {0, pq.read_metadata(p).num_rows})
 
+        for name, switch in {"pages by pyarrow": "off", "pages by kernels": "always"}.items():
+            patch.setenv(SWITCH, switch)
+            table = lake.create_table(f"pages-{switch}", NARROW, settings=KEPT)
+            table.ingest(rows(NARROW, 0, PAGED_ROWS))
+            took(name)
+        patch.delenv(SWITCH)
+        for module in (row_groups, stored_groups):
+            patch.setattr(module, "GROUP_ROWS_MAX", 300)
+        table = lake.create_table("t", SCHEMA, settings=KEPT)
         table.ingest(rows(table.schema, 0))
         took("ingested")
         table.change_fields(
@@ -154,6 +172,14 @@ def joined(table: lakebed.Table, rows: pa.Table, patch: pytest.MonkeyPatch) -> N
     assert plain(table.query().read_all()) == plain(rows)
 
 
+def footer_of(path: Path) -> Footer:
+    """Return the footer of a file with one row group."""
+    file, chunks = path.read_bytes(), pq.read_metadata(path).row_group(0)
+    last = chunks.column(chunks.num_columns - 1)
+    end = last.total_compressed_size + (last.dictionary_page_offset or last.data_page_offset)
+    return Footer(file[end:], end)
+
+
 def by_duckdb(path: str) -> pa.Table:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -184,10 +210,21 @@ def test_others_read_the_same_rows(files: dict[str, str], reader: str) -> None:
 
 
 def test_files_have_several_row_groups_and_numbered_columns(files: dict[str, str]) -> None:
-    for path in files.values():
+    for name, path in files.items():
         file = pq.ParquetFile(path)
-        assert file.num_row_groups >= 3
+        assert file.num_row_groups >= 3 or "pages" in name
         assert all(b"PARQUET:field_id" in column.metadata for column in file.schema_arrow)
+
+
+def test_pages_begin_and_end_within_what_spark_reads_at_once(files: dict[str, str]) -> None:
+    for name in ("pages by pyarrow", "pages by kernels"):
+        footer = footer_of(Path(files[name]))
+        group = footer.group(0)
+        for chunk in group.chunks:
+            pages = pages_of(footer, group, chunk)
+            assert pages is not None
+            assert len(pages.first_rows) >= 4
+            assert all(row % SPARK_ROWS for row in pages.first_rows[1:])
 
 
 @pytest.mark.parametrize("line", ["3.5", "4"])

@@ -36,7 +36,6 @@ CASES: list[tuple[pa.DataType, list[Any], Encoding]] = [
     (pa.uint8(), [0, 255], Encoding.DELTA_BINARY_PACKED),
     (pa.float64(), [0.0, -0.0, 1e300, float("inf")], Encoding.PLAIN),
     (pa.float32(), [0.0, -0.0, 1.5, float("inf")], Encoding.PLAIN),
-    (pa.string(), TEXTS, Encoding.DELTA_LENGTH_BYTE_ARRAY),
     (pa.string(), TEXTS, Encoding.DELTA_BYTE_ARRAY),
     (pa.binary(), [b"", b"\xff", b"\0" * 70], Encoding.DELTA_BYTE_ARRAY),
     (pa.string(), TEXTS, Encoding.RLE_DICTIONARY),
@@ -113,9 +112,10 @@ def test_pages_statistics_and_indexes_are_pyarrows(
         assert chunk.raw == wanted.raw
         assert located(chunk) == located(wanted)
         assert chunk.bounds == wanted.bounds
-        if encoding == Encoding.DELTA_BYTE_ARRAY:  # where pyarrow counts bytes of strings wrongly
+        if encoding == Encoding.DELTA_BYTE_ARRAY:  # pyarrow counts bytes wrongly: left out
             assert chunk.metadata.pop(16)[1].need(1, 6) == sum(byte_counts(chunk) or [])
-            wanted.metadata.pop(16)
+            assert 1 not in wanted.metadata.pop(16)[1]
+            assert byte_counts(wanted) is None
         else:
             assert byte_counts(chunk) == byte_counts(wanted)
         assert chunk.metadata == wanted.metadata
@@ -152,7 +152,7 @@ def test_too_many_strings_for_a_dictionary_are_for_pyarrow(size: int) -> None:
     assert encoder.encode(column, Codec.ZSTD, [array.slice(0, 9000 - 10 * size)], 1000) is None
 
 
-@pytest.mark.parametrize("encoding", [Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.RLE_DICTIONARY])
+@pytest.mark.parametrize("encoding", [Encoding.DELTA_BYTE_ARRAY, Encoding.RLE_DICTIONARY])
 @pytest.mark.parametrize("codec", Codec)
 def test_checksums_are_those_of_whole_pages(codec: Codec, encoding: Encoding) -> None:
     array = pa.array([f"{n % 7}{'x' * (n % 90)}" for n in range(350)])
@@ -199,6 +199,7 @@ def test_first_and_last_are_the_bounds_of_pages_that_are_sorted() -> None:
     [
         (pa.bool_(), Encoding.PLAIN),
         (pa.string(), Encoding.PLAIN),
+        (pa.string(), Encoding.DELTA_LENGTH_BYTE_ARRAY),
         (pa.float16(), Encoding.PLAIN),
         (pa.decimal128(9, 2), Encoding.PLAIN),
         (pa.list_(pa.int64()), Encoding.DELTA_BINARY_PACKED),

@@ -251,6 +251,40 @@ def test_a_dictionary_and_nested_columns_stay_with_pyarrow() -> None:
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+def test_text_is_written_as_every_spark_reads_it(compiled: bool) -> None:
+    schema = schema_of(
+        row_keys={"k": "string"},
+        sort_keys={"b": "binary"},
+        values={
+            "text": "string",
+            "raw": "binary?",
+            "list": {"list": "string"},
+            "map": {"map": ["string", "binary"]},
+            "struct": {"struct": [{"name": "a", "type": "string"}]},
+        },
+    )
+    row = {"text": "t", "raw": None, "list": ["a"], "map": [("a", b"")], "struct": {"a": "b"}}
+    rows = [{"k": f"{n:03}", "b": b"", **row, "text": f"{n}"} for n in range(100)]
+    table = pa.Table.from_pylist(rows, schema=arrow_schema(schema))
+    footer = footer_of(file_of(schema, [table], compiled=compiled))
+    found = {
+        ".".join(footer.leaves[chunk.leaf].path): set(chunk.encodings) - {Encoding.RLE}
+        for chunk in footer.group(0).chunks
+    }
+    dictionary = {Encoding.PLAIN, Encoding.RLE_DICTIONARY}
+    assert found == {
+        "k": {Encoding.DELTA_BYTE_ARRAY},
+        "b": {Encoding.DELTA_BYTE_ARRAY},
+        "text": {Encoding.DELTA_BYTE_ARRAY},
+        "raw": dictionary,
+        "list.list.element": {Encoding.DELTA_BYTE_ARRAY},
+        "map.key_value.key": {Encoding.DELTA_BYTE_ARRAY},
+        "map.key_value.value": {Encoding.DELTA_BYTE_ARRAY},
+        "struct.a": {Encoding.DELTA_BYTE_ARRAY},
+    }
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 def test_row_groups_are_taken_out_of_files_and_joined_as_they_are(compiled: bool) -> None:
     texts = [
         rows_of(TEXTS, {"k": [c] * 3000, "n": range(3000), "v": [None, b"x"] * 1500}) for c in "abc"

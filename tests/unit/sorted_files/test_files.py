@@ -193,12 +193,16 @@ def test_null_empty_and_list_of_nulls_stay_three_things(tmp_path: Path) -> None:
     assert arrow_schema(schema).field("v0").nullable
 
 
-def test_fields_with_dots_in_their_names_are_told_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("member", ["int64", "float64"])
+@pytest.mark.parametrize("field", ["string", "int32"])
+def test_fields_with_dots_in_their_names_are_told_apart(
+    tmp_path: Path, field: str, member: str
+) -> None:
     schema = schema_of(
         row_keys={"k": "int32"},
-        values={"a.b": "string", "a": {"struct": [{"name": "b", "type": "int64"}]}},
+        values={"a.b": field, "a": {"struct": [{"name": "b", "type": member}]}},
     )
-    rows = [{"k": n, "a.b": f"{n}", "a": {"b": n}} for n in range(3)]
+    rows = [{"k": n, "a.b": f"{n}" if field == "string" else n, "a": {"b": n}} for n in range(3)]
     lake = Lake(tmp_path)
     part = lake.part(lake.write(schema, [batch_of(schema, rows)]))
     assert lake.read(schema, [part]).to_pylist() == rows
