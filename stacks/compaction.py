@@ -1,10 +1,15 @@
-"""Compaction: who creates its jobs, the queue of jobs, and who frees what dead ones held."""
+"""Compaction: who creates its jobs, the queue of jobs, tasks that run them, and who frees what
+dead ones held."""
 
 import msgspec
 from aws_cdk import Duration, Stack
 from constructs import Construct
 
-from lakebed.config.environments import CompactionCreationEnvironment, DeadLettersEnvironment
+from lakebed.config.environments import (
+    CompactionCreationEnvironment,
+    DeadLettersEnvironment,
+    TaskEnvironment,
+)
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import COMPACTION_CREATION, COMPACTION_JOBS, WORK_SECONDS_MAX
 from stacks import permissions
@@ -14,10 +19,15 @@ from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
 from stacks.constructs.scheduled_tables import ScheduledTables
+from stacks.constructs.task_pool import TaskPool
+from stacks.networking import NetworkingStack
 
 
 class CompactionStack(Stack):
-    """Jobs wait for whoever runs them: `lakebed run`. commits: the queue by which some end."""
+    """Jobs are run by tasks, and by whoever else wants to: `lakebed run`.
+
+    commits: the queue by which some end.
+    """
 
     def __init__(
         self,
@@ -26,6 +36,7 @@ class CompactionStack(Stack):
         *,
         deployment: Deployment,
         stores: LakeStores,
+        network: NetworkingStack,
         commits: JobQueue,
     ) -> None:
         super().__init__(
@@ -55,6 +66,26 @@ class CompactionStack(Stack):
             ],
         )
         self._give_up(deployment, stores, commits, environment)
+        TaskPool(
+            self,
+            "Tasks",
+            deployment=deployment,
+            network=network,
+            queue=self.jobs,
+            environment=TaskEnvironment(
+                **msgspec.structs.asdict(stores.environment(deployment)),
+                tracker_table=stores.tracker.table_name,
+                compaction_queue_url=self.jobs.queue.queue_url,
+                commits_queue_url=commits.queue.queue_url,
+            ),
+            may=[
+                *stores.may_commit(deployment),
+                permissions.write_objects(deployment, "tables/*/files/*"),
+                permissions.report_jobs(stores.tracker),
+                permissions.take_jobs(self.jobs.queue),
+            ],
+            tasks_max=deployment.settings.compaction_tasks_max,
+        )
 
     def _give_up(
         self,

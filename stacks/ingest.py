@@ -1,17 +1,36 @@
-"""Ingest: the queue of users' messages that name files."""
+"""Ingest: the queue of users' messages that name files, and tasks that take the files in."""
 
+import msgspec
 from aws_cdk import Stack
 from constructs import Construct
 
+from lakebed.config.environments import IngestTaskEnvironment
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import INGEST_JOBS
+from stacks import permissions
 from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.task_pool import TaskPool
+from stacks.networking import NetworkingStack
 
 
 class IngestStack(Stack):
-    """Messages wait here for tasks that take their files in (docs/design/messages.md)."""
+    """Messages wait here for tasks (docs/design/messages.md).
 
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+    commits, compaction: queues whose names a lake is opened with.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        stores: LakeStores,
+        network: NetworkingStack,
+        commits: JobQueue,
+        compaction: JobQueue,
+    ) -> None:
         super().__init__(
             scope,
             id,
@@ -19,3 +38,28 @@ class IngestStack(Stack):
             description=f"Lakebed {deployment.instance}: files that become rows",
         )
         self.jobs = JobQueue(self, "Jobs", shape=INGEST_JOBS, deployment=deployment)
+        TaskPool(
+            self,
+            "Tasks",
+            deployment=deployment,
+            network=network,
+            queue=self.jobs,
+            environment=IngestTaskEnvironment(
+                **msgspec.structs.asdict(stores.environment(deployment)),
+                tracker_table=stores.tracker.table_name,
+                compaction_queue_url=compaction.queue.queue_url,
+                commits_queue_url=commits.queue.queue_url,
+                ingest_queue_url=self.jobs.queue.queue_url,
+                sources=deployment.settings.sources,
+            ),
+            may=[
+                *stores.may_commit(deployment),
+                permissions.find_table(stores.registry),
+                permissions.write_objects(deployment, "tables/*/files/*"),
+                permissions.report_jobs(stores.tracker),
+                permissions.take_jobs(self.jobs.queue),
+                *permissions.refuse_jobs(self.jobs.queue, self.jobs.dead_letters),
+                *permissions.read_sources(deployment),
+            ],
+            tasks_max=deployment.settings.ingest_tasks_max,
+        )

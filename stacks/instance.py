@@ -15,6 +15,7 @@ from stacks.dashboard import DashboardStack
 from stacks.data import DataStack
 from stacks.garbage import GarbageStack
 from stacks.ingest import IngestStack
+from stacks.networking import NetworkingStack
 from stacks.query import QueryStack
 from stacks.snapshots import SnapshotsStack
 from stacks.splitting import SplittingStack
@@ -32,14 +33,24 @@ class Instance(Construct):
             bucket=data.bucket, log=state.log, registry=state.registry, tracker=state.tracker
         )
         committer = CommitterStack(self, "Committer", deployment=deployment, stores=stores)
+        network = NetworkingStack(self, "Networking", deployment=deployment)
         compaction = CompactionStack(
             self,
             "Compaction",
             deployment=deployment,
             stores=stores,
+            network=network,
             commits=committer.commits,
         )
-        ingest = IngestStack(self, "Ingest", deployment=deployment)
+        ingest = IngestStack(
+            self,
+            "Ingest",
+            deployment=deployment,
+            stores=stores,
+            network=network,
+            commits=committer.commits,
+            compaction=compaction.jobs,
+        )
         splitting = SplittingStack(self, "Splitting", deployment=deployment, stores=stores)
         garbage = GarbageStack(self, "Garbage", deployment=deployment, stores=stores)
         snapshots = SnapshotsStack(self, "Snapshots", deployment=deployment, stores=stores)

@@ -6,14 +6,23 @@ it can be answered here, once, and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from aws_cdk import Acknowledgment, Aws
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 
 from lakebed.config.instance import OBJECTS_PREFIX, Deployment
+
+OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
+SOURCES = "users put files there under names of their own; the setting `sources` names the place"
+TASKS = "tasks get their ids when they are started; their cluster is exact"
+EVERYTHING = "IAM knows no resource for the token with which images are fetched"
 
 Folder = Literal[
     "*",
@@ -112,6 +121,11 @@ def list_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
     return _allow([registry.table_arn], "dynamodb:Query")
 
 
+def find_table(registry: dynamodb.ITable) -> iam.PolicyStatement:
+    """Find a table by its name."""
+    return _allow([registry.table_arn], "dynamodb:GetItem")
+
+
 def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
     """List the names of tables, and mark what was done on them."""
     return _allow([registry.table_arn], "dynamodb:Query", "dynamodb:UpdateItem")
@@ -121,6 +135,91 @@ def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Read the newest report of a job, and write reports."""
     actions = ("GetItem", "PutItem", "BatchWriteItem")
     return _allow([tracker.table_arn], *(f"dynamodb:{action}" for action in actions))
+
+
+def read_sources(deployment: Deployment) -> list[iam.PolicyStatement]:
+    """Read and list users' files, where the setting `sources` says that they lie."""
+    found = []
+    for bucket, folder in _sources(deployment):
+        arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
+        found += [
+            _allow([f"{arn}/{folder}*"], "s3:GetObject"),
+            iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                resources=[arn],
+                conditions={"StringLike": {"s3:prefix": f"{folder}*"}} if folder else None,
+            ),
+        ]
+    return found
+
+
+def _sources(deployment: Deployment) -> list[tuple[str, str]]:
+    """Return buckets, and folders in them with a slash at their end, or no folder."""
+    urls = [url for url in deployment.settings.sources.split(",") if url]
+    parts = [url.removeprefix("s3://").partition("/") for url in urls]
+    return [
+        (bucket, f"{folder.strip('/')}/" if folder.strip("/") else "")
+        for bucket, _, folder in parts
+    ]
+
+
+def take_jobs(queue: sqs.IQueue) -> iam.PolicyStatement:
+    """Take messages, keep them out of sight, and delete them when their job is done."""
+    actions = ("ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage")
+    return _allow([queue.queue_arn], *(f"sqs:{action}" for action in actions))
+
+
+def refuse_jobs(queue: sqs.IQueue, dead_letters: sqs.IQueue) -> list[iam.PolicyStatement]:
+    """Put a message among the queue's dead letters."""
+    return [
+        look_at(queue),
+        _allow([dead_letters.queue_arn], "sqs:GetQueueUrl", "sqs:SendMessage"),
+    ]
+
+
+def look_at(queue: sqs.IQueue) -> iam.PolicyStatement:
+    """Count messages, and see where dead ones go."""
+    return _allow([queue.queue_arn], "sqs:GetQueueAttributes")
+
+
+def run_image(repository: ecr.IRepository, log: logs.ILogGroup) -> list[iam.PolicyStatement]:
+    """Fetch an image, and write the log of what it runs: what Fargate does before a task can."""
+    actions = ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer")
+    return [
+        _allow(["*"], "ecr:GetAuthorizationToken"),
+        _allow([repository.repository_arn], *(f"ecr:{action}" for action in actions)),
+        _allow([log.log_group_arn], "logs:CreateLogStream", "logs:PutLogEvents"),
+    ]
+
+
+def start_tasks(
+    cluster: ecs.CfnCluster, definition: ecs.TaskDefinition, roles: Sequence[iam.Role]
+) -> list[iam.PolicyStatement]:
+    """Count, start and look at tasks of a cluster. roles: what tasks are given, and nothing else.
+
+    IAM judges counting by machines of the cluster, of which there are none.
+    """
+    in_cluster = {"ArnEquals": {"ecs:cluster": cluster.attr_arn}}
+    ours = f"arn:{Aws.PARTITION}:ecs:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    name = cluster.cluster_name
+    return [
+        iam.PolicyStatement(
+            actions=["ecs:ListTasks"],
+            resources=[f"{ours}:container-instance/{name}/*"],
+            conditions=in_cluster,
+        ),
+        _allow([f"{ours}:task/{name}/*"], "ecs:DescribeTasks"),
+        iam.PolicyStatement(
+            actions=["ecs:RunTask"],
+            resources=[definition.task_definition_arn],
+            conditions=in_cluster,
+        ),
+        iam.PolicyStatement(
+            actions=["iam:PassRole"],
+            resources=[role.role_arn for role in roles],
+            conditions={"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}},
+        ),
+    ]
 
 
 def send(queue: sqs.IQueue) -> iam.PolicyStatement:
@@ -149,19 +248,22 @@ def show_again(queue: sqs.IQueue) -> iam.PolicyStatement:
 
 
 def accepted(deployment: Deployment) -> list[Acknowledgment]:
-    """Return the parts of buckets that a role may name without naming each object."""
-    parts = [
-        *(("data", keys_of(folder)) for folder in get_args(Folder)),
-        *(("results", folder) for folder in get_args(ResultsFolder)),
-    ]
-    place = "arn:<AWS::Partition>:s3:::{}-<AWS::AccountId>-<AWS::Region>"
+    """Return what a role may name by its kind, without naming each thing."""
+    s3 = "arn:<AWS::Partition>:s3:::"
+    place = s3 + "{}-<AWS::AccountId>-<AWS::Region>"
+    data, results = (place.format(deployment.name(part)) for part in ("data", "results"))
+    ours = "arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>"
+    cluster = deployment.name("tasks")
+    reasons = {
+        **{f"{data}/{keys_of(folder)}": OBJECTS for folder in get_args(Folder)},
+        **{f"{results}/{folder}": OBJECTS for folder in get_args(ResultsFolder)},
+        **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in _sources(deployment)},
+        **{f"{ours}:{kind}/{cluster}/*": TASKS for kind in ("container-instance", "task")},
+        "*": EVERYTHING,
+    }
     return [
-        Acknowledgment(
-            id="AwsSolutions::AwsSolutions-IAM5"
-            f"[Resource::{place.format(deployment.name(bucket))}/{keys}]",
-            reason="objects of a lake have names that are made while it lives; their kind is exact",
-        )
-        for bucket, keys in parts
+        Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]", reason=reason)
+        for arn, reason in reasons.items()
     ]
 
 

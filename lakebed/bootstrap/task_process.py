@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.aws import AwsApp
-from lakebed.config.environments import TaskEnvironment, environment_of
+from lakebed.config.environments import IngestTaskEnvironment, TaskEnvironment, environment_of
 from lakebed.config.instance import InstanceResources, instance_id
 from lakebed.errors import LakebedError
 from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE
@@ -96,6 +96,11 @@ def run_task(
 def opened(environment: TaskEnvironment) -> AwsApp:
     """Return the services of an instance by the names that a task was given."""
     instance = instance_id(environment.instance)
+    more = (
+        {INGEST_QUEUE: environment.ingest_queue_url}
+        if isinstance(environment, IngestTaskEnvironment)
+        else {}
+    )
     resources = InstanceResources(
         instance=instance,
         bucket=environment.bucket,
@@ -106,7 +111,7 @@ def opened(environment: TaskEnvironment) -> AwsApp:
         queues={
             COMPACTION_QUEUE: environment.compaction_queue_url,
             COMMIT_QUEUE: environment.commits_queue_url,
-            INGEST_QUEUE: environment.ingest_queue_url,
+            **more,
         },
     )
     return AwsApp(instance, resources=resources)

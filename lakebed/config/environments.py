@@ -57,13 +57,26 @@ class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     tracker_table: str
     compaction_queue_url: str
     commits_queue_url: str
-    ingest_queue_url: str
 
 
 class IngestTaskEnvironment(TaskEnvironment, frozen=True, kw_only=True):
     """Of a task that takes files in. sources: places where they may lie, with commas between."""
 
+    ingest_queue_url: str
     sources: str
+
+
+class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """Of one that starts tasks for a queue. cluster, task_definition: ARNs. subnets: with commas
+    between. public_address: ENABLED or DISABLED. tasks_max: at one time."""
+
+    queue_url: str
+    cluster: str
+    task_definition: str
+    subnets: str
+    security_group: str
+    public_address: str
+    tasks_max: str
 
 
 class CompactionCreationEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):

@@ -47,6 +47,12 @@ def instance_id(id_: object) -> InstanceId:
 
 Architecture = Literal["arm64", "x86_64", "machine"]
 
+TASKS_MAX = 200
+"""Of one kind at a time. An account's own quota may be lower."""
+
+_SOURCE = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=/-]*)?"
+_SUBNET = r"subnet-[0-9a-f]{8,17}"
+
 
 class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one instance, given when it is deployed."""
@@ -87,7 +93,8 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         bool,
         Meta(
             description="Whether schedules and functions rest: nothing is split, compacted or"
-            " collected, and what is queued waits, until `false` is deployed again."
+            " collected, no task is started, and what is queued waits, until `false` is deployed"
+            " again."
         ),
     ] = False
     key_arn: Annotated[
@@ -96,6 +103,55 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             pattern=r"\A(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,64})?\Z",
             description="A key of KMS, by its ARN, with which bucket, tables and queues are"
             " encrypted. None: by keys that AWS owns, which cost nothing.",
+        ),
+    ] = ""
+    ingest_tasks_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=TASKS_MAX,
+            description="Tasks that take users' files in, at one time; as few as the queue needs,"
+            " none while it is empty. 0: none.",
+        ),
+    ] = 10
+    compaction_tasks_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=TASKS_MAX,
+            description="Tasks that run compaction jobs, at one time; none while there are no jobs."
+            " 0: none, jobs wait for `lakebed run`.",
+        ),
+    ] = 10
+    sources: Annotated[
+        str,
+        Meta(
+            pattern=rf"\A({_SOURCE}(,{_SOURCE})*)?\Z",
+            description="Where files lie that messages may name: `s3://BUCKET` or"
+            " `s3://BUCKET/FOLDER`, with commas between. The ingest task may read there, and"
+            " nowhere else.",
+        ),
+    ] = ""
+    task_addresses: Annotated[
+        Literal["public", "private"],
+        Meta(
+            description="`public`: tasks have addresses that nobody can connect to, and cost"
+            " nothing while none runs. `private`: none; the instance's own network then has"
+            " endpoints, paid by the hour (docs/operate/cost.md)."
+        ),
+    ] = "public"
+    vpc_id: Annotated[
+        str,
+        Meta(
+            pattern=r"\A(vpc-[0-9a-f]{8,17})?\Z",
+            description="A network of yours, in which tasks run. None: one of the instance's own.",
+        ),
+    ] = ""
+    subnet_ids: Annotated[
+        str,
+        Meta(
+            pattern=rf"\A({_SUBNET}(,{_SUBNET})*)?\Z",
+            description="Subnets of `vpc_id` for tasks, with commas between.",
         ),
     ] = ""
     log_days: Annotated[
@@ -108,10 +164,19 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     """Return settings with some changed. Texts are taken for what they say: `"false"`, `"7"`.
 
     Raises:
-        InvalidError: an unknown name (with the nearest known one), or a value out of bounds.
+        InvalidError: an unknown name (with the nearest known one), a value out of bounds, or half
+            of a network.
     """
     page = "docs/reference/instance.md"
-    return changed(InstanceSettings(), changes, texts=True, page=page)
+    found = changed(InstanceSettings(), changes, texts=True, page=page)
+    if bool(found.vpc_id) != bool(found.subnet_ids):
+        raise InvalidError(
+            "a network of yours takes two settings",
+            vpc_id=found.vpc_id or "none",
+            subnet_ids=found.subnet_ids or "none",
+            hint="add `-c vpc_id=vpc-... -c subnet_ids=subnet-...,subnet-...`, or neither",
+        )
+    return found
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from lakebed.localcloud.emulator import ACCOUNT, REGION
 from lakebed.localcloud.resources import Made, Making, Properties
 from lakebed.localcloud.running import MIB, TaskSpec
 
-IGNORED = ("Cpu", "NetworkMode", "RequiresCompatibilities", "RuntimePlatform", "ExecutionRoleArn")
+IGNORED = ("Cpu", "NetworkMode", "RequiresCompatibilities", "RuntimePlatform")
 TOLD = ("Name", "Image", "Command", "EntryPoint", "Environment", "Essential", "StopTimeout")
 NOT_TOLD = ("LogConfiguration", "ReadonlyRootFilesystem", "LinuxParameters", "User", "MountPoints")
 
@@ -43,11 +43,12 @@ def make_task_definition(making: Making, properties: Properties) -> Made:
         unknown = sorted(set(container) - set(TOLD))
         raise InvalidError("unknown of a container", family=family, properties=unknown)
     image = making.image(properties, container["Image"])
-    role = properties.need("TaskRoleArn")
+    role, fetches = properties.need("TaskRoleArn"), properties.take("ExecutionRoleArn")
     memory = int(properties.need("Memory"))
     answer = ecs.register_task_definition(
         family=family,
         taskRoleArn=role,
+        **({"executionRoleArn": fetches} if fetches else {}),
         memory=str(memory),
         networkMode="awsvpc",
         requiresCompatibilities=["FARGATE"],

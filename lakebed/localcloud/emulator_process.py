@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from ministack import app
-from ministack.core import iam_actions, persistence, responses, sigv4
+from ministack.core import iam_actions, iam_evaluator, persistence, responses, sigv4
 from ministack.services import ecs, lambda_svc, sqs
 
 SINGLE_FORMS = {
@@ -33,6 +33,7 @@ def main() -> None:
     clock = sys.modules["shifted_time"]
     _mend_permissions()
     _mend_calls()
+    _mend_tasks()
     commands: dict[str, Callable[[dict[str, Any]], object]] = {
         "shift": lambda given: clock.shift(given["seconds"]),
         "queues": lambda _: _queues(),
@@ -67,6 +68,70 @@ def _mend_calls() -> None:
         return {"body": failed, "error": True} if failed else {"body": result["body"]["value"]}
 
     lambda_svc._execute_function_proxy = execute  # noqa: SLF001 - the same
+
+
+def _mend_tasks() -> None:
+    """Judge who asks for tasks as AWS does: by definition, task or machine, with the cluster as a
+    condition, and by the roles that a task is given. Start what was asked for under one token
+    once."""
+    resource_of, context_of = iam_actions.extract_resource_arn, iam_actions.request_tag_context
+    judged, run_task = iam_evaluator.enforce, ecs._ACTION_MAP["RunTask"]  # noqa: SLF001 - as below
+    answers: dict[str, Any] = {}
+
+    def resource(service: str, *given: Any) -> str:  # noqa: ANN401 - MiniStack's, passed on
+        told = json.loads(given[3] or b"{}") if service == "ecs" else {}
+        if "taskDefinition" in told:
+            return str(told["taskDefinition"])
+        if "cluster" in told:
+            arn = _cluster_arn(told["cluster"]).replace(":cluster/", ":container-instance/")
+            return str(told["tasks"][0] if "tasks" in told else f"{arn}/any")
+        found: str = resource_of(service, *given)
+        return found
+
+    def context(service: str, action: str, body: bytes, params: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = context_of(service, action, body, params)
+        told = json.loads(body or b"{}") if service == "ecs" else {}
+        cluster = {"ecs:cluster": _cluster_arn(told["cluster"])} if "cluster" in told else {}
+        return found | cluster
+
+    def enforce(
+        key: str,
+        action: str,
+        *given: Any,  # noqa: ANN401 - MiniStack's, passed on
+        resource_arn: str = "*",
+        **more: Any,  # noqa: ANN401 - the same
+    ) -> Any:  # noqa: ANN401 - the same
+        denied = judged(key, action, *given, resource_arn=resource_arn, **more)
+        if action != "ecs:RunTask" or denied:
+            return denied
+        passed = {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
+        key_of = resource_arn.rpartition("/")[2]
+        definition = ecs._task_defs.get(key_of, {})  # noqa: SLF001 - as below
+        roles = [definition.get(name) for name in ("taskRoleArn", "executionRoleArn")]
+        refused = (
+            judged(key, "iam:PassRole", *given, resource_arn=role, service_context=passed)
+            for role in roles
+            if role
+        )
+        return next(filter(None, refused), None)
+
+    def run(told: dict[str, Any]) -> Any:  # noqa: ANN401 - the same
+        token = told.get("clientToken")
+        if token is None:
+            return run_task(told)
+        if token not in answers:
+            answers[token] = run_task(told)
+        return answers[token]
+
+    iam_actions.extract_resource_arn = resource
+    iam_actions.request_tag_context = context
+    iam_evaluator.enforce = enforce
+    ecs._ACTION_MAP["RunTask"] = run  # noqa: SLF001 - it knows no tokens
+
+
+def _cluster_arn(name: str) -> str:
+    account, region = responses.get_account_id(), responses.get_region()
+    return name if name.startswith("arn:") else f"arn:aws:ecs:{region}:{account}:cluster/{name}"
 
 
 def _queues() -> dict[str, dict[str, float]]:

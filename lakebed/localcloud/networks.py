@@ -8,6 +8,7 @@ from lakebed.localcloud.emulator import REGION
 from lakebed.localcloud.resources import Made, Making, Properties
 
 PREFIXES = {
+    "AWS::EC2::FlowLog": "fl",
     "AWS::EC2::InternetGateway": "igw",
     "AWS::EC2::Route": "route",
     "AWS::EC2::RouteTable": "rtb",

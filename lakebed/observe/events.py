@@ -39,6 +39,9 @@ JOB_FAILED = "job_failed"
 JOB_GIVEN_BACK = "job_given_back"
 TASK_BUG = "task_bug"
 TASK_ENDED = "task_ended"
+TASKS_STARTED = "tasks_started"
+TASK_NOT_STARTED = "task_not_started"
+TASK_FAILED = "task_failed"
 KERNELS_ABSENT = "kernels_absent"
 
 MEANINGS = {
@@ -75,6 +78,9 @@ MEANINGS = {
     JOB_FAILED: "a try of a job failed; it is tried again, or given up",
     JOB_GIVEN_BACK: "a task was told to stop, and its job took too long: another task has it",
     TASK_BUG: "a job met a bug of ours, told with where it stands; its task goes on",
+    TASKS_STARTED: "a queue has more messages than free tasks; the platform was asked for more",
+    TASK_NOT_STARTED: "a task could not be started, or its program never ran; the reason is told",
+    TASK_FAILED: "a task ended with an error, or was killed; its job runs again elsewhere",
     TASK_ENDED: "a task takes no more jobs: its queue is empty, it is old, fails or was stopped",
     KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",
 }

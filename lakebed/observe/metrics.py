@@ -14,7 +14,9 @@ from lakebed.observe import events
 
 NAMESPACE = "Lakebed"
 
-Section = Literal["ingest", "commits", "compaction", "splitting", "garbage", "schedules", "errors"]
+Section = Literal[
+    "ingest", "commits", "compaction", "splitting", "garbage", "schedules", "tasks", "errors"
+]
 """Of the dashboard."""
 
 
@@ -216,6 +218,31 @@ METRICS = (
         meaning="commits of which schedules were not told",
         event=events.MARK_LOST,
         without_alarm="each is mended within a day",
+    ),
+    Metric(
+        name="tasks_started",
+        unit="Count",
+        section="tasks",
+        meaning="tasks that were asked for, because messages waited",
+        event=events.TASKS_STARTED,
+        fact="tasks_count",
+        without_alarm=FOLLOWS,
+    ),
+    Metric(
+        name="tasks_not_started",
+        unit="Count",
+        section="tasks",
+        meaning="tasks that could not be started, or whose program never ran",
+        event=events.TASK_NOT_STARTED,
+        alarm=Alarm(threshold=3, minutes=15, page="docs/operate/tasks-not-started.md"),
+    ),
+    Metric(
+        name="tasks_failed",
+        unit="Count",
+        section="tasks",
+        meaning="tasks that ended with an error, or were killed",
+        event=events.TASK_FAILED,
+        without_alarm=DEAD_LETTERS,
     ),
     Metric(
         name="work_retried",

@@ -4,7 +4,7 @@ state."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -43,6 +43,14 @@ class Received(msgspec.Struct, frozen=True):
     receives: int
     group: str = ""
     sent_at: Micros = Micros(0)
+
+
+class QueueLoad(NamedTuple):
+    """About how many messages can be received, or could if none of their group were in hand; and
+    how many are in hand, or wait out of sight to come back."""
+
+    waiting: int
+    in_hand: int
 
 
 def message_job(body: bytes, sent_at: Micros) -> JobId:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
+from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from lakebed.config.environments import FunctionEnvironment, variables_of
 from lakebed.config.instance import Deployment
 from stacks.constructs.encryption import use_key
+from stacks.constructs.log_group import log_group
 from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
 from stacks.permissions import accepted
 
@@ -51,7 +51,7 @@ class PythonFunction(Construct):
         super().__init__(scope, id)
         name = deployment.name(room, verb)
         target = target_of(deployment.settings.architecture)
-        log = self._log(name, int(deployment.settings.log_days))
+        log = log_group(self, "Log", name=f"/aws/lambda/{name}", deployment=deployment)
         may_log = iam.PolicyStatement(
             actions=["logs:CreateLogStream", "logs:PutLogEvents"],
             resources=[log.log_group_arn],
@@ -84,18 +84,6 @@ class PythonFunction(Construct):
         )
         self._acknowledge(deployment, here=target.here)
         self._alarm(name)
-
-    def _log(self, name: str, days: int) -> logs.LogGroup:
-        log = logs.LogGroup(
-            self,
-            "Log",
-            log_group_name=f"/aws/lambda/{name}",
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        child = log.node.default_child
-        assert isinstance(child, logs.CfnLogGroup), f"a log group is made of one, got {child}"
-        child.retention_in_days = days
-        return log
 
     def _acknowledge(self, deployment: Deployment, *, here: bool) -> None:
         Validations.of(self.role).acknowledge(*accepted(deployment))

@@ -8,7 +8,7 @@ import pytest
 from lakebed.backends.system.clock import SystemClock
 from lakebed.localcloud.cloud import LocalCloud
 from lakebed.localcloud.synthesis import synthesize
-from tests.cloud.instance import INSTANCE, RunningInstance
+from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("instance") / "assembly"
-    synthesize(ROOT, folder, {"instance": INSTANCE, "architecture": "machine"})
+    settings = {"instance": INSTANCE, "architecture": "machine", "sources": SOURCES}
+    synthesize(ROOT, folder, settings)
     return folder
 
 

@@ -16,6 +16,8 @@ from lakebed.model.schema import Schema
 from lakebed.table import Table
 
 INSTANCE = "local"
+SOURCES = "s3://landing/files"
+"""Where files of users lie."""
 SCHEMA: Schema = lakebed.schema_of(
     row_keys={"id": "string"}, sort_keys={"at": "int64"}, values={"text": "string?"}
 )

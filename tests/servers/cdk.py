@@ -20,6 +20,15 @@ CDK = ROOT / ".cache" / "cdk"
 UNREACHABLE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH")
 SECONDS_MAX = 300
 
+NAMED_NETWORK = {
+    "vpc_id": "vpc-0123456789abcdef0",
+    "subnet_ids": "subnet-0123456789abcdef0",
+}
+"""MiniStack's CloudFormation knows no flow logs, which an instance's own network has."""
+
+DOCKER = Path(__file__).with_name("no_docker.sh")
+"""Says of each image that it was built and pushed, and does nothing."""
+
 
 def cdk_program() -> Path:
     """Return the command, pinned in requirements/npm; install it as `make cdk` does if need be.
@@ -94,6 +103,7 @@ class Cdk:
             **inherited,
             **self.server.environment(),
             "AWS_EC2_METADATA_DISABLED": "true",
+            "CDK_DOCKER": str(DOCKER),
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             "PATH": os.pathsep.join(folders),
         }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lakebed.config.instance import InstanceId
-from tests.servers.cdk import Cdk, DeployedInstance
+from tests.servers.cdk import NAMED_NETWORK, Cdk, DeployedInstance
 from tests.servers.dynamo_servers import MotoServer, dynoxide_server
 from tests.servers.elasticmq import elasticmq_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
@@ -69,6 +69,7 @@ def deployed_instance(
     instance = InstanceId("tests")
     cdk = Cdk(ministack, tmp_path_factory.mktemp("cdk") / "out")
     cdk.bootstrap()
-    wanted = (f"instance={instance}", "architecture=machine", "paused=true")
+    wanted: tuple[str, ...] = (f"instance={instance}", "architecture=machine", "paused=true")
+    wanted += tuple(f"{name}={value}" for name, value in NAMED_NETWORK.items())
     settings = [word for setting in wanted for word in ("-c", setting)]
     return DeployedInstance(instance, ministack, cdk, cdk.deploy(*settings))

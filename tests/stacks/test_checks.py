@@ -27,6 +27,7 @@ def test_each_finding_that_is_accepted_has_its_reason(
     rules = {rule.partition("[")[0] for rule in rules}
     on_machine = {"AwsSolutions-L1", "Serverless-LambdaLatestVersion"}
     assert rules - on_machine == {
+        "AwsSolutions-ECS2",
         "AwsSolutions-S1",
         "AwsSolutions-IAM5",
         "Serverless-EventBusDLQ",

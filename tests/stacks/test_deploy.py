@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.config.instance import InstanceId, InstanceResources, decode_resources, parameter_name
-from tests.servers.cdk import Cdk, DeployedInstance
+from tests.servers.cdk import NAMED_NETWORK, Cdk, DeployedInstance
 from tests.servers.s3 import S3Server
 from tests.stacks.conftest import Synthesize, Templates
 
@@ -72,8 +72,8 @@ def test_data_outlives_the_stacks_and_is_taken_over_again(
     cdk.bootstrap()
     kept, gone = tmp_path / "kept", tmp_path / "gone"
     bucket = "lakebed-life-data-000000000000-us-east-1"
-    ids = bucket_ids(synthesize(kept, instance="life"))
-    synthesize(gone, instance="life", data_kept="false")
+    ids = bucket_ids(synthesize(kept, instance="life", **NAMED_NETWORK))
+    synthesize(gone, instance="life", data_kept="false", **NAMED_NETWORK)
 
     cdk.deploy("--app", str(kept))
     assert resources_of(clients, "life").bucket == bucket

@@ -47,12 +47,17 @@ def only(templates: Templates, type_: str) -> dict[str, Any]:
 
 
 def of_any_machine(templates: Templates) -> Templates:
-    """Return templates without what a machine and a commit make of functions."""
+    """Return templates without what a machine and a commit make of functions and images."""
     found: Templates = json.loads(json.dumps(templates))
     for function in resources(found, "AWS::Lambda::Function"):
         properties = function["Properties"]
         properties["Code"]["S3Key"] = properties["Runtime"] = "..."
         properties["Architectures"] = ["..."]
+    for task in resources(found, "AWS::ECS::TaskDefinition"):
+        properties = task["Properties"]
+        properties["RuntimePlatform"]["CpuArchitecture"] = "..."
+        (container,) = properties["ContainerDefinitions"]
+        container["Image"] = "..."
     return found
 
 

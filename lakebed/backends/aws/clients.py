@@ -135,6 +135,11 @@ class AmazonClients:
         return client
 
     @property
+    def ecs(self) -> Client:
+        """The client of ECS."""
+        return self._client("ecs")
+
+    @property
     def sts(self) -> STSClient:
         """The client that tells who we are."""
         client: STSClient = self._client("sts")

@@ -22,7 +22,13 @@ from lakebed.backends.aws.requests import Request
 from lakebed.backends.aws.service_answers import AMAZON_QUEUE
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.names import Micros, digest_of
-from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, Message, Received, check_messages
+from lakebed.ports.job_queue import (
+    MESSAGES_AT_ONCE_MAX,
+    Message,
+    QueueLoad,
+    Received,
+    check_messages,
+)
 
 if TYPE_CHECKING:
     from types_boto3_sqs.literals import MessageSystemAttributeNameType
@@ -137,7 +143,11 @@ class SqsJobQueue:
 
     def depth(self) -> tuple[int, int]:
         """Return about how many messages are waiting or in hand, and how many dead."""
-        return self._count(self._url), self._count(self._dead())
+        return sum(self._load(self._url)), sum(self._load(self._dead()))
+
+    def load(self) -> QueueLoad:
+        """Return about how many messages wait, and how many are in hand."""
+        return self._load(self._url)
 
     def _entry(self, message: Message) -> SendMessageBatchRequestEntryTypeDef:
         once = digest_of(message.once.encode()).hex() if message.once else self._fresh_id()
@@ -207,10 +217,11 @@ class SqsJobQueue:
             self._dead_url = answer["QueueUrl"]
         return self._dead_url
 
-    def _count(self, url: str) -> int:
-        names = ("", "NotVisible", "Delayed")
-        wanted = [f"ApproximateNumberOfMessages{name}" for name in names]
-        return sum(map(int, self._attributes(url, *wanted).values()))
+    def _load(self, url: str) -> QueueLoad:
+        names = [f"ApproximateNumberOfMessages{name}" for name in ("", "NotVisible", "Delayed")]
+        found = self._attributes(url, *names)
+        waiting, hidden, delayed = (int(found.get(name, 0)) for name in names)
+        return QueueLoad(waiting=waiting, in_hand=hidden + delayed)
 
     def _attributes(self, url: str, *names: str) -> dict[str, str]:
         wanted: Any = list(names)

@@ -74,6 +74,7 @@ _BY_CODE = {
     "ConditionalCheckFailedException": Meaning.UNMET,
     "ParameterNotFound": Meaning.MISSING,
     "ParameterVersionNotFound": Meaning.MISSING,
+    "ClusterNotFoundException": Meaning.NO_PLACE,
     "NoSuchBucket": Meaning.NO_PLACE,
     "ResourceNotFoundException": Meaning.NO_PLACE,
     "QueueDoesNotExist": Meaning.NO_PLACE,
@@ -96,6 +97,7 @@ def answer_of(error: Exception) -> Answer:
 AMAZON_TABLE = Language("table", BOTO_ERRORS, answer_of)
 AMAZON_QUEUE = Language("queue", BOTO_ERRORS, answer_of)
 AMAZON_PARAMETER = Language("parameter", BOTO_ERRORS, answer_of)
+AMAZON_CLUSTER = Language("cluster", BOTO_ERRORS, answer_of)
 AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 

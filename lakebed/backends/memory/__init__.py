@@ -6,6 +6,7 @@ from lakebed.backends.memory.job_tracker import MemoryJobTracker
 from lakebed.backends.memory.object_store import MemoryObjectStore
 from lakebed.backends.memory.table_marks import MemoryTableMarks
 from lakebed.backends.memory.table_registry import MemoryTableRegistry
+from lakebed.backends.memory.task_runner import MemoryTaskRunner
 from lakebed.backends.memory.transaction_logs import MemoryTransactionLog, MemoryTransactionLogs
 from lakebed.backends.memory.tuple_files import TupleFiles
 
@@ -17,6 +18,7 @@ __all__ = [
     "MemoryObjectStore",
     "MemoryTableMarks",
     "MemoryTableRegistry",
+    "MemoryTaskRunner",
     "MemoryTransactionLog",
     "MemoryTransactionLogs",
     "TupleFiles",

@@ -1,0 +1,142 @@
+"""Tasks of ECS on Fargate, of one family in one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.requests import Request
+from lakebed.backends.aws.service_answers import AMAZON_CLUSTER
+from lakebed.errors import UnavailableError
+from lakebed.model.names import MICROS_PER_SECOND, Micros, digest_of
+from lakebed.ports.task_runner import FailedTask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+DESCRIBED_AT_ONCE = 100
+"""The most that ECS takes."""
+IN_ORDER = {None, 0}
+"""Exit codes of containers that ended by themselves; None: it never ran, and is told otherwise."""
+NOT_STARTED = "TaskFailedToStart"
+STOPPED_BY_SOMEBODY = {"UserInitiated", "ServiceSchedulerInitiated"}
+
+_RUN = Request(what="starting a task", needs="ecs:RunTask, iam:PassRole", writes=True)
+_LIST = Request(what="counting tasks", needs="ecs:ListTasks")
+_DESCRIBE = Request(what="looking at tasks", needs="ecs:DescribeTasks")
+
+
+class FargatePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where tasks run, and what. cluster, task_definition: ARNs."""
+
+    cluster: str
+    task_definition: str
+    subnets: tuple[str, ...]
+    security_group: str
+    public_address: Literal["ENABLED", "DISABLED"]
+
+    @property
+    def family(self) -> str:
+        """The task definition's name, whatever its revision."""
+        return self.task_definition.rpartition("/")[2].partition(":")[0]
+
+
+class EcsTaskRunner:
+    """Runs tasks of a family. Those of earlier revisions are counted, too."""
+
+    def __init__(self, clients: AmazonClients, place: FargatePlace) -> None:
+        self._clients = clients
+        self._place = place
+        self._requests = clients.requests(AMAZON_CLUSTER, place.cluster.rpartition("/")[2])
+
+    def running(self) -> int:
+        """Return how many were asked for and have not been told to end."""
+        return sum(len(page) for page in self._listed("RUNNING"))
+
+    def start(self, once: str) -> None:
+        """Ask for one task; ECS remembers for a day what was asked for under a token."""
+        place = self._place
+        answer = self._run(
+            _RUN,
+            lambda: self._clients.ecs.run_task(
+                cluster=place.cluster,
+                taskDefinition=place.task_definition,
+                launchType="FARGATE",
+                clientToken=digest_of(f"{place.family}/{once}".encode()).hex(),
+                networkConfiguration={
+                    "awsvpcConfiguration": {
+                        "subnets": list(place.subnets),
+                        "securityGroups": [place.security_group],
+                        "assignPublicIp": place.public_address,
+                    }
+                },
+                propagateTags="TASK_DEFINITION",
+            ),
+        )
+        for failure in answer.get("failures", []):
+            hint = "see docs/operate/tasks-not-started.md"
+            why = f"{failure.get('reason', '')} {failure.get('detail', '')}".strip()
+            raise UnavailableError("a task was not started", why=why, hint=hint)
+
+    def failed_since(self, time: Micros) -> Sequence[FailedTask]:
+        """Return tasks that ended with an error, or never ran."""
+        found = []
+        for page in self._listed("STOPPED"):
+            answer: Any = self._run(_DESCRIBE, partial(self._described, page))
+            for task in answer.get("tasks", []):
+                failed = _failed(task)
+                if failed is not None and failed.ended_at >= time:
+                    found.append(failed)
+        return found
+
+    def _described(self, arns: list[str]) -> Any:  # noqa: ANN401 - any JSON
+        return self._clients.ecs.describe_tasks(cluster=self._place.cluster, tasks=arns)
+
+    def _listed(self, status: Literal["RUNNING", "STOPPED"]) -> Iterator[list[str]]:
+        """Yield ARNs of the family's tasks, in pages that are not empty."""
+        token = ""
+        while True:
+            page = partial(
+                self._clients.ecs.list_tasks,
+                cluster=self._place.cluster,
+                family=self._place.family,
+                desiredStatus=status,
+                maxResults=DESCRIBED_AT_ONCE,
+                **({"nextToken": token} if token else {}),
+            )
+            answer: Any = self._run(_LIST, page)
+            if answer.get("taskArns"):
+                yield answer["taskArns"]
+            token = answer.get("nextToken", "")
+            if not token:
+                return
+
+    def _run(self, request: Request, call: Callable[[], T]) -> T:
+        return self._requests.run(request, call)
+
+
+def _failed(task: dict[str, Any]) -> FailedTask | None:
+    """Return how a task failed; None: it has not ended, or ended in order or by somebody's wish."""
+    stopped_at = task.get("stoppedAt")
+    if stopped_at is None:
+        return None
+    started = task.get("stopCode") != NOT_STARTED
+    codes = [container.get("exitCode") for container in task.get("containers", [])]
+    wished = task.get("stopCode") in STOPPED_BY_SOMEBODY
+    if started and (wished or set(codes) <= IN_ORDER):
+        return None
+    reasons = [task.get("stoppedReason", ""), *(c.get("reason", "") for c in task["containers"])]
+    told = [*(r for r in reasons if r), *(f"exit code {code}" for code in codes if code)]
+    return FailedTask(started, "; ".join(told), _micros_of(stopped_at))
+
+
+def _micros_of(time: datetime | float) -> Micros:
+    at = time if isinstance(time, datetime) else datetime.fromtimestamp(time, UTC)
+    return Micros(int(at.timestamp() * MICROS_PER_SECOND))

@@ -1,0 +1,99 @@
+"""Start as many tasks as a queue needs, within bounds. A task ends by itself when the queue is
+empty.
+
+Figures of queue and platform are about right, and old by seconds. Too many tasks do no harm: they
+find nothing and end. Too few are made up for by the next tick.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from lakebed.errors import InvalidError, LakebedError
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.observe import events
+from lakebed.ports.job_queue import QueueLoad
+from lakebed.ports.task_runner import TaskRunner
+
+STARTS_MAX = 20
+"""By one tick: each is a request."""
+TICK_SECONDS = 60
+"""Between ticks: one tells of the tasks that failed since the one before."""
+
+
+def tasks_to_start(load: QueueLoad, *, running: int, tasks_max: int) -> int:
+    """Return how many tasks are missing: one for each waiting message for which no running task
+    is free, within bounds. Tasks that do not run yet count as free."""
+    free = max(0, running - load.in_hand)
+    return max(0, min(load.waiting - free, tasks_max - running, STARTS_MAX))
+
+
+class StartTasks:
+    """Looks at a queue once, and starts the tasks that are missing. kind: of their jobs. load:
+    tells of the queue."""
+
+    def __init__(
+        self, kind: str, *, load: Callable[[], QueueLoad], runner: TaskRunner, tasks_max: int
+    ) -> None:
+        self._kind = kind
+        self._load = load
+        self._runner = runner
+        self._tasks_max = tasks_max
+
+    def run(self, *, at: str) -> int:
+        """Start them, and tell of those that failed since the tick before. Returns how many.
+
+        at: the time for which the schedule went off, as it tells it. Several runs for one time
+        start no more tasks than the one of them that wanted most.
+
+        Raises:
+            LakebedError: queue or platform cannot be looked at. One task that cannot be started is
+                told as an event; the next tick tries again.
+        """
+        time, load, running = _micros_of(at), self._load(), self._runner.running()
+        count = tasks_to_start(load, running=running, tasks_max=self._tasks_max)
+        started = self._start(count, at)
+        if started:
+            events.tell(
+                events.TASKS_STARTED,
+                kind=self._kind,
+                tasks_count=started,
+                running_count=running,
+                waiting_count=load.waiting,
+            )
+        self._tell_failed(time)
+        return started
+
+    def _start(self, count: int, at: str) -> int:
+        for number in range(count):
+            try:
+                self._runner.start(f"{at}/{number}")
+            except LakebedError as error:
+                self._tell_not_started(error)
+                return number
+        return count
+
+    def _tell_failed(self, time: Micros) -> None:
+        for task in self._runner.failed_since(Micros(time - TICK_SECONDS * MICROS_PER_SECOND)):
+            if task.ended_at >= time:
+                continue  # the next tick tells of it
+            if not task.started:
+                self._tell_not_started(task.reason)
+                continue
+            events.tell(
+                events.TASK_FAILED, level=logging.ERROR, kind=self._kind, reason=task.reason
+            )
+
+    def _tell_not_started(self, reason: object) -> None:
+        events.tell(events.TASK_NOT_STARTED, level=logging.ERROR, kind=self._kind, reason=reason)
+
+
+def _micros_of(at: str) -> Micros:
+    try:
+        seconds = datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        hint = "let a schedule call it, or give a time like 2026-11-22T10:00:00Z"
+        raise InvalidError("not a time", at=at[:80], hint=hint) from None
+    return Micros(int(seconds * MICROS_PER_SECOND))

@@ -1,0 +1,1 @@
+"""Tasks that run compaction jobs are started while jobs wait."""

@@ -1,0 +1,1 @@
+"""Tasks that take users' files in are started while their messages wait."""

@@ -1,0 +1,148 @@
+"""Tasks that work on one queue: their definition and role, and who starts as many as it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import aws_ecr_assets as ecr_assets
+from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from lakebed.config.environments import TaskEnvironment, TaskStartEnvironment, variables_of
+from lakebed.config.instance import Deployment
+from stacks import permissions
+from stacks.constructs.encryption import use_key
+from stacks.constructs.image_context import image_context
+from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.log_group import log_group
+from stacks.constructs.python_bundle import STATE, target_of
+from stacks.constructs.python_function import PythonFunction
+from stacks.constructs.schedule import Schedule
+from stacks.networking import NetworkingStack
+
+START_SECONDS_MAX = 60
+STOP_SECONDS = 120
+"""Between SIGTERM and SIGKILL: the most that Fargate grants. Jobs are given back after 90."""
+CPU_UNITS, MEMORY_MIB = 1_024, 4_096
+
+
+class TaskPool(Construct):
+    """Each minute, as many tasks of `containers/KIND` as there are messages for, within bounds;
+    none while the instance is paused. KIND is the queue's.
+
+    environment: all of the tasks' variables. may: what they may do, besides writing their log.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        network: NetworkingStack,
+        queue: JobQueue,
+        environment: TaskEnvironment,
+        may: Sequence[iam.PolicyStatement],
+        tasks_max: int,
+    ) -> None:
+        super().__init__(scope, id)
+        self._deployment = deployment
+        self._network = network
+        target = target_of(deployment.settings.architecture)
+        is_arm = target.architecture == "arm64"
+        image = ecr_assets.DockerImageAsset(
+            self,
+            "Image",
+            directory=str(image_context(queue.kind)),
+            platform=(
+                ecr_assets.Platform.LINUX_ARM64 if is_arm else ecr_assets.Platform.LINUX_AMD64
+            ),
+        )
+        log = log_group(
+            self, "Log", name=f"/ecs/{deployment.name(queue.kind)}", deployment=deployment
+        )
+        self.role = self._role("Role", [*use_key(deployment), *may])
+        self._execution_role = self._role(
+            "ExecutionRole", permissions.run_image(image.repository, log)
+        )
+        self.definition = ecs.FargateTaskDefinition(
+            self,
+            "Definition",
+            family=deployment.name(queue.kind),
+            cpu=CPU_UNITS,
+            memory_limit_mib=MEMORY_MIB,
+            task_role=self.role.without_policy_updates(),
+            execution_role=self._execution_role.without_policy_updates(),
+            runtime_platform=ecs.RuntimePlatform(
+                cpu_architecture=(
+                    ecs.CpuArchitecture.ARM64 if is_arm else ecs.CpuArchitecture.X86_64
+                ),
+                operating_system_family=ecs.OperatingSystemFamily.LINUX,
+            ),
+        )
+        self.definition.add_container(
+            "Task",
+            container_name=queue.kind,
+            image=ecs.ContainerImage.from_docker_image_asset(image),
+            environment=variables_of(environment),
+            logging=ecs.LogDrivers.aws_logs(stream_prefix="task", log_group=log),
+            stop_timeout=Duration.seconds(STOP_SECONDS),
+        )
+        Validations.of(self.definition).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions::AwsSolutions-ECS2",
+                reason="variables are names of the instance's parts, no secrets; roles open them",
+            )
+        )
+        self._start(queue, tasks_max)
+
+    def _role(self, id: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
+        role = iam.Role(
+            self,
+            id,
+            assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+            inline_policies={"Own": iam.PolicyDocument(statements=list(statements))},
+        )
+        Validations.of(role).acknowledge(*permissions.accepted(self._deployment))
+        return role
+
+    def _start(self, queue: JobQueue, tasks_max: int) -> None:
+        """Each minute, start the tasks that are missing."""
+        network = self._network
+        environment = TaskStartEnvironment(
+            instance=self._deployment.instance,
+            queue_url=queue.queue.queue_url,
+            cluster=network.cluster.attr_arn,
+            task_definition=self.definition.task_definition_arn,
+            subnets=",".join(network.subnet_ids),
+            security_group=network.security_group.attr_group_id,
+            public_address="ENABLED" if network.public else "DISABLED",
+            tasks_max=str(tasks_max),
+        )
+        own = PythonFunction(
+            self,
+            "Start",
+            deployment=self._deployment,
+            bundle=STATE,
+            room=f"{queue.kind}-tasks",
+            verb="start",
+            environment=environment,
+            permissions=[
+                permissions.look_at(queue.queue),
+                *permissions.start_tasks(
+                    network.cluster, self.definition, (self.role, self._execution_role)
+                ),
+            ],
+            timeout_seconds=START_SECONDS_MAX,
+            memory_mib=256,
+        )
+        Schedule(
+            self,
+            "StartSchedule",
+            deployment=self._deployment,
+            name=f"{queue.kind}-tasks",
+            every=Duration.minutes(1),
+            function=own.function,
+        )

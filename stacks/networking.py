@@ -1,0 +1,168 @@
+"""Networking: where tasks run. Functions need none of it and stay outside.
+
+docs/decisions/0014 says why tasks have public addresses unless a setting says otherwise.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from lakebed.config.instance import Deployment
+from stacks.constructs.log_group import log_group
+
+ZONES = 2
+HTTPS = 443
+ENDPOINTS = {
+    "EcrApi": ec2.InterfaceVpcEndpointAwsService.ECR,
+    "EcrDocker": ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER,
+    "Logs": ec2.InterfaceVpcEndpointAwsService.CLOUDWATCH_LOGS,
+    "Sqs": ec2.InterfaceVpcEndpointAwsService.SQS,
+}
+"""What a task without a public address calls, besides S3 and DynamoDB: its image comes from ECR."""
+
+
+class NetworkingStack(Stack):
+    """A cluster, and a network without NAT: the instance's own, or subnets of somebody's.
+
+    subnet_ids: of tasks. security_group: they reach TLS ports, and nobody reaches them.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        super().__init__(
+            scope,
+            id,
+            stack_name=deployment.name("networking"),
+            description=f"Lakebed {deployment.instance}: where tasks run",
+        )
+        settings = deployment.settings
+        self.cluster = ecs.CfnCluster(
+            self,
+            "Cluster",
+            cluster_name=deployment.name("tasks"),
+            cluster_settings=[
+                ecs.CfnCluster.ClusterSettingsProperty(name="containerInsights", value="enabled")
+            ],
+        )
+        vpc = None if settings.vpc_id else self._own(deployment)
+        vpc_id = vpc.vpc_id if vpc else settings.vpc_id
+        self.security_group = ec2.CfnSecurityGroup(
+            self,
+            "TasksGroup",
+            group_name=deployment.name("tasks"),
+            group_description=f"Lakebed {deployment.instance}: tasks, which nobody connects to",
+            vpc_id=vpc_id,
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    ip_protocol="tcp",
+                    from_port=HTTPS,
+                    to_port=HTTPS,
+                    cidr_ip="0.0.0.0/0",
+                    description="services of AWS, by TLS",
+                )
+            ],
+        )
+        self.public = settings.task_addresses == "public"
+        if vpc is None:
+            self.subnet_ids = settings.subnet_ids.split(",")
+            return
+        subnets = vpc.public_subnets if self.public else vpc.isolated_subnets
+        self.subnet_ids = [subnet.subnet_id for subnet in subnets]
+        if not self.public:
+            self._endpoints(deployment, vpc)
+
+    def _own(self, deployment: Deployment) -> ec2.Vpc:
+        """Return a network with gateways to S3 and DynamoDB, which cost nothing."""
+        public = deployment.settings.task_addresses == "public"
+        vpc = ec2.Vpc(
+            self,
+            "Vpc",
+            vpc_name=deployment.name("tasks"),
+            max_azs=ZONES,
+            nat_gateways=0,
+            restrict_default_security_group=False,  # by a function that CDK would bring along
+            subnet_configuration=[
+                ec2.SubnetConfiguration(
+                    name="Tasks",
+                    subnet_type=(
+                        ec2.SubnetType.PUBLIC if public else ec2.SubnetType.PRIVATE_ISOLATED
+                    ),
+                    map_public_ip_on_launch=False if public else None,
+                    cidr_mask=20,
+                )
+            ],
+            gateway_endpoints={
+                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3),
+                "DynamoDb": ec2.GatewayVpcEndpointOptions(
+                    service=ec2.GatewayVpcEndpointAwsService.DYNAMODB
+                ),
+            },
+        )
+        self._log_refused(deployment, vpc)
+        return vpc
+
+    def _endpoints(self, deployment: Deployment, vpc: ec2.Vpc) -> None:
+        """Let tasks reach the services that have no gateway: one address each, paid by the hour."""
+        group = ec2.CfnSecurityGroup(
+            self,
+            "EndpointsGroup",
+            group_name=deployment.name("endpoints"),
+            group_description=f"Lakebed {deployment.instance}: endpoints, for tasks only",
+            vpc_id=vpc.vpc_id,
+            security_group_ingress=[
+                ec2.CfnSecurityGroup.IngressProperty(
+                    ip_protocol="tcp",
+                    from_port=HTTPS,
+                    to_port=HTTPS,
+                    source_security_group_id=self.security_group.attr_group_id,
+                    description="tasks",
+                )
+            ],
+        )
+        for name, service in ENDPOINTS.items():
+            ec2.CfnVPCEndpoint(
+                self,
+                f"{name}Endpoint",
+                vpc_id=vpc.vpc_id,
+                service_name=service.name,
+                vpc_endpoint_type="Interface",
+                private_dns_enabled=True,
+                subnet_ids=self.subnet_ids[:1],
+                security_group_ids=[group.attr_group_id],
+            )
+
+    def _log_refused(self, deployment: Deployment, vpc: ec2.Vpc) -> None:
+        """Log connections that were refused; others are in the logs of who made them."""
+        name = f"/vpc/{deployment.name('refused')}"
+        log = log_group(self, "RefusedLog", name=name, deployment=deployment)
+        role = iam.Role(
+            self,
+            "RefusedRole",
+            assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"),
+            inline_policies={
+                "Own": iam.PolicyDocument(
+                    statements=[
+                        iam.PolicyStatement(
+                            actions=[
+                                "logs:CreateLogStream",
+                                "logs:DescribeLogStreams",
+                                "logs:PutLogEvents",
+                            ],
+                            resources=[log.log_group_arn],
+                        )
+                    ]
+                )
+            },
+        )
+        ec2.CfnFlowLog(
+            self,
+            "Refused",
+            resource_id=vpc.vpc_id,
+            resource_type="VPC",
+            traffic_type="REJECT",
+            deliver_logs_permission_arn=role.role_arn,
+            log_group_name=log.log_group_name,
+        )

@@ -1,0 +1,184 @@
+"""What the templates say of tasks is what they expect: variables, images, roles, and a network that
+costs nothing while none runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakebed.config.environments import (
+    FunctionEnvironment,
+    IngestTaskEnvironment,
+    TaskEnvironment,
+    variables_named,
+)
+from lakebed.config.job_queues import COMPACTION_JOBS, INGEST_JOBS
+from lakebed.errors import InvalidError
+from stacks.constructs.image_context import image_context
+from tests.stacks.conftest import ROOT, Synthesize, Templates
+from tests.stacks.test_templates import of_any_machine, resources
+
+ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
+    COMPACTION_JOBS.kind: TaskEnvironment,
+    INGEST_JOBS.kind: IngestTaskEnvironment,
+}
+NETWORK = {"vpc_id": "vpc-0123456789abcdef0", "subnet_ids": "subnet-0a1b2c3d,subnet-1a2b3c4d"}
+
+
+def definitions(templates: Templates) -> dict[str, dict[str, Any]]:
+    """Return task definitions by the kind of their jobs."""
+    found = [task["Properties"] for task in resources(templates, "AWS::ECS::TaskDefinition")]
+    return {task["Family"].removeprefix("lakebed-dev-"): task for task in found}
+
+
+def starters(templates: Templates) -> list[dict[str, str]]:
+    """Return the variables of functions that start tasks."""
+    functions = [f["Properties"] for f in resources(templates, "AWS::Lambda::Function")]
+    return [
+        f["Environment"]["Variables"]
+        for f in functions
+        if f["Handler"].endswith("_tasks.start.handler")
+    ]
+
+
+def types(templates: Templates) -> list[str]:
+    """Return the types of parts of the network."""
+    found = resources(templates, *(f"AWS::EC2::{name}" for name in ("VPC", "NatGateway")))
+    return [resource["Type"] for resource in found]
+
+
+def test_a_task_is_given_what_it_reads_and_roles_of_its_own(templates: Templates) -> None:
+    found = definitions(templates)
+    assert set(found) == set(ENVIRONMENTS)
+    for kind, task in found.items():
+        (container,) = task["ContainerDefinitions"]
+        variables = {variable["Name"] for variable in container["Environment"]}
+        assert variables == variables_named(ENVIRONMENTS[kind])
+        assert container["StopTimeout"] == 120
+        assert container["LogConfiguration"]["LogDriver"] == "awslogs"
+        assert task["RequiresCompatibilities"] == ["FARGATE"]
+        assert task["TaskRoleArn"] != task["ExecutionRoleArn"]  # each kind in its own stack
+
+
+@pytest.mark.parametrize("kind", sorted(ENVIRONMENTS))
+def test_an_image_is_built_from_what_its_dockerfile_copies(kind: str) -> None:
+    folder = image_context(kind)
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert {"Dockerfile", f"containers/{kind}/main.py", "requirements/run.txt"} <= names
+    assert {name.partition("/")[0] for name in names} == {
+        "Dockerfile",
+        "containers",
+        "lakebed",
+        "requirements",
+    }
+    assert not [name for name in names if "__pycache__" in name]
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "lakebed").rglob("*.py")}
+    assert sources <= names
+    assert sum((folder / name).stat().st_size for name in names) < 8 << 20
+
+
+def test_one_commit_gives_one_image(synthesize: Synthesize, tmp_path: Path) -> None:
+    hashes = []
+    for number in range(2):
+        image_context.cache_clear()
+        synthesize(tmp_path / str(number))
+        assets = [json.loads(p.read_text()) for p in tmp_path.glob(f"{number}/*.assets.json")]
+        hashes.append({hash_ for asset in assets for hash_ in asset.get("dockerImages", {})})
+    assert hashes[0] == hashes[1]
+    assert len(hashes[0]) == 2
+
+
+def test_tasks_are_made_for_the_architecture_that_is_set(
+    synthesize: Synthesize, templates: Templates, tmp_path: Path
+) -> None:
+    cpus = {"arm64": ("ARM64", "linux/arm64"), "x86_64": ("X86_64", "linux/amd64")}
+    for architecture, (cpu, platform) in cpus.items():
+        found = synthesize(tmp_path / architecture, architecture=architecture)
+        for task in definitions(found).values():
+            assert task["RuntimePlatform"]["CpuArchitecture"] == cpu
+        assets = [p.read_text() for p in (tmp_path / architecture).glob("*.assets.json")]
+        images = [i for text in assets for i in json.loads(text).get("dockerImages", {}).values()]
+        assert {image["source"]["platform"] for image in images} == {platform}
+        assert of_any_machine(found) == of_any_machine(templates)
+
+
+def test_the_network_of_an_instance_has_gateways_and_nothing_that_costs_by_the_hour(
+    templates: Templates,
+) -> None:
+    assert types(templates) == ["AWS::EC2::VPC"]
+    endpoints = [e["Properties"] for e in resources(templates, "AWS::EC2::VPCEndpoint")]
+    assert {e["VpcEndpointType"] for e in endpoints} == {"Gateway"}
+    assert len(endpoints) == 2
+    (group,) = resources(templates, "AWS::EC2::SecurityGroup")
+    assert "SecurityGroupIngress" not in group["Properties"]
+    assert not resources(templates, "AWS::EC2::SecurityGroupIngress")
+    (out,) = group["Properties"]["SecurityGroupEgress"]
+    assert (out["FromPort"], out["ToPort"]) == (443, 443)
+    for variables in starters(templates):
+        assert variables["LAKEBED_PUBLIC_ADDRESS"] == "ENABLED"
+
+
+def test_tasks_without_public_addresses_have_endpoints_to_what_they_call(
+    synthesize: Synthesize,
+) -> None:
+    private = synthesize(task_addresses="private")
+    assert types(private) == ["AWS::EC2::VPC"]
+    assert not resources(private, "AWS::EC2::InternetGateway")
+    endpoints = [e["Properties"] for e in resources(private, "AWS::EC2::VPCEndpoint")]
+    inside = [e for e in endpoints if e["VpcEndpointType"] == "Interface"]
+    services = {json.dumps(e["ServiceName"]).strip('"}]').rpartition(".")[2] for e in inside}
+    assert services == {"api", "dkr", "logs", "sqs"}
+    assert all(len(e["SubnetIds"]) == 1 for e in inside)
+    for variables in starters(private):
+        assert variables["LAKEBED_PUBLIC_ADDRESS"] == "DISABLED"
+
+
+def test_a_network_of_ones_own_is_taken_as_it_is(synthesize: Synthesize) -> None:
+    own = synthesize(**NETWORK)
+    every = [r["Type"] for template in own.values() for r in template["Resources"].values()]
+    found = {type_ for type_ in every if type_.startswith("AWS::EC2::")}
+    assert found == {"AWS::EC2::SecurityGroup"}
+    for variables in starters(own):
+        assert variables["LAKEBED_SUBNETS"] == NETWORK["subnet_ids"]
+
+
+@pytest.mark.parametrize("name", sorted(NETWORK))
+def test_half_a_network_is_refused(synthesize: Synthesize, name: str) -> None:
+    with pytest.raises(InvalidError, match="takes two settings"):
+        synthesize(**{name: NETWORK[name]})
+
+
+@pytest.mark.parametrize(
+    "sources",
+    ["landing", "s3://Landing", "s3://landing/*", "s3://landing, s3://other", "s3://landing/a?b"],
+)
+def test_places_that_are_none_are_refused(synthesize: Synthesize, sources: str) -> None:
+    with pytest.raises(InvalidError, match="sources"):
+        synthesize(sources=sources)
+
+
+def test_the_ingest_task_reads_where_the_setting_says_and_nowhere_else(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    assert "landing" not in json.dumps(templates)
+    told = synthesize(sources="s3://landing/files/,s3://other")
+    allowed = [
+        statement
+        for role in resources(told, "AWS::IAM::Role")
+        for statement in role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
+        if "landing" in json.dumps(statement) or "s3:::other" in json.dumps(statement)
+    ]
+    readable = [s["Resource"] for s in allowed if s["Action"] == "s3:GetObject"]
+    (names,) = [[r["Fn::Join"][1][-1] for r in some] for some in readable]
+    assert names[1:] == [":s3:::landing/files/*", ":s3:::other/*"]  # beside the lake itself
+    conditions = {json.dumps(s.get("Condition")) for s in allowed if s["Action"] == "s3:ListBucket"}
+    assert conditions == {"null", '{"StringLike": {"s3:prefix": "files/*"}}'}
+    (container,) = definitions(told)["ingest"]["ContainerDefinitions"]
+    variables = {v["Name"]: v["Value"] for v in container["Environment"]}
+    assert variables["LAKEBED_SOURCES"] == "s3://landing/files/,s3://other"
+
+
+def test_no_more_tasks_than_a_setting_says(synthesize: Synthesize) -> None:
+    told = synthesize(ingest_tasks_max="3", compaction_tasks_max="0")
+    assert sorted(v["LAKEBED_TASKS_MAX"] for v in starters(told)) == ["0", "3"]
