@@ -1,7 +1,7 @@
 """Functions of an instance: how fast one starts, how large bundles are, how long a synthesis takes.
 
 A start is a process of its own that sees nothing but the bundle, as on AWS. Times of imports are of
-the processor; those of a first event and of a synthesis are by the clock.
+the processor; those of a first event, of a first answer and of a synthesis are by the clock.
 """
 
 from __future__ import annotations
@@ -14,15 +14,23 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from benchmarks.figures import Figure
+import pyarrow as pa
+
+import lakebed
+from benchmarks.figures import Figure, medians
+from lakebed.backends.system.clock import SystemClock
+from lakebed.localcloud.cloud import LocalCloud
 from stacks.constructs.python_bundle import ROWS, STATE, PythonBundle, target_of
+from tests.cloud.instance import INSTANCE, RunningInstance
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTS = 5
 IMPORT_SECONDS_MAX = 0.4
+QUERY_COLD_SECONDS_MAX = 1.0
 BUNDLE_MIB_MAX = 250
 
 START = """
@@ -40,6 +48,22 @@ if {verb!r} == "trigger":
     begun = time.perf_counter()
     function.handler({{"time": "2026-01-01T00:00:00Z"}}, Run())
     print(time.perf_counter() - begun, file=sys.stderr)
+"""
+
+
+QUERY = """
+import sys, time
+sys.path.insert(0, {folder!r})
+class Run:
+    aws_request_id = function_name = "bench"
+    def get_remaining_time_in_millis(self):
+        return 60_000
+begun, worked = time.perf_counter(), time.process_time()
+import lambdas.query.answer as function
+answer = function.handler({{"table": "trips", "keys": ["k7"]}}, Run())
+told = time.perf_counter() - begun, time.process_time() - worked
+assert answer["rows"] == 1, answer
+print(*told, file=sys.stderr)
 """
 
 
@@ -71,10 +95,16 @@ def run() -> list[Figure]:
     imports = [_started(folder, "handle", endpoint)[0] for _ in range(STARTS)]
     events = [_started(folder, "trigger", endpoint)[1] for _ in range(STARTS)]
     server.shutdown()
+    with tempfile.TemporaryDirectory() as name:
+        assembly = Path(name) / "assembly"
+        synthesized = _synthesis_seconds(assembly)
+        cold, cold_cpu = _first_answer_seconds(assembly, Path(name) / "cloud")
     figures = [
         Figure("lambda.import_seconds", statistics.median(imports), "s", IMPORT_SECONDS_MAX),
         Figure("lambda.first_event_seconds", statistics.median(events), "s"),
-        Figure("synth.seconds", _synthesis_seconds(), "s"),
+        Figure("lambda.query_cold_seconds", cold, "s", QUERY_COLD_SECONDS_MAX),
+        Figure("lambda.query_cold_cpu_seconds", cold_cpu, "s"),
+        Figure("synth.seconds", synthesized, "s"),
     ]
     there = target_of("arm64")
     for bundle in (STATE, ROWS):
@@ -94,32 +124,53 @@ def _started(folder: Path, verb: str, endpoint: str) -> list[float]:
         "LAKEBED_INSTANCE": "bench",
         "LAKEBED_REGISTRY_TABLE": "registry",
         "LAKEBED_QUEUE_URL": f"{endpoint}/queue.fifo",
-        "PATH": os.environ["PATH"],
     }
+    return _told(START.format(folder=str(folder), verb=verb), variables)
+
+
+def _told(program: str, variables: Mapping[str, str]) -> list[float]:
+    """Return the numbers that a fresh process tells."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", START.format(folder=str(folder), verb=verb)],
-        env=variables,
+        [sys.executable, "-I", "-S", "-B", "-c", program],
+        env={"PATH": os.environ["PATH"], **variables},
         capture_output=True,
         text=True,
         check=True,
     )
-    return [float(line) for line in done.stderr.split()]
+    return [float(word) for word in done.stderr.split()]
 
 
-def _synthesis_seconds() -> float:
-    """Return how long `app.py` takes by the clock when the packages of bundles are there."""
+def _first_answer_seconds(assembly: Path, folder: Path) -> tuple[float, float]:
+    """Return how long a fresh process takes to import what answers queries, to build it, and to
+    look up a key in a small table, by the clock and of the processor."""
+    with LocalCloud(assembly, folder, clock=SystemClock()) as cloud:
+        instance = RunningInstance(cloud, folder / "cache")
+        with instance.led_here(), instance.lake() as lake:
+            schema = lakebed.schema_of(row_keys={"id": "string"}, values={"n": "int64"})
+            rows = pa.table({"id": [f"k{n}" for n in range(1_000)], "n": range(1_000)})
+            lake.create_table("trips", schema).ingest(rows)
+        function = cloud.deployment.running.functions[f"lakebed-{INSTANCE}-query-answer"]
+        program = QUERY.format(folder=str(function.code))
+        variables = {**cloud.environment(), **function.environment}
+        starts = [_told(program, variables) for _ in range(STARTS)]
+    cold, cpu = medians(starts)
+    return cold, cpu
+
+
+def _synthesis_seconds(folder: Path) -> float:
+    """Return how long `app.py` takes by the clock when the packages of bundles are there. folder:
+    gets what it makes."""
     context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
-    with tempfile.TemporaryDirectory() as folder:
-        told = json.dumps({**context, "instance": "bench", "architecture": "machine"})
-        begun = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "app.py"],
-            cwd=ROOT,
-            env={**os.environ, "CDK_OUTDIR": folder, "CDK_CONTEXT_JSON": told},
-            capture_output=True,
-            check=True,
-        )
-        return time.perf_counter() - begun
+    told = json.dumps({**context, "instance": INSTANCE, "architecture": "machine"})
+    begun = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={**os.environ, "CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": told},
+        capture_output=True,
+        check=True,
+    )
+    return time.perf_counter() - begun
 
 
 if __name__ == "__main__":

@@ -23,11 +23,12 @@ from lakebed.ports.job_tracker import NO_TABLE, JobReport, TaskReport
 from lakebed.ports.object_store import ObjectStore
 from lakebed.processing.iterators import load_iterator
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.statestore.redrive import Redriven
 from lakebed.table import Table
 
 if TYPE_CHECKING:
+    from lakebed.inspection.dead_letters import Letter, QueueLetters
     from lakebed.inspection.fsck import FsckReport
+    from lakebed.inspection.redrive import Redriven
     from lakebed.inspection.repair import RepairPlan, StepDone
     from lakebed.inspection.status import TableStatus
 
@@ -168,9 +169,34 @@ class Lake:
         """Return how far workers have come, the newest first. Hints."""
         return self._app.tracker.tasks(reports_max=limit)
 
-    def redrive(self, *, limit: int = 100) -> Redriven:
-        """Send queued commits again that were given up; what is too old to be done once stays."""
-        return self._app.redrive_commits.run(letters_max=limit)
+    def dead_letters(self, *, queues: Sequence[str] = ()) -> list[QueueLetters]:
+        """Return the queues, or some of them, with what was given up of each, by table.
+
+        Raises:
+            InvalidError: there is no such queue.
+        """
+        return self._app.dead_letters.count(queues)
+
+    def show_dead_letters(
+        self, *, queues: Sequence[str] = (), table: str | None = None, limit: int = 10
+    ) -> list[Letter]:
+        """Return dead letters, with what is known of why they were given up.
+
+        Raises:
+            InvalidError: there is no such queue.
+        """
+        return self._app.dead_letters.show(queues, table, letters_max=limit)
+
+    def redrive(
+        self, *, queues: Sequence[str] = (), table: str | None = None, limit: int = 100
+    ) -> Redriven:
+        """Send dead letters again, of each queue so many at the most; what could be done twice
+        stays.
+
+        Raises:
+            InvalidError: there is no such queue.
+        """
+        return self._app.redrive.run(queues, table, letters_max=limit)
 
     def fsck(
         self,

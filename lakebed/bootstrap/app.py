@@ -39,13 +39,14 @@ from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
-from lakebed.statestore.redrive import RedriveCommits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
 
 if TYPE_CHECKING:
+    from lakebed.inspection.dead_letters import DeadLetters
     from lakebed.inspection.findings import Finding
     from lakebed.inspection.fsck import Fsck
+    from lakebed.inspection.redrive import Redrive
     from lakebed.inspection.repair import Repair
     from lakebed.inspection.status import TableStatus
 
@@ -141,9 +142,6 @@ class App:
             commits=SendCommits(queue=self.commit_queue, objects=self.objects, chance=self.chance),
         )
         self.committer = self._committer(self.heads)
-        self.redrive_commits = RedriveCommits(
-            queue=self.commit_queue, heads=self.heads, clock=clock
-        )
         self.give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
         self.split_leaves = SplitLeaves(files=files)
         self.collect = CollectGarbage(objects=self.objects)
@@ -182,6 +180,22 @@ class App:
             delete_objects=self._delete_objects.run,
             bring_back=self._bring_back,
         )
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        """Looks at what was given up. Loaded when asked for."""
+        from lakebed.inspection.dead_letters import DeadLetters
+
+        return DeadLetters(
+            queues=self.queues, registry=self.registry, tracker=self.tracker, clock=self.clock
+        )
+
+    @cached_property
+    def redrive(self) -> Redrive:
+        """Sends it again. Loaded when asked for."""
+        from lakebed.inspection.redrive import Redrive
+
+        return Redrive(self.dead_letters, queues=self.queues, heads=self.heads, clock=self.clock)
 
     def _committer(self, heads: WarmHeads) -> Committer:
         return Committer(

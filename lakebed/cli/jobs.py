@@ -1,14 +1,14 @@
-"""`lakebed jobs`, `tasks`, `redrive`: what became of work, and what was given up sent again."""
+"""`lakebed jobs`, `tasks`: what became of work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 import click
 import msgspec
 
-from lakebed.cli.program import Command, Session, counted, pass_session, time_text
+from lakebed.cli.program import Command, Session, aligned, pass_session, time_text
 from lakebed.ports.job_tracker import JOB_EVENTS
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ class JobsAsked(TypedDict):
     limit: int
 
 
-NO_NEED = "compaction jobs need none: their files were freed, `lakebed run` creates jobs anew"
 HEADINGS = ("when", "kind", "what", "rows", "rows/s", "entry", "run", "job", "reason")
 TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
 
@@ -70,31 +69,7 @@ def jobs(
     with session.open() as lake:
         asked: JobsAsked = {"job": job, "events": events, "since_seconds": since, "limit": limit}
         found = lake.nameless_jobs(**asked) if table is None else lake.table(table).jobs(**asked)
-    session.give(msgspec.to_builtins(found), _aligned(HEADINGS, map(_row, found)))
-
-
-@click.command(
-    cls=Command,
-    examples="""
-    lakebed redrive
-    lakebed redrive --limit 1000
-    """,
-)
-@click.option(
-    "--limit", type=click.IntRange(min=1, max=10_000), default=100, help="At most so many."
-)
-@pass_session
-def redrive(session: Session, *, limit: int) -> None:
-    """Send queued commits again that were given up. What is too old to be done once is refused.
-
-    Compaction jobs that were given up need none: their files were freed, and `lakebed run` creates
-    jobs anew.
-    """
-    with session.open() as lake:
-        done = lake.redrive(limit=limit)
-    sent = f"{counted(done.sent, 'message of commits', 'messages of commits')} sent again"
-    refused = [f"refused: {reason}" for reason in done.refused]
-    session.give(msgspec.to_builtins(done), "\n".join([*refused, sent, NO_NEED]))
+    session.give(msgspec.to_builtins(found), aligned(HEADINGS, map(_row, found)))
 
 
 @click.command(
@@ -112,19 +87,7 @@ def tasks(session: Session, *, limit: int) -> None:
     """List workers, the newest first: since when, how many jobs, and whether they have ended."""
     with session.open() as lake:
         found = lake.tasks(limit=limit)
-    session.give(msgspec.to_builtins(found), _aligned(TASK_HEADINGS, map(_task_row, found)))
-
-
-def _aligned(headings: Sequence[str], told: Iterable[Sequence[str]]) -> str:
-    """Return lines of columns, or that there is nothing."""
-    rows = [headings, *told]
-    if len(rows) == 1:
-        return "none yet"
-    widths = [max(len(row[n]) for row in rows) for n in range(len(headings))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    session.give(msgspec.to_builtins(found), aligned(TASK_HEADINGS, map(_task_row, found)))
 
 
 def _row(report: JobReport) -> tuple[str, ...]:

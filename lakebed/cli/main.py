@@ -9,8 +9,9 @@ from typing import NoReturn
 import click
 
 from lakebed.cli.bulk_import import bulk_import
+from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.explanations import explain
-from lakebed.cli.jobs import jobs, redrive, tasks
+from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.local import local
 from lakebed.cli.looking import fsck, status
 from lakebed.cli.program import Program
@@ -49,7 +50,7 @@ for _command in (table, ingest, bulk_import, query, run, commit, compact):
     program.add_command(_command)
 for _command in (status, fsck, state, explain):
     program.add_command(_command)
-for _command in (jobs, tasks, redrive, local):
+for _command in (jobs, tasks, dead_letters, local):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online):
     table.add_command(_command)

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -133,6 +133,20 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 def time_text(at: int) -> str:
     """Return microseconds since 1970 as a time of day, to the second."""
     return datetime.fromtimestamp(at // MICROS_PER_SECOND, UTC).isoformat().replace("+00:00", "Z")
+
+
+def aligned(
+    headings: Sequence[str], told: Iterable[Sequence[str]], *, empty: str = "none yet"
+) -> str:
+    """Return lines of columns, or `empty` where there are none."""
+    rows = [headings, *told]
+    if len(rows) == 1:
+        return empty
+    widths = [max(len(row[n]) for row in rows) for n in range(len(headings))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
 
 
 def _refused(error: click.ClickException) -> InvalidError:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+KEPT_DAYS = 14
+"""For which messages and dead letters are kept: the longest that SQS does. Messages are hints: jobs
+live in the state."""
+
 
 class JobQueueShape(msgspec.Struct, frozen=True, kw_only=True):
     """A FIFO queue and its dead letters. kind: of its messages, and part of its physical name.

@@ -10,12 +10,14 @@ from lakebed.model.names import JobId, TableId, table_id
 
 COMPACTION_QUEUE = "compaction"
 INGEST_QUEUE = "ingest"
+QUERY_QUEUE = "query"
 
 SPLITTING = "splitting"
 COMPACTION_CREATION = "compaction-creation"
 GARBAGE = "garbage"
 SWEEP = "sweep"
 SNAPSHOTS = "snapshots"
+TICK_KINDS = (SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS)
 """Kinds of scheduled work on tables, each with a queue of that name."""
 
 

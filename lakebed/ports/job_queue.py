@@ -36,13 +36,17 @@ class Message(msgspec.Struct, frozen=True):
 
 class Received(msgspec.Struct, frozen=True):
     """A message in hand. receipt: names this receipt of it. receives: how often it was received.
-    sent_at: by its sender's clock."""
+
+    sent_at: by its sender's clock. moved: the queue itself put it among the dead letters, and tells
+    no more when it was sent: `sent_at` is the time of that.
+    """
 
     body: bytes
     receipt: str
     receives: int
     group: str = ""
     sent_at: Micros = Micros(0)
+    moved: bool = False
 
 
 class QueueLoad(NamedTuple):
@@ -93,7 +97,7 @@ class JobQueue(Protocol):
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight for so long from now. A receipt that has run out does
-        nothing."""
+        nothing. A dead letter that was looked at is in sight at once with 0 seconds."""
         ...
 
     def give_up(self, message: Received) -> None:
@@ -120,6 +124,10 @@ class JobQueues(Protocol):
 
     def open(self, name: str) -> JobQueue:
         """Return the queue called `name`."""
+        ...
+
+    def names(self) -> list[str]:
+        """Return the names of queues that are known to be there, sorted."""
         ...
 
 

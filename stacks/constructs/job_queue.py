@@ -8,11 +8,8 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from lakebed.config.instance import Deployment
-from lakebed.config.job_queues import JobQueueShape
+from lakebed.config.job_queues import KEPT_DAYS, JobQueueShape
 from stacks.constructs.encryption import key_of
-
-KEPT_DAYS = 14
-"""The longest that SQS keeps a message. Messages are hints: jobs live in the state."""
 
 PERIOD_MINUTES = 5
 

@@ -88,5 +88,15 @@ def test_queries_are_answered_written_down_or_refused(instance: RunningInstance)
     assert "limit" in rejected.reason
     assert waiting(instance, "query") == 0
     assert waiting(instance, "query-dead") == 2
+    with instance.lake() as lake:
+        (counted,) = lake.dead_letters(queues=["query"])
+        assert (counted.dead, [of.table for of in counted.tables]) == (2, ["", "trips"])
+        (letter,) = lake.show_dead_letters(queues=["query"], table="trips")
+        assert letter.reason == rejected.reason
+        done = lake.redrive(queues=["query"])
+    assert done.sent == 1  # it is refused again
+    assert done.refused[0].startswith("query: invalid")
+    instance.cloud.settle()
+    assert waiting(instance, "query-dead") == 2
     instance.cloud.advance(360, schedules=False)
     assert instance.cloud.alarms()[f"{NAME}-query-dead-letters"] == "ALARM"

@@ -75,3 +75,6 @@ class FastQueues:
 
     def open(self, name: str) -> FastQueue:
         return FastQueue(self._queues.open(name))
+
+    def names(self) -> list[str]:
+        return self._queues.names()

@@ -161,6 +161,29 @@ def test_dead_letters_are_kept_until_they_are_deleted(queue: JobQueue, clock: Vi
     assert receive(queue) == []
 
 
+def test_a_dead_letter_that_was_looked_at_can_be_put_back_in_sight(
+    queue: JobQueue, clock: VirtualClock
+) -> None:
+    queue.send([Message(b"bad", "g"), Message(b"worse", "g")])
+    for message in receive(queue):
+        queue.give_up(message)
+    for _ in range(2):
+        letters = queue.dead_letters(messages_max=10)
+        assert bodies(letters) == [b"bad", b"worse"]
+        for letter in letters:
+            queue.extend(letter.receipt, hidden_seconds=0)
+    gone = queue.dead_letters(messages_max=1)[0].receipt
+    queue.delete(gone)
+    queue.extend(gone, hidden_seconds=0)
+    assert bodies(queue.dead_letters(messages_max=10)) == [b"worse"]
+
+
+def test_queues_are_known_by_name(queues: Queues) -> None:
+    opened = queues()
+    opened.open("jobs").send([Message(b"a")])
+    assert "jobs" in opened.names()
+
+
 def test_a_message_that_can_never_work_is_a_dead_letter_at_once(
     queue: JobQueue, clock: VirtualClock
 ) -> None:

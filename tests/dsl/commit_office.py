@@ -30,7 +30,8 @@ class Office:
     def __init__(self, *, body_bytes_max: int = 180_000) -> None:
         self.story = TableStory()
         self.clock = self.story.clock
-        self.queue = MemoryJobQueues(self.clock, receives_max=3).open(COMMIT_QUEUE)
+        self.queues = MemoryJobQueues(self.clock, receives_max=3)
+        self.queue = self.queues.open(COMMIT_QUEUE)
         self.tracker = MemoryJobTracker()
         self.objects = MemoryObjectStore(self.clock)
         self.send = SendCommits(

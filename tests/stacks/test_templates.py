@@ -12,17 +12,9 @@ from lakebed.backends.aws.object_store import UNFINISHED
 from lakebed.backends.memory.job_queues import RECEIVES_MAX
 from lakebed.config.dynamo_tables import DYNAMO_TABLES, DynamoTable
 from lakebed.config.instance import OBJECTS_PREFIX, InstanceId, decode_resources
-from lakebed.config.job_queues import JOB_QUEUES, QUERIES, TICK_QUEUES
+from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
 from lakebed.errors import InvalidError
-from lakebed.model.jobs import (
-    COMPACTION_CREATION,
-    COMPACTION_QUEUE,
-    GARBAGE,
-    INGEST_QUEUE,
-    SNAPSHOTS,
-    SPLITTING,
-    SWEEP,
-)
+from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE, QUERY_QUEUE, TICK_KINDS
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from tests.golden import check_golden
 from tests.servers.dynamo import create_arguments
@@ -196,10 +188,9 @@ def test_queues_are_called_as_those_who_open_them_call_them() -> None:
         COMPACTION_QUEUE,
         COMMIT_QUEUE,
         INGEST_QUEUE,
-        QUERIES.kind,
+        QUERY_QUEUE,
     }
-    works = {SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS}
-    assert {shape.kind for shape in TICK_QUEUES} == works
+    assert {shape.kind for shape in TICK_QUEUES} == set(TICK_KINDS)
 
 
 def test_everything_that_costs_carries_its_instance(templates: Templates) -> None:

@@ -253,6 +253,10 @@ class SqsJobQueues:
             raise InvalidError("there is no such queue", queue=name, hint=hint)
         return SqsJobQueue(self._clients, self._urls[name], chance=self._chance)
 
+    def names(self) -> list[str]:
+        """Return the kinds of queues that were deployed."""
+        return sorted(self._urls)
+
 
 def _batches(
     entries: Sequence[SendMessageBatchRequestEntryTypeDef],
@@ -282,6 +286,7 @@ def _received(message: MessageTypeDef, prefix: str = "") -> Received:
         int(system.get("ApproximateReceiveCount", "1")),
         "" if group.startswith(_ALONE) else group,
         Micros(int(sent) if sent else int(system.get("SentTimestamp", "0")) * 1_000),
+        moved=bool(prefix) and not sent,
     )
 
 

@@ -99,3 +99,7 @@ class FaultyJobQueues:
     def open(self, name: str) -> FaultyJobQueue:
         """Return the queue called `name`."""
         return FaultyJobQueue(self._queues.open(name), self._faults, self._crashes)
+
+    def names(self) -> list[str]:
+        """Return the names of queues that are known."""
+        return self._queues.names()

@@ -140,7 +140,9 @@ class SqliteJobQueue:
                     connection.execute(_DELETE, self._held(receipt))
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
-        """Keep a message out of sight for so long from now."""
+        """Keep a message out of sight for so long from now. Dead letters always are in sight."""
+        if receipt.endswith("/dead"):
+            return
         held = self._held(receipt)
         until = self._clock.now() + round(hidden_seconds * MICROS_PER_SECOND)
         with self._database.writing() as connection:
@@ -185,6 +187,12 @@ class SqliteJobQueues:
     def open(self, name: str) -> SqliteJobQueue:
         """Return the queue called `name`."""
         return SqliteJobQueue(self._database, name, self._clock, receives_max=self._receives_max)
+
+    def names(self) -> list[str]:
+        """Return the names of queues that hold messages or dead letters."""
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT DISTINCT queue FROM message").fetchall()
+        return sorted(name for (name,) in rows)
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""

@@ -114,6 +114,8 @@ class MemoryJobQueue:
 
     def _in_hand(self, receipt: str) -> int | None:
         number, _, receives = receipt.partition("/")
+        if receives == "dead":
+            return None
         message = self._messages.get(int(number))
         if message is None or message.receives != int(receives):
             return None
@@ -133,6 +135,10 @@ class MemoryJobQueues:
         if name not in self._queues:
             self._queues[name] = MemoryJobQueue(self._clock, receives_max=self._receives_max)
         return self._queues[name]
+
+    def names(self) -> list[str]:
+        """Return the names of queues that were opened."""
+        return sorted(self._queues)
 
 
 def _after(now: Micros, seconds: float) -> Micros:

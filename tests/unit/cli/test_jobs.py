@@ -1,4 +1,4 @@
-"""What became of jobs, as people see it: `lakebed jobs`, `lakebed redrive`, commits that wait."""
+"""What became of jobs, as people see it: jobs, dead letters, commits that wait."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.backends.local import SqliteJobQueues
+from lakebed.backends.system import SystemClock
 from lakebed.errors import InvalidError
 from tests.unit.cli.programs import Shell
 
@@ -69,12 +71,26 @@ def test_an_event_that_is_none_is_refused(trips: Shell) -> None:
         lake.table("trips").jobs(events=["commited"])
 
 
-def test_nothing_was_given_up(trips: Shell) -> None:
+def test_what_was_given_up_is_listed_shown_and_sent_again(trips: Shell) -> None:
+    assert trips.ok("dead-letters", "list") == "no dead letters\n"
+    assert trips.ok("dead-letters", "redrive") == "0 messages sent again\n"
+    assert trips.json("dead-letters", "redrive") == {"sent": 0, "refused": []}
     send(trips, "monday", "a")
-    sent, need = trips.ok("redrive").splitlines()
-    assert sent == "0 messages of commits sent again"
-    assert need.startswith("compaction jobs need none")
-    assert trips.json("redrive") == {"sent": 0, "refused": []}
+    queues = SqliteJobQueues(Path(trips.lake) / "queues", SystemClock())
+    (message,) = queues.open("commits").receive(messages_max=1, hidden_seconds=60)
+    queues.open("commits").give_up(message)
+    queues.close()
+    heading, line = trips.ok("dead-letters", "list").splitlines()
+    assert heading.split()[:4] == ["queue", "waiting", "dead", "table"]
+    assert line.split()[:5] == ["commits", "0", "1", "trips", "1"]
+    shown = trips.ok("dead-letters", "show", "--queue", "commits").splitlines()
+    assert shown[:3] == ["queue: commits", "table: trips", "job: monday"]
+    code, _ = trips.refused("dead-letters", "show", "--queue", "comits")
+    assert code == 2
+    assert trips.ok("dead-letters", "redrive", "--table", "other") == "0 messages sent again\n"
+    assert trips.ok("dead-letters", "redrive") == "1 message sent again\n"
+    assert trips.json("commit") == {"commits_answered": 1}
+    assert trips.json("dead-letters", "show") == []
 
 
 def test_workers_tell_how_many_jobs_they_have_done(trips: Shell) -> None:

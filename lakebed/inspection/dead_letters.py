@@ -1,0 +1,230 @@
+"""Dead letters: how many there are, what each says, and why it was given up as far as is known.
+
+Who looks at a letter of SQS takes it out of everybody's sight for a moment; it is put back at once.
+Of one group no other letter can be seen meanwhile, so of many letters of a table only the first ten
+are looked at.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from lakebed.errors import InvalidError, LakebedError, did_you_mean
+from lakebed.model.jobs import (
+    COMPACTION_QUEUE,
+    TICK_KINDS,
+    decode_message,
+    decode_table_message,
+)
+from lakebed.model.names import MICROS_PER_SECOND, JobId, TableId, TableName, job_id, table_name
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import JobQueue, JobQueues, Received, message_job
+from lakebed.ports.job_tracker import NO_TABLE, JobTracker
+from lakebed.ports.table_registry import TableRegistry
+from lakebed.statestore.queued_commits import COMMIT_QUEUE, decode_commits
+
+LETTERS_COUNTED_MAX = 1_000
+"""Of one queue, that are asked of which tables they are."""
+IN_SIGHT = 0.0
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What a message says of itself. table: None: it names none that there is. called: its name, or
+    id where it has none any more; "": none. jobs: whose it is. named: by its sender."""
+
+    table: TableId | None = None
+    called: str = ""
+    jobs: tuple[JobId, ...] = ()
+    named: bool = True
+
+
+class TableLetters(msgspec.Struct, frozen=True, kw_only=True):
+    """Letters of one table among those that were looked at. table: "": they name none."""
+
+    table: str
+    letters: int
+    oldest_seconds: int
+
+
+class QueueLetters(msgspec.Struct, frozen=True, kw_only=True):
+    """The dead letters of a queue. waiting, dead: about how many messages and letters there are."""
+
+    queue: str
+    waiting: int
+    dead: int
+    tables: tuple[TableLetters, ...] = ()
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """A dead letter. age_seconds: since it was sent, or since its death where that is not known.
+
+    job: its sender's name for it, or ours. reason: the last thing that was told of the job; else,
+    why the letter cannot be read; "": nothing is known. receives: SQS counts looks, too. body: as it is, or "base64:..." if it is no
+    text.
+    """
+
+    queue: str
+    table: str
+    job: str
+    age_seconds: int
+    receives: int
+    reason: str
+    body: str
+
+
+class DeadLetters:
+    """Looks at what was given up. Changes nothing."""
+
+    def __init__(
+        self,
+        *,
+        queues: JobQueues,
+        registry: TableRegistry,
+        tracker: JobTracker,
+        clock: Clock,
+    ) -> None:
+        self._queues = queues
+        self._registry = registry
+        self._tracker = tracker
+        self._clock = clock
+
+    def count(self, kinds: Sequence[str] = ()) -> list[QueueLetters]:
+        """Return the queues, or those of some kinds, with their letters by table.
+
+        Raises:
+            InvalidError: there is no such queue. UnavailableError.
+        """
+        names = self.names()
+        return [self._counted(kind, names) for kind in self.known(kinds)]
+
+    def show(self, kinds: Sequence[str], table: str | None, *, letters_max: int) -> list[Letter]:
+        """Return letters of some queues, none: all, and of one table, None: all.
+
+        Raises:
+            As `count`.
+        """
+        names, shown = self.names(), list[Letter]()
+        for kind in self.known(kinds):
+            with looked_at(self._queues.open(kind), LETTERS_COUNTED_MAX) as letters:
+                told = [self._letter(kind, letter, names) for letter in letters]
+            shown += [one for one in told if table is None or one.table == table]
+        return shown[:letters_max]
+
+    def known(self, kinds: Sequence[str]) -> list[str]:
+        """Return queues by their kinds; none: all. Raises: InvalidError: there is no such."""
+        every = {COMPACTION_QUEUE, COMMIT_QUEUE, *self._queues.names()}
+        for kind in kinds:
+            if kind not in every:
+                hint = did_you_mean(kind, every, what="queue")
+                raise InvalidError("there is no such queue", queue=kind, hint=hint)
+        return sorted(set(kinds) or every)
+
+    def names(self) -> dict[TableId, TableName]:
+        """Return the names of tables."""
+        return {entry.id: entry.name for entry in self._registry.list()}
+
+    def _counted(self, kind: str, names: dict[TableId, TableName]) -> QueueLetters:
+        queue = self._queues.open(kind)
+        waiting, dead = queue.depth()
+        ages: dict[str, list[int]] = {}
+        with looked_at(queue, LETTERS_COUNTED_MAX if dead else 0) as letters:
+            for letter in letters:
+                try:
+                    called = said_by(kind, letter, names).called
+                except LakebedError:
+                    called = ""
+                ages.setdefault(called, []).append(self._age(letter))
+        tables = tuple(
+            TableLetters(table=called, letters=len(found), oldest_seconds=max(found))
+            for called, found in sorted(ages.items())
+        )
+        return QueueLetters(queue=kind, waiting=waiting, dead=dead, tables=tables)
+
+    def _letter(self, kind: str, letter: Received, names: dict[TableId, TableName]) -> Letter:
+        said, reason = Said(), ""
+        try:
+            said = said_by(kind, letter, names)
+            reason = self._reason(said)
+        except InvalidError as error:
+            reason = f"{error.code()}: {error.message}"
+        return Letter(
+            queue=kind,
+            table=said.called,
+            job=", ".join(said.jobs),
+            age_seconds=self._age(letter),
+            receives=letter.receives,
+            reason=reason,
+            body=_text(letter.body),
+        )
+
+    def _reason(self, said: Said) -> str:
+        for job in said.jobs:
+            for table in (said.table, NO_TABLE):
+                report = None if table is None else self._tracker.last(table, job)
+                if report is not None and report.reason:
+                    return report.reason
+        return ""
+
+    def _age(self, letter: Received) -> int:
+        return max(0, self._clock.now() - letter.sent_at) // MICROS_PER_SECOND
+
+
+@contextmanager
+def looked_at(queue: JobQueue, letters_max: int) -> Iterator[list[Received]]:
+    """Yield so many letters at most, oldest first; they are in sight again when the block ends."""
+    found: dict[str, Received] = {}
+    try:
+        while len(found) < letters_max:
+            some = queue.dead_letters(messages_max=letters_max - len(found))
+            new = {letter.receipt: letter for letter in some if letter.receipt not in found}
+            found |= new
+            if not new:
+                break
+        yield list(found.values())
+    finally:
+        for receipt in found:
+            queue.extend(receipt, hidden_seconds=IN_SIGHT)
+
+
+def said_by(kind: str, letter: Received, names: dict[TableId, TableName]) -> Said:
+    """Return what a letter of a queue says.
+
+    Raises:
+        InvalidError, CorruptError, NewerFormatError: it is not what is sent to that queue.
+    """
+    if kind == COMMIT_QUEUE:
+        commits = decode_commits(letter.body)
+        return _of_table(commits.table, names, *(whom.job for whom in commits.whom))
+    if kind == COMPACTION_QUEUE:
+        message = decode_message(letter.body)
+        return _of_table(message.table, names, message.job)
+    if kind in TICK_KINDS:
+        return _of_table(decode_table_message(letter.body).table, names)
+    return _of_users(letter, names)
+
+
+def _of_table(table: TableId, names: dict[TableId, TableName], *jobs: JobId) -> Said:
+    return Said(table=table, called=names.get(table, table), jobs=jobs)
+
+
+def _of_users(letter: Received, names: dict[TableId, TableName]) -> Said:
+    try:
+        told = msgspec.json.decode(letter.body, type=dict[str, object])
+        name = table_name(told.get("table"))
+        named = told.get("id") is not None
+        job = job_id(told["id"]) if named else message_job(letter.body, letter.sent_at)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidError("not a message of users", reason=error) from None
+    table = next((id_ for id_, known in names.items() if known == name), None)
+    return Said(table=table, called=name, jobs=(job,), named=named)
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return "base64:" + base64.b64encode(body).decode()

@@ -1,0 +1,231 @@
+"""Dead letters are counted, shown and sent again, unless they could be done twice."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from lakebed.backends.memory import MemoryTableRegistry
+from lakebed.errors import InvalidError, LakebedError, UnavailableError
+from lakebed.inspection.dead_letters import DeadLetters, QueueLetters, TableLetters
+from lakebed.inspection.redrive import Redrive, Redriven
+from lakebed.model.jobs import INGEST_QUEUE, QUERY_QUEUE, SPLITTING, TableMessage
+from lakebed.model.jobs import encode_table_message as tick
+from lakebed.model.names import JobId, Micros, TableId, TableName
+from lakebed.ports.job_queue import Message, Received
+from lakebed.ports.job_tracker import NO_TABLE, JobReport
+from lakebed.statestore.committer import HIDDEN_SECONDS
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.queued_commits import COMMIT_QUEUE, CommitsMessage, encode_commits
+from lakebed.statestore.table_changes import ChangeSettings
+from tests.dsl.commit_office import TABLE, Office
+
+DAY = 86_400
+NAME = "trips"
+
+
+class Desk(Office):
+    """An office whose table has a name, and an operator who looks at dead letters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        registry = MemoryTableRegistry()
+        registry.claim(TableName(NAME), TABLE)
+        self.letters = DeadLetters(
+            queues=self.queues, registry=registry, tracker=self.tracker, clock=self.clock
+        )
+        head = self.story.another_head()
+        self.heads_fail: LakebedError | None = None
+
+        def heads(_: TableId) -> TableHead:
+            if self.heads_fail is not None:
+                raise self.heads_fail
+            return head
+
+        self.service = Redrive(self.letters, queues=self.queues, heads=heads, clock=self.clock)
+
+    def redrive(self, *kinds: str, table: str | None = None) -> Redriven:
+        return self.service.run(kinds, table, letters_max=10)
+
+    def given_up(self, kind: str, body: bytes) -> None:
+        """Send a message, and receive it until it is a dead letter."""
+        self.queues.open(kind).send([Message(body)])
+        self.given_dead(kind)
+
+    def given_dead(self, kind: str = COMMIT_QUEUE) -> None:
+        queue = self.queues.open(kind)
+        for _ in range(4):
+            queue.receive(messages_max=10, hidden_seconds=1)
+            self.clock.advance(HIDDEN_SECONDS)
+
+
+def asked(**fields: object) -> bytes:
+    return json.dumps(fields).encode()
+
+
+def test_commits_that_were_given_up_are_sent_again_and_done() -> None:
+    desk = Desk()
+    desk.given_sent(desk.adding("a", user=True))
+    desk.given_dead()
+    assert desk.queue.depth() == (0, 1)
+    assert desk.redrive() == Redriven(sent=1)
+    assert desk.queue.depth() == (1, 0)
+    desk.committer.run(batches_max=5)
+    assert desk.events("a") == ["committed"]
+
+
+def test_what_is_older_than_ids_are_remembered_stays() -> None:
+    desk = Desk()
+    desk.story.when_committed(ChangeSettings({"job_id_seconds_min": 2 * DAY}))
+    desk.given_sent(desk.adding("a", user=True))
+    desk.given_dead()
+    desk.clock.advance(DAY)
+    desk.given_sent(desk.adding("b", user=True))
+    desk.given_dead()
+    desk.clock.advance(DAY)
+    done = desk.redrive()
+    assert done.sent == 1
+    (refused,) = done.refused
+    assert refused.startswith("commits: too old")
+    assert desk.queue.depth() == (1, 1)
+    desk.committer.run(batches_max=5)
+    assert desk.events("b") == ["committed"]
+
+
+def test_a_second_death_does_not_make_a_commit_young_again() -> None:
+    desk = Desk()
+    desk.story.when_committed(ChangeSettings({"job_id_seconds_min": 2 * DAY}))
+    desk.given_sent(desk.adding("a"))
+    desk.given_dead()
+    desk.clock.advance(DAY)
+    assert desk.redrive().sent == 1
+    desk.given_dead()
+    desk.clock.advance(DAY)
+    assert desk.redrive().sent == 0
+
+
+def test_what_cannot_be_read_or_has_no_state_stays() -> None:
+    desk = Desk()
+    desk.queue.send([Message(b"\x01nonsense")])
+    desk.queue.send([Message(encode_commits(CommitsMessage(TABLE)))])
+    desk.given_dead()
+    desk.heads_fail = UnavailableError("its state cannot be opened", table=TABLE)
+    reasons = desk.redrive().refused
+    assert [reason.split(":")[1] for reason in reasons] == [" invalid", " unavailable"]
+    assert desk.queue.depth() == (0, 2)
+
+
+def test_letters_are_counted_by_queue_and_table() -> None:
+    desk = Desk()
+    desk.given_up(SPLITTING, tick(TableMessage(TABLE)))
+    desk.given_up(INGEST_QUEUE, asked(table="tripz", files=["a.csv"]))
+    desk.given_up(INGEST_QUEUE, b"{")
+    desk.clock.advance(600)
+    counted = {queue.queue: queue for queue in desk.letters.count()}
+    assert list(counted) == ["commits", "compaction", "ingest", "splitting"]
+    assert counted["commits"] == QueueLetters(queue="commits", waiting=0, dead=0)
+    (split,) = counted["splitting"].tables
+    assert (split.table, split.letters) == (NAME, 1)
+    assert split.oldest_seconds > 600
+    assert [(of.table, of.letters) for of in counted["ingest"].tables] == [("", 1), ("tripz", 1)]
+    assert isinstance(split, TableLetters)
+
+
+def test_a_queue_that_there_is_not_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InvalidError, match="commits"):
+        Desk().letters.count(["comits"])
+
+
+def test_letters_are_shown_with_the_last_that_was_told_of_their_job() -> None:
+    desk = Desk()
+    desk.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["gone.csv"]))
+    desk.given_up(INGEST_QUEUE, b"[1]")
+    report = JobReport(
+        table=NO_TABLE,
+        job=JobId("monday"),
+        kind="ingest",
+        event="rejected",
+        at=Micros(1),
+        reason="invalid: no such file",
+    )
+    desk.tracker.report(report)
+    named, nameless = desk.letters.show([INGEST_QUEUE], None, letters_max=10)
+    assert (named.table, named.job, named.reason) == (NAME, "monday", "invalid: no such file")
+    assert json.loads(named.body)["files"] == ["gone.csv"]
+    assert named.receives == 3
+    assert nameless.reason.startswith("invalid: not a message of users")
+    assert desk.letters.show([], NAME, letters_max=10) == [named]
+    assert desk.queues.open(INGEST_QUEUE).depth() == (0, 2)
+
+
+def test_messages_of_users_are_sent_again_as_old_as_they_are() -> None:
+    desk = Desk()
+    sent_at = desk.clock.now()
+    desk.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["a.csv"]))
+    desk.given_up(INGEST_QUEUE, asked(id="monday", table="tripz", files=["a.csv"]))
+    desk.given_up(QUERY_QUEUE, asked(table=NAME, ranges=[{}]))
+    done = desk.redrive()
+    assert done.sent == 2
+    assert done.refused == ("ingest: there is no such table (table tripz, monday)",)
+    (again,) = desk.queues.open(INGEST_QUEUE).receive(messages_max=10, hidden_seconds=1)
+    assert again.sent_at == sent_at
+
+
+def test_one_table_of_one_queue_is_sent_again() -> None:
+    desk = Desk()
+    desk.given_up(SPLITTING, tick(TableMessage(TABLE)))
+    desk.given_up(SPLITTING, tick(TableMessage(TableId("dropped"))))
+    desk.given_up("garbage", tick(TableMessage(TABLE)))
+    assert desk.redrive(SPLITTING, table=NAME) == Redriven(sent=1)
+    assert desk.queues.open(SPLITTING).depth() == (1, 1)
+    assert desk.queues.open("garbage").depth() == (0, 1)
+    assert desk.redrive() == Redriven(sent=2)
+
+
+def test_what_a_queue_moved_is_as_old_as_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    desk.story.when_committed(ChangeSettings({"job_id_seconds_min": 20 * DAY}))
+    desk.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["a.csv"]))
+    desk.given_up(INGEST_QUEUE, asked(table=NAME, files=["a.csv"]))
+    queue = desk.queues.open(INGEST_QUEUE)
+    letters = queue.dead_letters
+
+    def moved(*, messages_max: int) -> list[Received]:
+        """Return letters as SQS does that put them there itself: it forgets when they were sent."""
+        return [replace(m, moved=True) for m in letters(messages_max=messages_max)]
+
+    monkeypatch.setattr(queue, "dead_letters", moved)
+    desk.clock.advance(5 * DAY)
+    done = desk.redrive()
+    assert done.sent == 1
+    assert "it has no id" in done.refused[0]
+    (again,) = queue.receive(messages_max=10, hidden_seconds=1)
+    assert again.sent_at < desk.clock.now() - 19 * DAY * 1_000_000
+    queue.delete(again.receipt)
+    desk.given_up(INGEST_QUEUE, asked(id="tuesday", table=NAME, files=["a.csv"]))
+    desk.clock.advance(6 * DAY)
+    assert [r.partition(" (")[0][:15] for r in desk.redrive().refused] == [
+        "ingest: it has ",
+        "ingest: too old",
+    ]
+
+
+def test_a_letter_that_was_sent_and_not_deleted_is_a_double_and_done_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk()
+    desk.given_sent(desk.adding("a", user=True))
+    desk.given_dead()
+
+    def killed(*_: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.queue, "delete", killed)
+        with pytest.raises(KeyboardInterrupt):
+            desk.redrive()
+    assert desk.queue.depth() == (1, 1)
+    assert desk.redrive() == Redriven(sent=1)
+    desk.committer.run(batches_max=5)
+    assert desk.queue.depth() == (0, 0)
+    assert desk.events("a") == ["committed"]
