@@ -63,8 +63,8 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     """A dead letter. age_seconds: since it was sent, or since its death where that is not known.
 
     job: its sender's name for it, or ours. reason: the last thing that was told of the job; else,
-    why the letter cannot be read; "": nothing is known. receives: SQS counts looks, too. body: as it is, or "base64:..." if it is no
-    text.
+    why the letter cannot be read; "": nothing is known. receives: SQS counts looks, too. body: as
+    it is, or "base64:..." if it is no text.
     """
 
     queue: str
