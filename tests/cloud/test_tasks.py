@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.localcloud.cloud import LocalCloud
+from lakebed.table import Table
 from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
 
 pytestmark = pytest.mark.timeout(600)
@@ -83,3 +84,106 @@ def test_files_that_a_message_names_become_rows_and_a_bad_message_is_told(
         cloud.settle()
         assert cloud.alarms()[f"{INGEST}-dead-letters"] == "ALARM"
         assert not cloud.failures
+
+
+def test_a_schedule_that_fires_twice_starts_tasks_once(instance: RunningInstance) -> None:
+    cloud = instance.cloud
+    with instance.lake() as lake:
+        lake.create_table("once", SCHEMA)
+        send(cloud, id="waits", table="once", files=[f"{SOURCES}/nowhere"])
+        for _ in range(2):
+            tick = {"time": "2026-11-22T10:00:00Z"}
+            assert cloud.invoke(f"{INGEST}-tasks-start", tick).error is None
+        cloud.settle()
+        assert len(cloud.tasks.running) == 1
+
+
+def held(table: Table) -> int:
+    """Return how many files a table has."""
+    with table._opened.head.reading() as state:
+        return len(list(state.all_references()))
+
+
+@pytest.mark.slow
+def test_compaction_jobs_are_run_by_tasks(instance: RunningInstance) -> None:
+    cloud = instance.cloud
+    ingested = [rows(200, seed=seed) for seed in range(4)]
+    with instance.lake() as lake:
+        table = lake.create_table("merged", SCHEMA, settings={"job_files_max": 4})
+        for part in ingested:
+            table.ingest(part)
+        cloud.fire(f"{COMPACTION}-creation")
+        cloud.fire(f"{COMPACTION}-tasks")
+        assert len(cloud.tasks.running) == 1
+        until(cloud, "the files are merged", lambda: not depth(cloud, f"{COMPACTION}.fifo"))
+        assert same_rows(table, *ingested)
+        assert held(table) == 1
+        assert not cloud.failures
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ingest", "compaction"])
+def test_a_task_that_is_killed_in_mid_job_loses_nothing_and_doubles_nothing(
+    instance: RunningInstance, kind: str
+) -> None:
+    cloud, queue = instance.cloud, f"lakebed-{INSTANCE}-{kind}"
+    many = [rows(100_000, seed=seed) for seed in range(4)]
+    with instance.lake() as lake:
+        table = lake.create_table(f"killed-{kind}", SCHEMA, settings={"job_files_max": 4})
+        if kind == "ingest":
+            files = [put(cloud, f"killed/{n}.parquet", part) for n, part in enumerate(many)]
+            send(cloud, id="heavy", table=table.name, files=files)
+        else:
+            for part in many:
+                table.ingest(part)
+            cloud.fire(f"{COMPACTION}-creation")
+        entries = table.log().entries
+        cloud.fire(f"{queue}-tasks")
+        (task,) = cloud.tasks.running
+        while not any(report.event == "started" for report in table.jobs()):
+            cloud.clock.sleep(0.01)
+        task.process.kill()
+        assert cloud.finish_tasks(seconds_max=30)
+        assert table.log().entries == entries, "it was not in mid-job any more"
+        assert cloud.queues()[f"{queue}.fifo"]["hidden"] == 1
+        cloud.advance(180, schedules=False)
+        cloud.fire(f"{queue}-tasks")
+        until(cloud, "the job is done", lambda: not depth(cloud, f"{queue}.fifo"))
+        assert same_rows(table, *many)
+        assert kind == "ingest" or held(table) == 1
+        assert depth(cloud, f"{queue}-dead.fifo") == 0
+
+
+@pytest.mark.slow
+def test_tasks_that_cannot_be_started_set_off_their_alarm(instance: RunningInstance) -> None:
+    cloud = instance.cloud
+    iam, statements = cloud.client("iam"), "Own"
+    (name,) = [
+        role["RoleName"]
+        for role in iam.list_roles()["Roles"]
+        if role["RoleName"].startswith(f"{INGEST}-TasksStart")
+    ]
+    before = iam.get_role_policy(RoleName=name, PolicyName=statements)["PolicyDocument"]
+    less = [s for s in before["Statement"] if s["Action"] != "iam:PassRole"]
+    assert len(less) < len(before["Statement"])
+    with instance.lake() as lake:
+        lake.create_table("late", SCHEMA)
+        send(cloud, id="late", table="late", files=[f"{SOURCES}/nowhere"])
+        iam.put_role_policy(
+            RoleName=name,
+            PolicyName=statements,
+            PolicyDocument=json.dumps(before | {"Statement": less}),
+        )
+        try:
+            for _ in range(3):
+                cloud.fire(f"{INGEST}-tasks")
+                cloud.advance(60, schedules=False)
+        finally:
+            iam.put_role_policy(
+                RoleName=name, PolicyName=statements, PolicyDocument=json.dumps(before)
+            )
+        assert not cloud.tasks.running
+        assert depth(cloud, f"{INGEST}.fifo") == 1
+        assert cloud.alarms()[f"lakebed-{INSTANCE}-tasks-not-started"] == "ALARM"
+        cloud.fire(f"{INGEST}-tasks")
+        assert len(cloud.tasks.running) == 1
