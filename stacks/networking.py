@@ -1,6 +1,6 @@
 """Networking: where tasks run. Functions need none of it and stay outside.
 
-docs/decisions/0014 says why tasks have public addresses unless a setting says otherwise.
+docs/decisions/0015 says why tasks have public addresses unless a setting says otherwise.
 """
 
 from __future__ import annotations
