@@ -42,23 +42,28 @@ from tests.servers.dynamo_servers import MotoServer
 from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
     dynoxide,
     elasticmq,
+    faulty_connections,
+    faulty_requests,
     ministack,
     moto,
     proxy,
     rclone,
     seaweedfs,
+    stormy,
 )
 from tests.servers.s3 import S3Server
 from tests.servers.sqs import make_queue
 
 BACKENDS = ("memory", "local")
-QUEUE_BACKENDS = (*BACKENDS, "ministack", pytest.param("elasticmq", marks=pytest.mark.slow))
+STORMY = pytest.param("stormy", marks=pytest.mark.slow)
+QUEUE_BACKENDS = (*BACKENDS, "ministack", pytest.param("elasticmq", marks=pytest.mark.slow), STORMY)
 KNOWN_BAD = "LAKEBED_KNOWN_BAD_SERVERS"
 """Set by `test_known_bad_servers.py`, which runs contracts on servers that must fail them."""
 OBJECT_BACKENDS = (
     *BACKENDS,
     "ministack",
     pytest.param("seaweedfs", marks=pytest.mark.slow),
+    STORMY,
     *(["rclone"] if os.environ.get(KNOWN_BAD) else []),
 )
 RECEIVES_MAX = 3
@@ -71,7 +76,8 @@ DEVIATIONS = {
 """Where SeaweedFS is known to differ from S3. Paths of ours have no such neighbours."""
 
 SERVERS = ("ministack", pytest.param("dynoxide", marks=pytest.mark.slow))
-LOG_BACKENDS = TRACKER_BACKENDS = (*BACKENDS, *SERVERS)
+TRACKER_BACKENDS = (*BACKENDS, *SERVERS)
+LOG_BACKENDS = (*TRACKER_BACKENDS, STORMY)
 REGISTRY_BACKENDS = (*LOG_BACKENDS, *(["moto"] if os.environ.get(KNOWN_BAD) else []))
 PAGE_ENTRIES = 40
 """What one request reads of a log of DynamoDB here, so that logs have many pages."""
@@ -155,9 +161,9 @@ def queues(
     else:
         server: S3Server = request.getfixturevalue(queue_backend)
         prefix = server.new_prefix()
-        with closing(server.clients()) as clients:
+        with closing(server.clients()) as clients, closing(server.calm.clients()) as calm:
             urls = {
-                name: make_queue(clients, f"{prefix}-{name}", receives_max=RECEIVES_MAX)
+                name: make_queue(calm, f"{prefix}-{name}", receives_max=RECEIVES_MAX)
                 for name in ("jobs", "a", "b")
             }
             yield lambda: FastQueues(SqsJobQueues(clients, urls, chance=system_random()))

@@ -16,7 +16,7 @@ from lakebed.ports.job_queue import (
 from tests.contracts.conftest import RECEIVES_MAX, Queues
 from tests.contracts.fast_time import FastClock
 
-SERVERS = ("ministack", "elasticmq")
+SERVERS = ("ministack", "elasticmq", "stormy")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Servers, started when the first test of a session wants them. A `conftest.py` imports these."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.servers.cdk import NAMED_NETWORK, Cdk, DeployedInstance
 from tests.servers.dynamo_servers import MotoServer, dynoxide_server
 from tests.servers.elasticmq import elasticmq_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
+from tests.servers.microburst import Microburst, StormyServer, microburst, stormy_server
 from tests.servers.s3 import S3Server, ministack_server, rclone_server, seaweedfs_server
 
 
@@ -54,6 +56,31 @@ def dynoxide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def proxy(ministack: S3Server) -> Iterator[FaultyProxy]:
     """What passes to MiniStack through it, passes as the test says."""
     with faulty_proxy(ministack.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def stormy(ministack: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StormyServer]:
+    """MiniStack, where requests are refused, lost and slow now and then."""
+    with stormy_server(ministack, tmp_path_factory.mktemp("microburst")) as server:
+        yield server
+
+
+@pytest.fixture
+def faulty_requests(ministack: S3Server, tmp_path: Path) -> Iterator[Microburst]:
+    """What passes to MiniStack's services through it, passes as the test says."""
+    folder = tmp_path / "requests"
+    folder.mkdir()
+    with microburst(ministack.url, folder) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def faulty_connections(ministack: S3Server, tmp_path: Path) -> Iterator[Microburst]:
+    """The same of connections, for objects."""
+    folder = tmp_path / "connections"
+    folder.mkdir()
+    with microburst(ministack.url, folder, connections=True) as proxy:
         yield proxy
 
 

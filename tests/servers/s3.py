@@ -1,5 +1,7 @@
 """Servers that speak S3's language, each with a bucket that tests share, a prefix for each."""
 
+from __future__ import annotations
+
 import os
 import random
 import sys
@@ -28,12 +30,20 @@ _prefixes = count()
 
 @dataclass(frozen=True)
 class S3Server:
-    """name: of the product. url: on loopback."""
+    """name: of the product. url: on loopback. patience: of who asks, if nothing else is told.
+    objects_url: where objects are, if elsewhere."""
 
     name: str
     url: str
     secret: str = "test"
     config: Mapping[str, str] = field(default_factory=dict)
+    patience: Patience = QUICK
+    objects_url: str = ""
+
+    @property
+    def calm(self) -> S3Server:
+        """The same server without faults: where tests prepare what they need."""
+        return self
 
     def new_prefix(self) -> str:
         """Return a prefix that no test has used."""
@@ -49,13 +59,17 @@ class S3Server:
         }
 
     def clients(
-        self, *, url: str | None = None, clock: Clock | None = None, patience: Patience = QUICK
+        self,
+        *,
+        url: str | None = None,
+        clock: Clock | None = None,
+        patience: Patience | None = None,
     ) -> AmazonClients:
         """Return clients of its other services, where it has them. url: of a proxy."""
         return AmazonClients(
             clock=clock or SystemClock(),
             chance=system_random() if clock is None else random.Random(1),
-            patience=patience,
+            patience=patience or self.patience,
             endpoint_url=url or self.url,
             region_name="us-east-1",
             aws_access_key_id="test",
@@ -65,7 +79,7 @@ class S3Server:
     def new_table(self, table: DynamoTable) -> str:
         """Make a table of DynamoDB that no test has used. Returns its name."""
         name = f"{self.new_prefix()}-{table.part}"
-        with closing(self.clients()) as clients:
+        with closing(self.calm.clients()) as clients:
             clients.dynamodb.create_table(**create_arguments(name, table))
         return name
 
@@ -76,14 +90,14 @@ class S3Server:
         url: str | None = None,
         bucket: str = BUCKET,
         clock: Clock | None = None,
-        patience: Patience = QUICK,
+        patience: Patience | None = None,
         single_bytes_max: int = 2 << 20,
         part_bytes: int = 5 << 20,
         **config: str,
     ) -> S3ObjectStore:
         """Return a view of the objects under a prefix. url: of a proxy. config: as obstore's."""
         given = {
-            "endpoint": url or self.url,
+            "endpoint": url or self.objects_url or self.url,
             "access_key_id": "test",
             "secret_access_key": self.secret,
             "region": "us-east-1",
@@ -94,7 +108,7 @@ class S3Server:
             clock=clock or SystemClock(),
             chance=system_random() if clock is None else random.Random(1),
             config={**given, **config},
-            patience=patience,
+            patience=patience or self.patience,
             single_bytes_max=single_bytes_max,
             part_bytes=part_bytes,
         )
