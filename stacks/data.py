@@ -7,13 +7,16 @@ from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from lakebed.config.instance import OBJECTS_PREFIX, Deployment
+from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
 from stacks.constructs.encryption import key_of
 from stacks.permissions import bucket_name, results_bucket_name
 
 UNFINISHED_DAYS = 7
 """Of an upload in parts. Longer than a job may take (`pending_seconds_max`): what is aborted here
 is nobody's any more."""
+
+REQUEST_DAYS = 30
+"""Of a request for a bulk import: much longer than a run may take."""
 
 UNFINISHED = "unfinished"
 """Where large objects lie until they are copied to their path: nobody wants them back."""
@@ -53,6 +56,11 @@ class DataStack(Stack):
                     prefix=f"{OBJECTS_PREFIX}/{UNFINISHED}/",
                     expiration=Duration.days(UNFINISHED_DAYS),
                     noncurrent_version_expiration=Duration.days(1),
+                ),
+                s3.LifecycleRule(
+                    id="requests-whose-end-nobody-told",
+                    prefix=f"{IMPORTS_PREFIX}/",
+                    expiration=Duration.days(REQUEST_DAYS),
                 ),
             ],
         )

@@ -49,7 +49,9 @@ class GarbageStack(Stack):
             environment=stores.environment(deployment),
             may=[
                 *stores.may_commit(deployment),
-                permissions.delete_objects(deployment, "tables/*/files/*", "tables/*/commits/*"),
+                permissions.delete_objects(
+                    deployment, "tables/*/files/*", "tables/*/commits/*", "tables/*/runs/*"
+                ),
             ],
         )
         self._sweep_nameless(deployment, stores)

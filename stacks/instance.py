@@ -8,6 +8,7 @@ from constructs import Construct
 
 from lakebed.config.instance import Deployment, deployment_of
 from stacks.address import AddressStack
+from stacks.bulk_import import BulkImportStack
 from stacks.committer import CommitterStack
 from stacks.compaction import CompactionStack
 from stacks.constructs.lake_stores import LakeStores
@@ -51,6 +52,7 @@ class Instance(Construct):
             commits=committer.commits,
             compaction=compaction.jobs,
         )
+        bulk_import = BulkImportStack(self, "BulkImport", deployment=deployment, stores=stores)
         splitting = SplittingStack(self, "Splitting", deployment=deployment, stores=stores)
         garbage = GarbageStack(self, "Garbage", deployment=deployment, stores=stores)
         snapshots = SnapshotsStack(self, "Snapshots", deployment=deployment, stores=stores)
@@ -60,6 +62,7 @@ class Instance(Construct):
         queues = [
             committer.commits,
             ingest.jobs,
+            bulk_import.jobs,
             query.queries,
             compaction.jobs,
             compaction.creation.tables,

@@ -13,11 +13,19 @@ from aws_cdk import Acknowledgment, Aws
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 
-from lakebed.config.instance import OBJECTS_PREFIX, Deployment
+from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
+
+OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
+SOURCES = "users put files there under names of their own; the setting `sources` names the place"
+
+IMPORTS = f"{IMPORTS_PREFIX}/*"
+"""Keys of requests for bulk imports: beside the lake's."""
 
 OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
 SOURCES = "users put files there under names of their own; the setting `sources` names the place"
@@ -30,6 +38,7 @@ Folder = Literal[
     "tables/*",
     "tables/*/commits/*",
     "tables/*/files/*",
+    "tables/*/runs/*",
     "tables/*/snapshots/*",
     "unfinished/*",
 ]
@@ -137,6 +146,11 @@ def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     return _allow([tracker.table_arn], *(f"dynamodb:{action}" for action in actions))
 
 
+def read_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+    """Read all reports of a job."""
+    return _allow([tracker.table_arn], "dynamodb:Query")
+
+
 def read_sources(deployment: Deployment) -> list[iam.PolicyStatement]:
     """Read and list users' files, where the setting `sources` says that they lie."""
     found = []
@@ -222,6 +236,43 @@ def start_tasks(
     ]
 
 
+def import_requests(deployment: Deployment, *actions: str) -> list[iam.PolicyStatement]:
+    """Read and list requests for bulk imports, which lie beside the lake. actions: more of S3's."""
+    return [
+        _allow([f"{_bucket(deployment)}/{IMPORTS}"], "s3:GetObject", *actions),
+        iam.PolicyStatement(
+            actions=["s3:ListBucket"],
+            resources=[_bucket(deployment)],
+            conditions={"StringLike": {"s3:prefix": IMPORTS}},
+        ),
+    ]
+
+
+def read_assets(*assets: s3_assets.Asset) -> iam.PolicyStatement:
+    """Read what the deployment put into its own bucket."""
+    arns = [f"arn:{Aws.PARTITION}:s3:::{a.s3_bucket_name}/{a.s3_object_key}" for a in assets]
+    return _allow(arns, "s3:GetObject")
+
+
+def start_spark_runs(
+    application: emrserverless.CfnApplication, role: iam.Role
+) -> list[iam.PolicyStatement]:
+    """Start runs of Spark that have a role."""
+    return [
+        _allow([application.attr_arn], "emr-serverless:StartJobRun"),
+        iam.PolicyStatement(
+            actions=["iam:PassRole"],
+            resources=[role.role_arn],
+            conditions={"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}},
+        ),
+    ]
+
+
+def list_spark_runs(application: emrserverless.CfnApplication) -> iam.PolicyStatement:
+    """See which runs there are, and how they ended."""
+    return _allow([application.attr_arn], "emr-serverless:ListJobRuns")
+
+
 def send(queue: sqs.IQueue) -> iam.PolicyStatement:
     """Send messages."""
     return _allow([queue.queue_arn], "sqs:SendMessage")
@@ -257,6 +308,7 @@ def accepted(deployment: Deployment) -> list[Acknowledgment]:
     reasons = {
         **{f"{data}/{keys_of(folder)}": OBJECTS for folder in get_args(Folder)},
         **{f"{results}/{folder}": OBJECTS for folder in get_args(ResultsFolder)},
+        f"{data}/{IMPORTS}": OBJECTS,
         **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in _sources(deployment)},
         **{f"{ours}:{kind}/{cluster}/*": TASKS for kind in ("container-instance", "task")},
         "*": EVERYTHING,

@@ -16,7 +16,8 @@ from lakebed.backends.memory.job_queues import MemoryJobQueues
 from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory, Stores
-from lakebed.bootstrap.aws_stores import config_of, objects_of
+from lakebed.bootstrap.aws_stores import import_requests_of, objects_of, source_files_of
+from lakebed.bulk_import.requests import ImportRequests
 from lakebed.config.instance import (
     InstanceId,
     InstanceResources,
@@ -70,6 +71,7 @@ class AwsApp(App):
             self._clients = _clients(clock, chance)
             undo.callback(self._clients.close)
             resources = resources or _resources(self._clients, id_)
+            self._bucket = resources.bucket
             states, spill = _folders(folder or _default_folder(), id_)
             remove_unused_states(states, bytes_max=states_bytes_max)
             stores = _stores(self._clients, resources, chance)
@@ -78,19 +80,15 @@ class AwsApp(App):
 
     def source_files(self) -> SourceFiles:
         """Return users' files in S3, as far as these credentials may read them."""
-        from lakebed.backends.aws.source_files import S3SourceFiles
-
-        return S3SourceFiles(
-            self.spill.path,
-            clock=self.clock,
-            chance=self.chance,
-            config=config_of(self._clients),
-            credentials=self._clients.credentials_for_objects(),
-        )
+        return source_files_of(self._clients, self.chance, self.spill.path)
 
     def objects_in(self, bucket: str) -> S3ObjectStore:
         """Return objects in another bucket of the instance, with the same credentials."""
         return objects_of(self._clients, bucket, "", self.chance)
+
+    def import_requests(self) -> ImportRequests:
+        """Return the requests for bulk imports that came as messages."""
+        return import_requests_of(self._clients, self._bucket, self.chance)
 
     def close(self) -> None:
         """Close files and connections; what was committed stays."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakebed.bootstrap.object_places import ENDPOINTS
+from lakebed.bulk_import.requests import ImportRequests
+from lakebed.config.instance import IMPORTS_PREFIX
+from lakebed.ports.source_files import SourceFiles
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
@@ -22,6 +26,27 @@ def objects_of(
     return S3ObjectStore(
         bucket,
         prefix,
+        clock=clients.clock,
+        chance=chance,
+        config=config_of(clients),
+        credentials=clients.credentials_for_objects(),
+    )
+
+
+def import_requests_of(
+    clients: AmazonClients, bucket: str, chance: random.Random
+) -> ImportRequests:
+    """Return the requests for bulk imports, which lie in the instance's bucket beside the lake."""
+    return ImportRequests(objects_of(clients, bucket, IMPORTS_PREFIX, chance))
+
+
+def source_files_of(clients: AmazonClients, chance: random.Random, folder: Path) -> SourceFiles:
+    """Return users' files in S3, as far as these credentials may read them. folder: for them while
+    they are read."""
+    from lakebed.backends.aws.source_files import S3SourceFiles
+
+    return S3SourceFiles(
+        folder,
         clock=clients.clock,
         chance=chance,
         config=config_of(clients),

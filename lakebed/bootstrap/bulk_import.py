@@ -17,17 +17,30 @@ import pyarrow as pa
 
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.process_folder import ProcessFolder, remove_dead
+from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.local import LocalApp
 from lakebed.bootstrap.object_places import SCHEME, objects_at, place_of
 from lakebed.bulk_import.do_task import DoTask
-from lakebed.bulk_import.import_rows import Cluster, ImportRows
-from lakebed.model.names import job_id
+from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
+from lakebed.bulk_import.requests import ImportRequest
+from lakebed.config.messages import bulk_import_message
+from lakebed.ingest.allowed_files import AllowedFiles
+from lakebed.model.names import RequestDigest, job_id
 from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files.input_files import ExtraColumns, FileFormat, input_files
+from lakebed.ports.source_files import SourceFiles
+from lakebed.sorted_files.input_files import (
+    ExtraColumns,
+    FileFormat,
+    InputFile,
+    digest_of_files,
+    format_of,
+    input_files,
+)
 from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.tasks.named_files import named_files
 from lakebed.tasks.user_jobs import Ingested
 
 Task = Callable[[bytes, bytes], bytes]
@@ -40,6 +53,10 @@ class Tasks(NamedTuple):
     merge: Task
 
 
+ClusterFor = Callable[[Tasks], Cluster]
+"""Returns the cluster that runs these tasks."""
+
+
 class _Place(msgspec.Struct, frozen=True):
     """Where tasks find a lake's objects. objects: a directory, or s3://bucket/prefix. instance:
     whether it is of an instance on AWS. spill: a folder for rows on their way; None: this
@@ -48,16 +65,31 @@ class _Place(msgspec.Struct, frozen=True):
     objects: str
     instance: bool
     spill: str | None
+    places: tuple[str, ...]
+    """Where users' files may lie."""
+
+
+class _Stores(NamedTuple):
+    """What a process of a cluster keeps open. root: for folders of its tasks. sources: users' files
+    by URL, with a folder for them."""
+
+    objects: ObjectStore
+    sources: Callable[[Path], SourceFiles | None]
+    root: Path
+
+
+ANYWHERE = ("/",)
+"""Where files of somebody who types may lie: all of this machine."""
 
 
 class BulkImportApp:
-    """The driver of bulk imports into a lake. lake: as `lakebed.connect` takes it.
+    """The driver of bulk imports into a lake. lake: as `lakebed.connect` takes it, or opened.
 
     Raises: as `lakebed.connect`; nothing is made.
     """
 
-    def __init__(self, lake: str | os.PathLike[str]) -> None:
-        self._app = _opened(lake)
+    def __init__(self, lake: str | os.PathLike[str] | App) -> None:
+        self._app = lake if isinstance(lake, App) else _opened(lake)
         self._service = ImportRows(
             objects=self._app.objects, tracker=self._app.tracker, clock=self._app.clock
         )
@@ -78,7 +110,7 @@ class BulkImportApp:
         table: str,
         paths: Sequence[str | os.PathLike[str]],
         *,
-        cluster_for: Callable[[Tasks], Cluster],
+        cluster_for: ClusterFor,
         job: str | None = None,
         format: FileFormat | None = None,
         extra_columns: ExtraColumns = "refuse",
@@ -87,15 +119,35 @@ class BulkImportApp:
         """Take files into a table by the cluster that runs these tasks. Raises: as `ImportRows`."""
         opened = self._app.catalog.find(table)
         files = input_files([Path(path).absolute() for path in paths], format)
-        place = msgspec.json.encode(_place(self._app))
         return self._service.run(
             opened,
-            files,
-            cluster=cluster_for(Tasks(partial(sort, place), partial(merge, place))),
+            Input(digest_of_files(files), lambda: files, LocalSourceFiles()),
+            cluster=self._cluster(cluster_for, ANYWHERE),
             job=None if job is None else job_id(job),
             extra_columns=extra_columns,
             told=told,
         )
+
+    def run_request(
+        self, request: ImportRequest, *, places: Sequence[str], cluster_for: ClusterFor
+    ) -> Ingested:
+        """Do what a message asks for. places: where its files may lie. Raises: as `ImportRows`."""
+        asked = bulk_import_message(request.body.encode())
+        files = AllowedFiles(places, objects=self._app.source_files(), local=LocalSourceFiles())
+        return self._service.run(
+            self._app.catalog.find(asked.table),
+            Input(
+                RequestDigest(bytes.fromhex(request.digest)),
+                lambda: _found(asked.files, files),
+                files,
+            ),
+            cluster=self._cluster(cluster_for, places),
+            job=request.job,
+        )
+
+    def _cluster(self, cluster_for: ClusterFor, places: Sequence[str]) -> Cluster:
+        place = msgspec.json.encode(_place(self._app, places))
+        return cluster_for(Tasks(partial(sort, place), partial(merge, place)))
 
 
 def sort(place: bytes, job: bytes, work: bytes) -> bytes:
@@ -110,40 +162,56 @@ def merge(place: bytes, job: bytes, work: bytes) -> bytes:
         return tasks.merge(job, work)
 
 
+def _found(names: Sequence[str], files: SourceFiles) -> list[InputFile]:
+    return [
+        InputFile(file.name, format_of(Path(file.name)), file.size, file.version)
+        for file in named_files(names, files)
+    ]
+
+
 @contextmanager
 def _doing(place: bytes) -> Iterator[DoTask]:
     """Give what does a task, with a folder of its own: a cluster ends its processes by force."""
     where = msgspec.json.decode(place, type=_Place)
-    objects, root = _opened_place(where)
-    with closing(ProcessFolder(root)) as folder:
-        files = ParquetFiles(objects, spill_directory=folder.path)
-        yield DoTask(objects=objects, files=files, chance=system_random())
+    stores = _opened_stores(where)
+    with closing(ProcessFolder(stores.root)) as folder:
+        in_s3 = stores.sources(folder.path)
+        yield DoTask(
+            objects=stores.objects,
+            files=ParquetFiles(stores.objects, spill_directory=folder.path),
+            sources=AllowedFiles(where.places, objects=in_s3, local=LocalSourceFiles()),
+            chance=system_random(),
+        )
 
 
 @functools.lru_cache(maxsize=4)
-def _opened_place(where: _Place) -> tuple[ObjectStore, Path]:
-    """Return objects and a folder for spilled rows, kept while this process lives: of each core
-    there is one."""
+def _opened_stores(where: _Place) -> _Stores:
+    """Return stores that are kept while this process lives: of each core there is one."""
     pa.set_cpu_count(1)
-    if where.spill is not None:
-        return _objects(where), Path(where.spill)
-    root = Path(tempfile.gettempdir()) / "lakebed-spill"
-    root.mkdir(mode=0o700, exist_ok=True)
-    remove_dead(root)
-    return _objects(where), root
-
-
-def _objects(where: _Place) -> ObjectStore:
-    if not where.objects.startswith(SCHEME):
-        return LocalObjectStore(Path(where.objects), SystemClock())
+    root = Path(where.spill) if where.spill is not None else _own_root()
     if not where.instance:
-        return objects_at(where.objects, clock=SystemClock(), chance=system_random())
+        return _Stores(_objects(where.objects), lambda _: None, root)
     from lakebed.backends.aws.clients import AmazonClients
-    from lakebed.bootstrap.aws_stores import objects_of
+    from lakebed.bootstrap.aws_stores import objects_of, source_files_of
 
     bucket, _, prefix = where.objects.removeprefix(SCHEME).partition("/")
     chance = system_random()
-    return objects_of(AmazonClients(clock=SystemClock(), chance=chance), bucket, prefix, chance)
+    clients = AmazonClients(clock=SystemClock(), chance=chance)
+    sources = partial(source_files_of, clients, chance)
+    return _Stores(objects_of(clients, bucket, prefix, chance), sources, root)
+
+
+def _own_root() -> Path:
+    root = Path(tempfile.gettempdir()) / "lakebed-spill"
+    root.mkdir(mode=0o700, exist_ok=True)
+    remove_dead(root)
+    return root
+
+
+def _objects(place: str) -> ObjectStore:
+    if not place.startswith(SCHEME):
+        return LocalObjectStore(Path(place), SystemClock())
+    return objects_at(place, clock=SystemClock(), chance=system_random())
 
 
 def _opened(lake: str | os.PathLike[str]) -> App:
@@ -154,10 +222,12 @@ def _opened(lake: str | os.PathLike[str]) -> App:
     return LocalApp(lake, create=False)
 
 
-def _place(app: App) -> _Place:
+def _place(app: App, places: Sequence[str]) -> _Place:
     """Return where tasks find the objects of an open lake."""
     instance = app.place.startswith(INSTANCE_SCHEME)
     spill = None if instance else str(app.spill.path.parent)
     if isinstance(app.objects, LocalObjectStore):
-        return _Place(str(Path(app.place).absolute()), instance, spill)
-    return _Place(place_of(app.objects), instance, spill)
+        objects = str(Path(app.place).absolute())
+    else:
+        objects = place_of(app.objects)
+    return _Place(objects, instance, spill, tuple(places))

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from lakebed.backends.system.chance import system_random
 from lakebed.bootstrap.aws_stores import objects_of
-from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
+from lakebed.bootstrap.sent_messages import SentMessages
+from lakebed.bootstrap.table_names import catalog_over
+from lakebed.bootstrap.table_stores import amazon_clients, amazon_table_stores
 from lakebed.config.environments import QueryEnvironment, QueryQueueEnvironment, environment_of
-from lakebed.garbage.sweep import DeleteTableObjects
 from lakebed.model.names import Micros
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue, Received
@@ -23,18 +24,14 @@ from lakebed.query.results import Results
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.statestore.open_table import OpenTable
-from lakebed.tables.catalog import TableCatalog
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
 
-RETRY_SECONDS = 120.0
-"""After which a queued query that failed is tried again."""
-
 App = AnswerMessages
 
 
-class QueuedQueries:
+class QueuedQueries(SentMessages):
     """Answers queries of a queue. received: what a record says."""
 
     def __init__(
@@ -44,21 +41,12 @@ class QueuedQueries:
         *,
         received: Callable[[Mapping[str, Any]], Received],
     ) -> None:
+        super().__init__(queue, received=received)
         self._answers = answers
-        self._queue = queue
-        self._received = received
 
     def keep(self, body: bytes, *, sent_at: Micros) -> Answer:
         """Write a result down. Raises: as `AnswerMessages.keep`."""
         return self._answers.keep(body, sent_at=sent_at)
-
-    def refused(self, record: Mapping[str, Any]) -> None:
-        """Put a message that can never work among the dead letters. Raises: as `give_up`."""
-        self._queue.give_up(self._received(record))
-
-    def failed(self, record: Mapping[str, Any]) -> None:
-        """Let a message come back soon. Raises: UnavailableError."""
-        self._queue.extend(self._received(record).receipt, hidden_seconds=RETRY_SECONDS)
 
 
 def app() -> App:
@@ -83,21 +71,11 @@ def _answers(clients: AmazonClients, environment: QueryEnvironment) -> App:
     results = objects_of(clients, environment.results_bucket, "", stores.chance)
     return answers_over(
         query=RunQuery(files=ParquetFiles(stores.objects, spill_directory=stores.scratch)),
-        find_table=_catalog(stores).find,
+        find_table=catalog_over(stores).find,
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
         clock=stores.clock,
         results=results,
         place=f"{results.place}/objects",
-    )
-
-
-def _catalog(stores: TableStores) -> TableCatalog:
-    return TableCatalog(
-        registry=stores.registry,
-        logs=stores.logs,
-        open_head=stores.heads,
-        delete_objects=DeleteTableObjects(objects=stores.objects),
-        chance=stores.chance,
     )
 
 

@@ -23,13 +23,14 @@ from lakebed.bulk_import.work import (
     encode,
     refused,
 )
-from lakebed.errors import CorruptError, InvalidError
+from lakebed.errors import CorruptError, InvalidError, LakebedError
 from lakebed.model.names import RUN_BYTES, FileName, file_name
 from lakebed.model.paths import file_path, run_path
 from lakebed.model.processing import Processing, ProcessingPass
 from lakebed.model.ranges import EVERYTHING
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.sorted_files.input_files import rows_of
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.sorted_files.stored_runs import merged_runs, store_run
@@ -38,12 +39,20 @@ from lakebed.sorted_files.stored_runs import merged_runs, store_run
 class DoTask:
     """Does tasks, one after the other, in any process that reaches the lake's objects.
 
-    chance: for names of attempts; not the same in two processes.
+    sources: users' files. chance: for names of attempts; not the same in two processes.
     """
 
-    def __init__(self, *, objects: ObjectStore, files: ParquetFiles, chance: random.Random) -> None:
+    def __init__(
+        self,
+        *,
+        objects: ObjectStore,
+        files: ParquetFiles,
+        sources: SourceFiles,
+        chance: random.Random,
+    ) -> None:
         self._objects = objects
         self._files = files
+        self._sources = sources
         self._chance = chance
 
     def sort(self, job: bytes, work: bytes) -> bytes:
@@ -67,7 +76,7 @@ class DoTask:
     def _sort(self, job: Job, work: SortWork) -> RunSorted:
         schema = job.schema()
         with self._files.sorter(schema, _before(job), job_rows=job.rows_about) as sorter:
-            for batch in _rows(job, work, schema):
+            for batch in self._rows(job, work, schema):
                 sorter.add(batch)
             run = store_run(
                 self._objects,
@@ -77,6 +86,20 @@ class DoTask:
                 points=job.points,
             )
         return RunSorted(work.number, run)
+
+    def _rows(self, job: Job, work: SortWork, schema: Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all pieces. An error names the file as its sender does."""
+        for piece in work.pieces:
+            file = piece.file
+            groups = None if piece.groups is None else range(*piece.groups)
+            seen = SourceFile(file.path, file.size, file.version)
+            try:
+                with self._sources.on_disk(seen, piece.spans) as path:
+                    here = msgspec.structs.replace(file, path=str(path))
+                    yield from rows_of(here, schema, extra_columns=job.extra_columns, groups=groups)
+            except LakebedError as error:
+                error.facts["path"] = file.path
+                raise
 
     def _merge(self, job: Job, work: MergeWork) -> FileMerged:
         schema, processing = job.schema(), job.row_processing()
@@ -104,12 +127,6 @@ class DoTask:
     def _name(self, job: Job, number: int) -> FileName:
         attempt = self._chance.getrandbits(8 * RUN_BYTES)
         return file_name(base=job.base, job=job.job, run=attempt, sequence=number)
-
-
-def _rows(job: Job, work: SortWork, schema: Schema) -> Iterator[pa.RecordBatch]:
-    for piece in work.pieces:
-        groups = None if piece.groups is None else range(*piece.groups)
-        yield from rows_of(piece.file, schema, extra_columns=job.extra_columns, groups=groups)
 
 
 def _before(job: Job) -> ProcessingPass | None:

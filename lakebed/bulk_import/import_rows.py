@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lakebed.bulk_import.plan import (
@@ -26,18 +24,22 @@ from lakebed.bulk_import.work import (
 )
 from lakebed.errors import LakebedError
 from lakebed.model.files import FileReference
-from lakebed.model.names import CommitId, JobId, Micros
+from lakebed.model.names import CommitId, JobId, Micros, RequestDigest
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files.input_files import ExtraColumns, InputFile, digest_of_files
-from lakebed.sorted_files.inputs import parquet_group_bytes
+from lakebed.ports.source_files import SourceFile, SourceFiles
+from lakebed.sorted_files.input_files import ExtraColumns, InputFile
+from lakebed.sorted_files.inputs import ParquetLayout, parquet_footer_bytes, parquet_layout
 from lakebed.sorted_files.stored_runs import StoredRun
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.leaves import Leaves, leaves_of, refuse_if_busy
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.user_jobs import Ingested, Run, UserJobs
+
+FOOTER_BYTES = 64 * 1024
+"""At the end of a Parquet file: mostly its whole footer."""
 
 ROW_BYTES = 64
 """Of a row as stored, about: enough to tell large jobs from small ones."""
@@ -67,8 +69,20 @@ class Cluster(Protocol):
         ...
 
 
+class Input(NamedTuple):
+    """What is asked for. digest: stands for the request. find: returns its files; raises
+    InvalidError for those that cannot be had. It is not called when the request was done before.
+    sources: who has them."""
+
+    digest: RequestDigest
+    find: Callable[[], Sequence[InputFile]]
+    sources: SourceFiles
+
+
 class _Request(NamedTuple):
     files: Sequence[InputFile]
+    sources: SourceFiles
+    digest: RequestDigest
     cluster: Cluster
     extra_columns: ExtraColumns
     told: Callable[[str], None]
@@ -85,7 +99,7 @@ class ImportRows:
     def run(
         self,
         table: OpenTable,
-        files: Sequence[InputFile],
+        asked: Input,
         *,
         cluster: Cluster,
         job: JobId | None = None,
@@ -102,14 +116,18 @@ class ImportRows:
             FencedError, ConflictError, UnavailableError: nothing became visible; run it again.
             UnknownOutcomeError: send it again with the id in the error's facts.
         """
-        request = _Request(files, cluster, extra_columns, told)
-        take = partial(self._take, table, request)
-        return self._jobs.run(table, job, digest_of_files(files), take)
+
+        def take(run: Run) -> Ingested:
+            files = asked.find()
+            request = _Request(files, asked.sources, asked.digest, cluster, extra_columns, told)
+            return self._take(table, request, run)
+
+        return self._jobs.run(table, job, asked.digest, take)
 
     def _take(self, table: OpenTable, request: _Request, run: Run) -> Ingested:
         files, cluster = request.files, request.cluster
         job, leaves = _planned(table, run, request)
-        works = _sorts(files, cluster.tasks_at_once)
+        works = _sorts(request)
         runs: list[StoredRun] = []
         try:
             request.told(f"sorting {len(files):,} files in {len(works):,} tasks")
@@ -125,8 +143,8 @@ class ImportRows:
                 self._objects.delete([one.path for one in runs])
         rows = sum(reference.rows for reference in references)
         change = AddFiles(tuple(references))
-        digest = digest_of_files(files)
-        number = table.head.commit(table.of_user(run.start, CommitId(run.job), digest, change))
+        commit = table.of_user(run.start, CommitId(run.job), request.digest, change)
+        number = table.head.commit(commit)
         made = len({reference.file.name for reference in references})
         events.tell(
             events.BULK_IMPORT_COMMITTED,
@@ -192,14 +210,34 @@ def _merged(
     return references
 
 
-def _sorts(files: Sequence[InputFile], tasks_at_once: int) -> list[SortWork]:
+def _sorts(request: _Request) -> list[SortWork]:
     """Return the tasks of the first stage. Only of large files it is looked where they may be
     cut."""
-    bytes_each = sort_bytes(sum(file.size for file in files), tasks_at_once)
-    return plan_sorts(((file, _groups(file, bytes_each)) for file in files), bytes_each)
+    files = request.files
+    bytes_each = sort_bytes(sum(file.size for file in files), request.cluster.tasks_at_once)
+    looked = ((file, _layout(file, request.sources, bytes_each)) for file in files)
+    return plan_sorts(looked, bytes_each)
 
 
-def _groups(file: InputFile, bytes_each: int) -> list[int]:
+def _layout(file: InputFile, sources: SourceFiles, bytes_each: int) -> ParquetLayout | None:
     if file.kind != "parquet" or file.size <= bytes_each:
-        return []
-    return parquet_group_bytes(Path(file.path))
+        return None
+    seen = SourceFile(file.path, file.size, file.version)
+    try:
+        return _layout_in(seen, sources)
+    except LakebedError as error:
+        error.facts["path"] = file.path
+        raise
+
+
+def _layout_in(file: SourceFile, sources: SourceFiles) -> ParquetLayout:
+    """Return where the row groups of a file lie, by its last bytes: more of them if these are not
+    the whole footer."""
+    tail = (max(0, file.size - FOOTER_BYTES), file.size)
+    with sources.on_disk(file, (tail,)) as path:
+        footer = parquet_footer_bytes(path)
+        if footer <= FOOTER_BYTES:
+            return parquet_layout(path)
+    whole = (max(0, file.size - footer), file.size)
+    with sources.on_disk(file, (whole,)) as path:
+        return parquet_layout(path)

@@ -9,6 +9,7 @@ from lakebed.bulk_import.work import MergeWork, Piece, SortWork
 from lakebed.model.ranges import KeyRange
 from lakebed.model.shared_files import plan_files
 from lakebed.sorted_files.input_files import InputFile
+from lakebed.sorted_files.inputs import ParquetLayout
 from lakebed.sorted_files.stored_runs import StoredRun, blocks_meeting
 
 SORT_BYTES = 64 * 1024 * 1024
@@ -31,16 +32,18 @@ def sort_bytes(total: int, tasks_at_once: int) -> int:
     return max(min(SORT_BYTES, max(SORT_BYTES_MIN, even)), total // RUNS_MAX)
 
 
-def plan_sorts(files: Iterable[tuple[InputFile, Sequence[int]]], bytes_each: int) -> list[SortWork]:
+def plan_sorts(
+    files: Iterable[tuple[InputFile, ParquetLayout | None]], bytes_each: int
+) -> list[SortWork]:
     """Return tasks of about `bytes_each` each, files in order.
 
-    files: each with the sizes of its row groups; none: it is read as a whole.
+    files: each with where its row groups lie; None: it is read as a whole.
     """
     works: list[SortWork] = []
     held: list[Piece] = []
     size = 0
-    for file, groups in files:
-        for piece, more in _pieces(file, groups, bytes_each):
+    for file, layout in files:
+        for piece, more in _pieces(file, layout, bytes_each):
             if held and size + more > bytes_each:
                 works.append(SortWork(len(works), tuple(held)))
                 held, size = [], 0
@@ -51,17 +54,24 @@ def plan_sorts(files: Iterable[tuple[InputFile, Sequence[int]]], bytes_each: int
     return works
 
 
-def _pieces(file: InputFile, groups: Sequence[int], bytes_each: int) -> Iterable[tuple[Piece, int]]:
-    if file.size <= bytes_each or len(groups) < 2:
+def _pieces(
+    file: InputFile, layout: ParquetLayout | None, bytes_each: int
+) -> Iterable[tuple[Piece, int]]:
+    if layout is None or file.size <= bytes_each or len(layout.groups) < 2:
         yield Piece(file), file.size
         return
-    begin = size = 0
-    for place, more in enumerate(groups):
-        if place > begin and size + more > bytes_each:
-            yield Piece(file, (begin, place)), size
-            begin, size = place, 0
-        size += more
-    yield Piece(file, (begin, len(groups))), size
+    groups = layout.groups
+    first = 0
+    for place in range(1, len(groups) + 1):
+        size = groups[place - 1][1] - groups[first][0]
+        if place == len(groups) or size + _bytes_in(groups[place]) > bytes_each:
+            spans = ((groups[first][0], groups[place - 1][1]), layout.footer)
+            yield Piece(file, (first, place), spans), size
+            first = place
+
+
+def _bytes_in(extent: tuple[int, int]) -> int:
+    return extent[1] - extent[0]
 
 
 def rows_by_region(runs: Iterable[StoredRun], regions: int) -> list[int]:

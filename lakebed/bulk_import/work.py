@@ -63,10 +63,12 @@ def texts_of(schema: Schema, processing: Processing | None) -> tuple[str, str | 
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """Rows of an input file: of all row groups, or of `[begin, end)`."""
+    """Rows of an input file: of all row groups, or of `[begin, end)`. spans: the bytes of the file
+    that it takes to read them; None: all."""
 
     file: InputFile
     groups: tuple[int, int] | None = None
+    spans: tuple[tuple[int, int], ...] | None = None
 
 
 class SortWork(msgspec.Struct, frozen=True):

@@ -79,6 +79,35 @@ class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     tasks_max: str
 
 
+class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+    """Of the driver of a bulk import, which has no queue. sources: see `IngestTaskEnvironment`."""
+
+    tracker_table: str
+    sources: str
+
+
+class BulkImportFollowEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+    """Of one that looks how bulk imports ended. application_id: of EMR Serverless."""
+
+    tracker_table: str
+    application_id: str
+
+
+class BulkImportStartEnvironment(BulkImportEnvironment, frozen=True, kw_only=True):
+    """Of one that starts bulk imports.
+
+    job_role_arn: that drivers and tasks have. entry_point, archive: what they run, by URL: a
+    program, and our code with its packages. python: the command that runs them.
+    """
+
+    queue_url: str
+    application_id: str
+    job_role_arn: str
+    entry_point: str
+    archive: str
+    python: str
+
+
 class CompactionCreationEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     """Of one that creates compaction jobs."""
 

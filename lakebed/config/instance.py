@@ -27,6 +27,8 @@ _INSTANCE_ID = re.compile(rf"(?=.{{1,{INSTANCE_ID_CHARACTERS_MAX}}}\Z)[a-z][a-z0
 RESOURCES_FORMAT = 1
 OBJECTS_PREFIX = "lake"
 """Of all objects of the lake in the data bucket; what is beside it is not the lake's."""
+IMPORTS_PREFIX = "bulk-import"
+"""Of objects that tell of bulk imports which were sent to a platform: beside the lake."""
 
 
 def instance_id(id_: object) -> InstanceId:
@@ -128,8 +130,8 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             pattern=rf"\A({_SOURCE}(,{_SOURCE})*)?\Z",
             description="Where files lie that messages may name: `s3://BUCKET` or"
-            " `s3://BUCKET/FOLDER`, with commas between. The ingest task may read there, and"
-            " nowhere else.",
+            " `s3://BUCKET/FOLDER`, with commas between. Ingest tasks and bulk imports"
+            " may read there, and nowhere else.",
         ),
     ] = ""
     task_addresses: Annotated[
@@ -154,6 +156,15 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             description="Subnets of `vpc_id` for tasks, with commas between.",
         ),
     ] = ""
+    bulk_import_vcpus_max: Annotated[
+        int,
+        Meta(
+            ge=8,
+            le=4_000,
+            description="Of all bulk imports at one time, on EMR Serverless: what they cost at the"
+            " most. Each has 2 for its driver and 4 for each executor.",
+        ),
+    ] = 64
     log_days: Annotated[
         Literal["1", "7", "30", "90", "365", "3653"],
         Meta(description="Days for which logs of functions and tasks are kept."),

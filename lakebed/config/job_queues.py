@@ -48,7 +48,15 @@ QUERIES = JobQueueShape(
 )
 """Somebody waits for a result: functions fail, or too many queries came at once."""
 
-JOB_QUEUES = (COMPACTION_JOBS, COMMITS, INGEST_JOBS, QUERIES)
+BULK_IMPORT_JOBS = JobQueueShape(
+    kind="bulk-import",
+    age_seconds_max=3_600,
+    hidden_seconds=6 * WORK_SECONDS_MAX,
+    from_users=True,
+)
+"""Bulk imports wait too long to be started. How long they run is not seen here."""
+
+JOB_QUEUES = (COMPACTION_JOBS, COMMITS, INGEST_JOBS, QUERIES, BULK_IMPORT_JOBS)
 """What the library and users send jobs to."""
 
 

@@ -12,32 +12,20 @@ from lakebed.ports.source_files import SourceFile, SourceFiles
 SCHEME = "s3://"
 
 
-class AllowedFiles:
-    """Files below places: `s3://BUCKET`, `s3://BUCKET/FOLDER`, or folders of this machine."""
+class AllowedPlaces:
+    """Places where files may lie: `s3://BUCKET`, `s3://BUCKET/FOLDER`, folders of this machine."""
 
-    def __init__(
-        self, places: Sequence[str], *, objects: SourceFiles | None, local: SourceFiles
-    ) -> None:
+    def __init__(self, places: Sequence[str]) -> None:
         self._urls = [f"{place.rstrip('/')}/" for place in places if place.startswith(SCHEME)]
         self._folders = [Path(p).resolve() for p in places if not p.startswith(SCHEME)]
-        self._objects = objects
-        self._local = local
 
-    def find(self, name: str) -> list[SourceFile]:
-        """Return the files of a name. Raises: InvalidError for what lies elsewhere, too."""
-        return self._owner(name).find(name)
-
-    def on_disk(self, file: SourceFile) -> AbstractContextManager[Path]:
-        """Have a file at a path of this machine."""
-        return self._owner(file.name).on_disk(file)
-
-    def _owner(self, name: str) -> SourceFiles:
-        """Return who knows a file. A link counts for what it leads to."""
+    def check(self, name: str) -> None:
+        """Raise InvalidError for a file elsewhere. A link counts for what it leads to."""
         if name.startswith(SCHEME):
-            if self._objects is not None and any(map(name.startswith, self._urls)):
-                return self._objects
+            if any(map(name.startswith, self._urls)):
+                return
         elif any(map(Path(name).resolve().is_relative_to, self._folders)):
-            return self._local
+            return
         known = ", ".join([*self._urls, *map(str, self._folders)]) or "none"
         raise InvalidError(
             "a file elsewhere than where files may lie",
@@ -45,3 +33,32 @@ class AllowedFiles:
             allowed=known,
             hint="copy it there, or deploy the instance with its place among `-c sources=...`",
         )
+
+
+class AllowedFiles:
+    """Files below places. objects: who knows those with a URL; None: there are none."""
+
+    def __init__(
+        self, places: Sequence[str], *, objects: SourceFiles | None, local: SourceFiles
+    ) -> None:
+        known = [p for p in places if objects is not None or not p.startswith(SCHEME)]
+        self._places = AllowedPlaces(known)
+        self._objects = objects
+        self._local = local
+
+    def find(self, name: str) -> list[SourceFile]:
+        """Return the files of a name. Raises: InvalidError for what lies elsewhere, too."""
+        self._places.check(name)
+        return self._owner(name).find(name)
+
+    def on_disk(
+        self, file: SourceFile, spans: Sequence[tuple[int, int]] | None = None
+    ) -> AbstractContextManager[Path]:
+        """Have a file at a path of this machine."""
+        self._places.check(file.name)
+        return self._owner(file.name).on_disk(file, spans)
+
+    def _owner(self, name: str) -> SourceFiles:
+        if name.startswith(SCHEME) and self._objects is not None:
+            return self._objects
+        return self._local

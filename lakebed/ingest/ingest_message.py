@@ -6,19 +6,20 @@ What can never work is refused where its sender looks: under the job's id, with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakebed.config.messages import IngestMessage, ingest_message, named_in
 from lakebed.errors import InvalidError, JobIdReusedError, LakebedError
-from lakebed.model.names import JobId, RequestDigest, digest_of
+from lakebed.model.names import RequestDigest
 from lakebed.model.schema import Schema
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import Received, message_job
-from lakebed.ports.job_tracker import NO_TABLE, JobTracker
-from lakebed.ports.source_files import SourceFile, SourceFiles
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.source_files import SourceFiles
 from lakebed.sorted_files.input_files import InputFile, format_of, rows_of
 from lakebed.tasks.job_reports import JobReports
+from lakebed.tasks.named_files import digest_of_names, named_files
+from lakebed.tasks.refused_messages import tell_refused
 from lakebed.tasks.user_jobs import Ingested
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from lakebed.ingest.ingest_rows import IngestRows
     from lakebed.statestore.open_table import OpenTable
-
-PROBLEMS_TOLD = 10
-"""Of files that cannot be had."""
 
 
 class IngestFromMessages:
@@ -56,32 +54,18 @@ class IngestFromMessages:
             Others as `IngestRows.run`: run it again.
         """
         job = named_in(message.body).job or message_job(message.body, message.sent_at)
-        table: OpenTable | None = None
         try:
             asked = ingest_message(message.body)
             table = self._find_table(asked.table)
             source = MessageSource(asked, self._files, table.schema)
         except InvalidError as error:
-            self._refuse(message, table, job, error)
+            tell_refused(self._reports, self._find_table, message.body, job, error)
             raise
         try:
             return self._ingest.run(table, source, job)
         except JobIdReusedError as error:  # nobody has told it yet
-            self._refuse(message, table, job, error)
+            tell_refused(self._reports, self._find_table, message.body, job, error)
             raise
-
-    def _refuse(
-        self, message: Received, table: OpenTable | None, job: JobId, error: LakebedError
-    ) -> None:
-        """Tell the sender, under the table that the message names, or under none."""
-        if table is None:
-            name = named_in(message.body).table
-            try:
-                table = None if name is None else self._find_table(name)
-            except InvalidError:
-                table = None
-        id_ = NO_TABLE if table is None else table.id
-        self._reports.tell(id_, job, "rejected", reason=f"{error.code()}: {error}")
 
 
 class MessageSource:
@@ -99,11 +83,11 @@ class MessageSource:
     @property
     def digest(self) -> RequestDigest:
         """Stands for the request."""
-        return digest_of(*(name.encode() for name in self._asked.files))
+        return digest_of_names(self._asked.files)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, file after file. An error names the file."""
-        for file in self._found():
+        for file in named_files(self._asked.files, self._files):
             try:
                 with self._files.on_disk(file) as path:
                     local = InputFile(str(path), format_of(path), file.size, file.version)
@@ -111,22 +95,3 @@ class MessageSource:
             except LakebedError as error:
                 error.facts["path"] = file.name
                 raise
-
-    def _found(self) -> list[SourceFile]:
-        """Return all files, each once. Raises: InvalidError, which names those that are not."""
-        found: dict[str, SourceFile] = {}
-        problems: list[InvalidError] = []
-        for name in self._asked.files:
-            try:
-                for file in self._files.find(name):
-                    format_of(Path(file.name))
-                    found[file.name] = file
-            except InvalidError as error:
-                problems.append(error)
-        if len(problems) == 1:
-            raise problems[0]
-        if problems:
-            told = "; ".join(str(problem) for problem in problems[:PROBLEMS_TOLD])
-            hint = "mend the message, or the files, then send it again"
-            raise InvalidError("files cannot be had", count=len(problems), problems=told, hint=hint)
-        return list(found.values())

@@ -28,6 +28,7 @@ from lakebed.localcloud.invocations import InvocationServer, forget_functions
 from lakebed.localcloud.metrics import Watch
 from lakebed.localcloud.running import QueueSourceSpec, RuleSpec, name_in
 from lakebed.localcloud.schedules import Next, next_after
+from lakebed.localcloud.spark_runs import SparkRuns
 from lakebed.localcloud.tasks import Tasks
 from lakebed.localcloud.workers import Outcome, Workers
 from lakebed.ports.clock import Clock
@@ -109,15 +110,10 @@ class LocalCloud:
             undo.callback(self._workers.close)
             calls = undo.enter_context(InvocationServer(self.invoke, chance=system_random()))
             calls.register(running.functions, self._amazon)
-            self.tasks = Tasks(
-                running.tasks,
-                running.clusters,
-                self._amazon,
-                self._emulator,
-                clock=self.clock,
-                said=self._watch.note_said,
-            )
+            self.tasks = self._tasks()
             undo.callback(self.tasks.close)
+            self.spark = self._spark()
+            undo.callback(self.spark.close)
             self._sources = [self._source(spec) for spec in running.sources]
             self._pool = ThreadPoolExecutor(calls_at_once, thread_name_prefix="call")
             undo.callback(self._pool.shutdown)
@@ -184,15 +180,15 @@ class LocalCloud:
             while self._receive() or self._pending:
                 self._wait_for_calls()
                 self._start_due()
-            self.tasks.look()
+            self._look()
             self._publish()
 
     def finish_tasks(self, *, seconds_max: float) -> bool:
-        """Return when no task runs, doing meanwhile what is due. False: some still did."""
+        """Return when no task and no Spark runs, doing meanwhile what is due. False: some did."""
         end = self.clock.monotonic() + seconds_max
         while self.clock.monotonic() < end:
             self.settle()
-            if not self.tasks.running:
+            if not self.tasks.running and not self.spark.running:
                 return True
             self.clock.sleep(LOOK_SECONDS)
         return False
@@ -221,7 +217,7 @@ class LocalCloud:
                     self._wait_for_calls()
                 if self.clock.monotonic() - looked >= TASKS_LOOK_SECONDS:
                     looked = self.clock.monotonic()
-                    self.tasks.look()
+                    self._look()
                 if self.clock.seconds() - self._published >= PUBLISHED_SECONDS:
                     self._publish()
 
@@ -233,6 +229,31 @@ class LocalCloud:
     def alarms(self) -> dict[str, str]:
         """Return the state of each alarm."""
         return self._watch.states()
+
+    def _tasks(self) -> Tasks:
+        running = self.deployment.running
+        return Tasks(
+            running.tasks,
+            running.clusters,
+            self._amazon,
+            self._emulator,
+            clock=self.clock,
+            said=self._watch.note_said,
+        )
+
+    def _spark(self) -> SparkRuns:
+        return SparkRuns(
+            self.deployment.running.spark,
+            self._amazon,
+            self._emulator,
+            clock=self.clock,
+            said=self._watch.note_said,
+        )
+
+    def _look(self) -> None:
+        """Start and stop what was asked for: tasks, and runs of Spark."""
+        self.tasks.look()
+        self.spark.look()
 
     def _source(self, spec: QueueSourceSpec) -> QueueSource:
         return QueueSource(

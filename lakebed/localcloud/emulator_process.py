@@ -6,12 +6,15 @@ when its input ends, it ends. What is mended, and why, is in docs/design/localcl
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TextIO
 
 from ministack import app
@@ -34,14 +37,28 @@ def main() -> None:
     _mend_permissions()
     _mend_calls()
     _mend_tasks()
+    spark = _loaded(Path(__file__).with_name("emulator_spark.py"))
+    spark.install()
     commands: dict[str, Callable[[dict[str, Any]], object]] = {
         "shift": lambda given: clock.shift(given["seconds"]),
         "queues": lambda _: _queues(),
         "task_ended": lambda given: _task_ended(given["arn"], given["code"]),
+        "spark_runs": lambda _: spark.waiting(),
+        "spark_run_told": lambda given: spark.told(**given),
     }
     threading.Thread(target=_obey, args=(commands, answers), daemon=True).start()
     sys.argv = ["ministack"]
     app.main()
+
+
+def _loaded(path: Path) -> ModuleType:
+    """Return a module by its path: here is no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None, f"there is {path}"
+    assert spec.loader is not None, f"{path} is a module"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _mend_permissions() -> None:

@@ -19,6 +19,7 @@ from lakebed.localcloud.containers import make_cluster, make_task_definition
 from lakebed.localcloud.networks import PREFIXES, note_network
 from lakebed.localcloud.permissions import make_policy, make_role
 from lakebed.localcloud.resources import Maker
+from lakebed.localcloud.spark_applications import make_application
 from lakebed.localcloud.stores import (
     make_bucket,
     make_bucket_policy,
@@ -49,6 +50,9 @@ RESOURCE_TYPES = {
     "AWS::ECS::Cluster": ResourceType(EMULATOR, "keeps what tasks were asked for", make_cluster),
     "AWS::ECS::TaskDefinition": ResourceType(
         RUNNER, "a process that sees its image's files, with the task's role", make_task_definition
+    ),
+    "AWS::EMRServerless::Application": ResourceType(
+        RUNNER, "runs are local Spark processes, with the run's role", make_application
     ),
     **{
         name: ResourceType(NOBODY, "one machine has one network", note_network) for name in PREFIXES

@@ -105,6 +105,11 @@ class Making:
             )
         return self._template.assets[hash_]
 
+    @property
+    def assets(self) -> dict[str, Path]:
+        """The folders and files of all assets of this stack, by hash."""
+        return dict(self._template.assets)
+
     def image(self, properties: Properties, name: str) -> Image:
         """Return what an image would hold."""
         context, hash_ = self.asset(properties, name), _hash(name)

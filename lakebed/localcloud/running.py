@@ -41,6 +41,13 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     stop_seconds: int
 
 
+class SparkSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """An application that runs Spark. assets: folders and files that runs may name, by hash."""
+
+    name: str
+    assets: dict[str, Path]
+
+
 class QueueSourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of a queue call a function. reports_failures: it says which messages failed."""
 
@@ -89,6 +96,8 @@ class Running:
         self.tasks: dict[str, TaskSpec] = {}
         """By the ARN of their definition."""
         self.clusters: list[str] = []
+        self.spark: dict[str, SparkSpec] = {}
+        """By the id of their application."""
 
 
 def function_arn(account: str, region: str, name: str) -> str:

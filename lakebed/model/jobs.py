@@ -11,6 +11,7 @@ from lakebed.model.names import JobId, TableId, table_id
 COMPACTION_QUEUE = "compaction"
 INGEST_QUEUE = "ingest"
 QUERY_QUEUE = "query"
+BULK_IMPORT_QUEUE = "bulk-import"
 
 SPLITTING = "splitting"
 COMPACTION_CREATION = "compaction-creation"

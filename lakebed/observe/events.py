@@ -7,6 +7,8 @@ import logging
 
 INGEST_COMMITTED = "ingest_committed"
 BULK_IMPORT_COMMITTED = "bulk_import_committed"
+BULK_IMPORT_SENT = "bulk_import_sent"
+BULK_IMPORT_FAILED = "bulk_import_failed"
 QUERY_ANSWERED = "query_answered"
 COMPACTION_JOBS_CREATED = "compaction_jobs_created"
 COMPACTION_COMMITTED = "compaction_committed"
@@ -47,6 +49,8 @@ KERNELS_ABSENT = "kernels_absent"
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
     BULK_IMPORT_COMMITTED: "all rows of a bulk import became visible",
+    BULK_IMPORT_SENT: "a bulk import that came as a message was handed to Spark's platform",
+    BULK_IMPORT_FAILED: "a run of Spark ended without a commit, and its driver told no reason",
     QUERY_ANSWERED: "a query that came as a message was answered, or its result was written down",
     COMPACTION_JOBS_CREATED: "files were claimed for new compaction jobs, which were sent",
     COMPACTION_COMMITTED: "one file took the place of a compaction job's inputs",

@@ -82,6 +82,22 @@ METRICS = (
         by_table=True,
     ),
     Metric(
+        name="bulk_imports_sent",
+        unit="Count",
+        section="ingest",
+        meaning="bulk imports of messages that were handed to Spark's platform",
+        event=events.BULK_IMPORT_SENT,
+        without_alarm=FOLLOWS,
+    ),
+    Metric(
+        name="bulk_imports_failed",
+        unit="Count",
+        section="ingest",
+        meaning="Spark runs that ended without a commit, and whose drivers told no reason",
+        event=events.BULK_IMPORT_FAILED,
+        alarm=Alarm(threshold=1, minutes=60, page="docs/operate/bulk-imports-failed.md"),
+    ),
+    Metric(
         name="commits_answered",
         unit="Count",
         section="commits",

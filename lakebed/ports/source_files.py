@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -29,8 +30,12 @@ class SourceFiles(Protocol):
         """
         ...
 
-    def on_disk(self, file: SourceFile) -> AbstractContextManager[Path]:
+    def on_disk(
+        self, file: SourceFile, spans: Sequence[tuple[int, int]] | None = None
+    ) -> AbstractContextManager[Path]:
         """Have a file at a path of this machine until the `with` ends; it ends in the same suffix.
+
+        spans: only these bytes `[begin, end)` are wanted: others may read as zeros. None: all.
 
         Raises:
             UnreadableInputError: it was changed since it was found, or is gone.

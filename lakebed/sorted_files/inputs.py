@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +21,8 @@ from lakebed.sorted_files.arrow_schema import arrow_schema
 
 BATCH_ROWS_MAX = 65_536
 BATCH_BYTES = 32 * 1024 * 1024
+PARQUET_END_BYTES = 8
+"""After the footer: its length, and `PAR1`."""
 NULL_TOKENS = ("", "NULL", "null", r"\N")
 _BASE64 = np.full(256, 255, np.uint8)
 _BASE64[
@@ -35,18 +40,52 @@ def parquet_columns(path: Path) -> pa.Schema:
         return _in_utc(file.schema_arrow, _spark_times(file.metadata.schema))
 
 
-def parquet_group_bytes(path: Path) -> list[int]:
-    """Return the size of each row group of a Parquet file, as stored.
+class ParquetLayout(NamedTuple):
+    """Where the parts of a Parquet file lie, each as bytes `[begin, end)`."""
+
+    groups: list[tuple[int, int]]
+    footer: tuple[int, int]
+
+
+def parquet_footer_bytes(path: Path) -> int:
+    """Return how many bytes at the end of a Parquet file are its footer, by the last eight.
+
+    Raises:
+        UnreadableInputError: it is not a Parquet file.
+    """
+    with readable(path), path.open("rb") as file:
+        file.seek(-PARQUET_END_BYTES, os.SEEK_END)
+        length, magic = struct.unpack("<I4s", file.read(PARQUET_END_BYTES))
+        if magic != b"PAR1":
+            raise ValueError("it does not end as Parquet does")
+        return PARQUET_END_BYTES + int(length)
+
+
+def parquet_layout(path: Path) -> ParquetLayout:
+    """Return where row groups and footer of a Parquet file lie. Only its footer is read.
 
     Raises:
         UnreadableInputError: it is not a Parquet file.
     """
     with readable(path), pq.ParquetFile(path) as file:
         facts = file.metadata
-        groups = (facts.row_group(group) for group in range(facts.num_row_groups))
-        return [
-            sum(g.column(c).total_compressed_size for c in range(g.num_columns)) for g in groups
-        ]
+        size = path.stat().st_size
+        footer = (max(0, size - facts.serialized_size - PARQUET_END_BYTES), size)
+        return ParquetLayout(
+            [_extent(facts.row_group(g)) for g in range(facts.num_row_groups)], footer
+        )
+
+
+def _extent(group: pq.RowGroupMetaData) -> tuple[int, int]:
+    begins, ends = [], []
+    for place in range(group.num_columns):
+        column = group.column(place)
+        begin = column.data_page_offset
+        if column.has_dictionary_page and 0 < column.dictionary_page_offset < begin:
+            begin = column.dictionary_page_offset
+        begins.append(begin)
+        ends.append(begin + column.total_compressed_size)
+    return min(begins), max(ends)
 
 
 def parquet_batches(path: Path, groups: range | None = None) -> Iterator[pa.RecordBatch]:

@@ -35,6 +35,8 @@ RECIPE = 1
 
 PYTHON = "3.14"
 """Of functions on AWS: the newest that it runs."""
+SPARK_PYTHON = "3.11"
+"""That releases of EMR with Spark 3.5 and 4.0 have, as `python3.11`."""
 GLIBC_MINORS = range(34, 16, -1)
 """Of C libraries that wheels ask for: Amazon Linux 2023 has 2.34."""
 
@@ -103,19 +105,21 @@ class Target(msgspec.Struct, frozen=True):
         return [*platforms, "--python-version", self.python, "--implementation", "cp"]
 
 
-def target_of(architecture: Architecture) -> Target:
-    """Return where functions of an instance run."""
+def target_of(architecture: Architecture, *, python: str = PYTHON) -> Target:
+    """Return where functions of an instance run. python: of what runs elsewhere on AWS."""
     if architecture != "machine":
-        return Target(architecture, PYTHON)
+        return Target(architecture, python)
     machine = platform.machine().lower()
     known = "arm64" if machine in ("arm64", "aarch64") else "x86_64"
     return Target(known, THIS_PYTHON, here=True)
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """Packages for some functions: those of a file in `requirements`, with hashes."""
+    """Packages for some functions: those of a file in `requirements`, with hashes. rooms: of our
+    code."""
 
     name: str
+    rooms: tuple[str, ...] = ("lakebed", "lambdas")
 
     @property
     def requirements(self) -> Path:
@@ -129,6 +133,9 @@ STATE = Bundle("state")
 ROWS = Bundle("rows")
 """For functions that read rows."""
 
+SPARK = Bundle("rows", ("lakebed", "spark_jobs"))
+"""For drivers and tasks of Spark, which bring Spark's own packages."""
+
 
 class PythonBundle:
     """A folder with our code and a bundle's packages. digest: of all that is in it."""
@@ -138,12 +145,12 @@ class PythonBundle:
         with (CACHE / f"{bundle.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             packages = _packages(bundle, target)
-            sources = [packages, *_our_files()]
+            sources = [packages, *_our_files(bundle)]
             self.digest = _digest(sources)
             kind = f"py{THIS_PYTHON}" if target.is_compiled else "sources"
             self.folder = CACHE / f"{bundle.name}-{self.digest[:16]}-{kind}"
             if not self.folder.exists():
-                _put_together(packages, self.folder, target)
+                _put_together(packages, bundle, self.folder, target)
 
     def code(self) -> lambda_.Code:
         """Return it as what a function runs."""
@@ -214,25 +221,26 @@ def _compile(folder: Path, *rooms: str) -> None:
         )
 
 
-def _put_together(packages: Path, folder: Path, target: Target) -> None:
+def _put_together(packages: Path, bundle: Bundle, folder: Path, target: Target) -> None:
+    ours = [(file, ROOT) for file in _our_files(bundle)]
     with TemporaryDirectory(dir=CACHE) as scratch:
         made = Path(scratch) / "bundle"
-        for source, root in ((packages, packages), *((file, ROOT) for file in _our_files())):
+        for source, root in ((packages, packages), *ours):
             for path in _files(source):
                 to = made / path.relative_to(root)
                 to.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, to)
                 to.chmod(0o644)
         if target.is_compiled:
-            _compile(made, "lakebed", "lambdas")
+            _compile(made, *bundle.rooms)
         made.rename(folder)
 
 
-def _our_files() -> list[Path]:
-    """Return our sources. Functions of all bundles have the same."""
+def _our_files(bundle: Bundle) -> list[Path]:
+    """Return our sources. All functions have the same."""
     found = [
         path
-        for room in ("lakebed", "lambdas")
+        for room in bundle.rooms
         for path in _files(ROOT / room)
         if any(fnmatch(path.name, pattern) for pattern in OUR_FILES)
     ]

@@ -71,6 +71,20 @@ def test_a_file_is_found_and_read_as_it_is(landing: Landing) -> None:
         assert path.suffix == ".csv"
 
 
+def test_some_bytes_of_a_file_are_where_they_belong(landing: Landing) -> None:
+    body = bytes(range(256)) * 1_000
+    landing.put("a.parquet", body)
+    (file,) = landing.files.find(f"{landing.root}/a.parquet")
+    spans = ((10, 300), (100_000, 100_001), (255_990, 256_000))
+    with landing.files.on_disk(file, spans) as path:
+        found = path.read_bytes()
+    assert len(found) == len(body)
+    assert all(found[begin:end] == body[begin:end] for begin, end in spans)
+    landing.put("a.parquet", b"other")
+    with pytest.raises(UnreadableInputError), landing.files.on_disk(file, spans):
+        pass
+
+
 def test_a_folder_means_all_files_below_but_those_of_hidden_names(landing: Landing) -> None:
     wanted = ["day/a.csv", "day/b/c.csv"]
     for name in (*wanted, "day/_SUCCESS", "day/.x.csv", "day/_tmp/d.csv", "days.csv", "day2/e.csv"):

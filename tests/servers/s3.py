@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
@@ -117,8 +118,7 @@ class S3Server:
 @contextmanager
 def ministack_server(folder: Path) -> Iterator[S3Server]:
     """Run MiniStack: exact under races, lenient about limits."""
-    command = program("ministack")
-    assert command is not None, "MiniStack is in requirements/local.txt: make test installs it"
+    assert find_spec("ministack"), "it is in requirements/local.txt: make test installs it"
     (port,) = free_ports(1)
     environment = {
         "BIND_HOST": "127.0.0.1",
@@ -126,7 +126,7 @@ def ministack_server(folder: Path) -> Iterator[S3Server]:
         "IOT_MTLS_ENABLED": "0",
     }
     with running(
-        [command],
+        [sys.executable, "-P", str(Path(__file__).with_name("ministack_program.py"))],
         folder,
         is_ready=lambda: http_status(port, "PUT", f"/{BUCKET}") in (200, 409),
         environment=environment,

@@ -86,7 +86,7 @@ def kill(pid: int) -> None:
 def descendants(pid: int, having: str = "") -> list[int]:
     """Return the processes below one whose command line has some text, parents first."""
     listing = subprocess.run(
-        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
     )
     rows = [line.split(None, 2) for line in listing.stdout.splitlines()[1:]]
     found, wave = [], {pid}

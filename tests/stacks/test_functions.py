@@ -10,6 +10,8 @@ from typing import Any, get_args
 import pytest
 
 from lakebed.config.environments import (
+    BulkImportFollowEnvironment,
+    BulkImportStartEnvironment,
     CommitterEnvironment,
     CompactionCreationEnvironment,
     DeadLettersEnvironment,
@@ -21,9 +23,9 @@ from lakebed.config.environments import (
     TriggerEnvironment,
     variables_named,
 )
-from lakebed.config.job_queues import COMMITS, QUERIES, TICK_QUEUES
+from lakebed.config.job_queues import BULK_IMPORT_JOBS, COMMITS, QUERIES, TICK_QUEUES
 from stacks.constructs.python_bundle import ROWS, PythonBundle, target_of
-from stacks.permissions import Folder, ResultsFolder, keys_of
+from stacks.permissions import IMPORTS, Folder, ResultsFolder, keys_of
 from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.test_templates import of_any_machine, resources
 
@@ -39,6 +41,8 @@ ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     "lambdas.committer.commit.handler": CommitterEnvironment,
     "lambdas.compaction_creation.handle.handler": CompactionCreationEnvironment,
     "lambdas.dead_letters.give_up.handler": DeadLettersEnvironment,
+    "lambdas.bulk_import.follow.handler": BulkImportFollowEnvironment,
+    "lambdas.bulk_import.start.handler": BulkImportStartEnvironment,
     "lambdas.query.answer.handler": QueryEnvironment,
     "lambdas.query.handle.handler": QueryQueueEnvironment,
     "lambdas.sweep.nameless.handler": TableWorkEnvironment,
@@ -52,6 +56,7 @@ ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
 FUNCTIONS_OF_QUEUES = {
     COMMITS.kind: "committer-commit",
     QUERIES.kind: "query-handle",
+    BULK_IMPORT_JOBS.kind: "bulk-import-start",
     **{shape.kind: f"{shape.kind}-handle" for shape in TICK_QUEUES},
 }
 """Who works on what is in a queue."""
@@ -62,6 +67,7 @@ SCHEDULES = [
     "dead-letters",
     "compaction-tasks",
     "ingest-tasks",
+    "bulk-import",
 ]
 
 MEGABYTES_MAX = 250
@@ -70,6 +76,7 @@ MEGABYTES_MAX = 250
 FOLDERS = (
     *(f"/{keys_of(folder)}" for folder in get_args(Folder)),
     *(f"/{folder}" for folder in get_args(ResultsFolder)),
+    f"/{IMPORTS}",
 )
 """The only parts of buckets that a role names without naming each object."""
 
@@ -79,7 +86,7 @@ IN_CLUSTER = (":container-instance/lakebed-dev-tasks/*", ":task/lakebed-dev-task
 
 ROLES_WITHOUT_DATA = ("ingest's start", "compaction's start", "log of refused connections")
 """Of Fargate while it starts tasks, and of the network."""
-ROLES_OF_OTHERS = ("ingest", "compaction", *ROLES_WITHOUT_DATA)
+ROLES_OF_OTHERS = ("ingest", "compaction", "Spark's jobs", *ROLES_WITHOUT_DATA)
 """Than functions."""
 
 
@@ -225,6 +232,8 @@ def test_nothing_but_machine_and_code_differs_between_architectures(
         assert {f["Architectures"][0] for f in functions} == {name}
         assert {f["Runtime"] for f in functions} == {"python3.14"}
         assert of_any_machine(other) == of_any_machine(templates)
+        (application,) = properties(other, "AWS::EMRServerless::Application")
+        assert application["Architecture"] == name.upper()
 
 
 def test_schedules_and_functions_rest_while_an_instance_is_paused(

@@ -1,6 +1,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,15 +12,27 @@ import pytest
 from lakebed.backends.aws.object_store import UNFINISHED
 from lakebed.backends.memory.job_queues import RECEIVES_MAX
 from lakebed.config.dynamo_tables import DYNAMO_TABLES, DynamoTable
-from lakebed.config.instance import OBJECTS_PREFIX, InstanceId, decode_resources
+from lakebed.config.instance import (
+    IMPORTS_PREFIX,
+    OBJECTS_PREFIX,
+    InstanceId,
+    decode_resources,
+)
 from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
 from lakebed.errors import InvalidError
-from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE, QUERY_QUEUE, TICK_KINDS
+from lakebed.model.jobs import (
+    BULK_IMPORT_QUEUE,
+    COMPACTION_QUEUE,
+    INGEST_QUEUE,
+    QUERY_QUEUE,
+    TICK_KINDS,
+)
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from tests.golden import check_golden
 from tests.servers.dynamo import create_arguments
 from tests.stacks.conftest import CONTEXT, HERE, ROOT, Synthesize, Templates, templates_in
 
+ASSET = re.compile(r"\b[0-9a-f]{64}\.(zip|py)\b")
 DATA = ("AWS::S3::Bucket", "AWS::DynamoDB::Table")
 
 
@@ -39,8 +52,8 @@ def only(templates: Templates, type_: str) -> dict[str, Any]:
 
 
 def of_any_machine(templates: Templates) -> Templates:
-    """Return templates without what a machine and a commit make of functions and images."""
-    found: Templates = json.loads(json.dumps(templates))
+    """Return templates without what a machine and a commit make of what runs."""
+    found: Templates = json.loads(ASSET.sub(r"ASSET.\1", json.dumps(templates)))
     for function in resources(found, "AWS::Lambda::Function"):
         properties = function["Properties"]
         properties["Code"]["S3Key"] = properties["Runtime"] = "..."
@@ -50,6 +63,12 @@ def of_any_machine(templates: Templates) -> Templates:
         properties["RuntimePlatform"]["CpuArchitecture"] = "..."
         (container,) = properties["ContainerDefinitions"]
         container["Image"] = "..."
+    for application in resources(found, "AWS::EMRServerless::Application"):
+        application["Properties"]["Architecture"] = "..."
+    for role in resources(found, "AWS::IAM::Role"):  # in the order of their names, hashes too
+        for statement in role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]:
+            if isinstance(statement["Resource"], list):
+                statement["Resource"].sort(key=json.dumps)
     return found
 
 
@@ -103,7 +122,7 @@ def test_results_of_queries_go_after_some_days(synthesize: Synthesize) -> None:
 def test_what_is_left_over_in_the_bucket_goes(synthesize: Synthesize) -> None:
     bucket = bucket_of(synthesize(deleted_days="3"), "data")
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
-    every, unfinished = bucket["LifecycleConfiguration"]["Rules"]
+    every, unfinished, requests = bucket["LifecycleConfiguration"]["Rules"]
     assert every["Status"] == unfinished["Status"] == "Enabled"
     assert every["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
     assert every["NoncurrentVersionExpiration"] == {"NoncurrentDays": 3}
@@ -112,6 +131,7 @@ def test_what_is_left_over_in_the_bucket_goes(synthesize: Synthesize) -> None:
     assert unfinished["Prefix"] == f"{OBJECTS_PREFIX}/{UNFINISHED}/"
     assert unfinished["ExpirationInDays"] == 7
     assert unfinished["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
+    assert (requests["Prefix"], requests["ExpirationInDays"]) == (f"{IMPORTS_PREFIX}/", 30)
 
 
 @pytest.mark.parametrize("table", DYNAMO_TABLES, ids=lambda table: table.part)
@@ -189,6 +209,7 @@ def test_queues_are_called_as_those_who_open_them_call_them() -> None:
         COMMIT_QUEUE,
         INGEST_QUEUE,
         QUERY_QUEUE,
+        BULK_IMPORT_QUEUE,
     }
     assert {shape.kind for shape in TICK_QUEUES} == set(TICK_KINDS)
 
@@ -234,6 +255,8 @@ def test_one_commit_gives_one_template_without_account_or_network(
         ({"instance": "dev", "data_keep": "false"}, "did you mean 'data_kept'"),
         ({"instance": "dev", "deleted_days": "0"}, "deleted_days"),
         ({"instance": "dev", "results_days": "366"}, "results_days"),
+        ({"instance": "dev", "bulk_import_vcpus_max": "4"}, "bulk_import_vcpus_max"),
+        ({"instance": "dev", "sources": "s3://landing,file"}, "sources"),
         ({"instance": "dev", "architecture": "sparc"}, "architecture"),
         ({"instance": "dev", "paused": "perhaps"}, "paused"),
         ({"instance": "dev", "log_days": "8"}, "log_days"),

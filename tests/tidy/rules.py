@@ -26,6 +26,7 @@ BANNED = {
 
 PROGRAMS = (
     "lakebed/localcloud/emulator_process",
+    "lakebed/localcloud/emulator_spark",
     "lakebed/localcloud/function_process",
     "lakebed/localcloud/shifted_time",
     "lakebed/localcloud/task_process",

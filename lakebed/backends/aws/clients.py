@@ -140,6 +140,11 @@ class AmazonClients:
         return self._client("ecs")
 
     @property
+    def spark(self) -> Client:
+        """The client of EMR Serverless, which runs Spark."""
+        return self._client("emr-serverless")
+
+    @property
     def sts(self) -> STSClient:
         """The client that tells who we are."""
         client: STSClient = self._client("sts")

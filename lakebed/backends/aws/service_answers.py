@@ -98,6 +98,7 @@ AMAZON_TABLE = Language("table", BOTO_ERRORS, answer_of)
 AMAZON_QUEUE = Language("queue", BOTO_ERRORS, answer_of)
 AMAZON_PARAMETER = Language("parameter", BOTO_ERRORS, answer_of)
 AMAZON_CLUSTER = Language("cluster", BOTO_ERRORS, answer_of)
+AMAZON_SPARK = Language("application of EMR Serverless", BOTO_ERRORS, answer_of)
 AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -27,7 +27,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.source_files import SourceFile, is_skipped
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import GetOptions, ObjectMeta
     from obstore.store import S3CredentialProvider
 
 SCHEME = "s3://"
@@ -72,14 +72,18 @@ class S3SourceFiles:
         return found
 
     @contextmanager
-    def on_disk(self, file: SourceFile) -> Iterator[Path]:
-        """Have a copy of a file, with its suffix."""
+    def on_disk(
+        self, file: SourceFile, spans: Sequence[tuple[int, int]] | None = None
+    ) -> Iterator[Path]:
+        """Have a copy of a file, with its suffix. What is not wanted of it takes no room."""
         bucket, _, key = file.name.removeprefix(SCHEME).partition("/")
         with TemporaryDirectory(prefix="source-", dir=self._folder) as folder:
             path = Path(folder) / f"rows{PurePosixPath(key).suffix}"
             request = Request(what="reading a file", needs="s3:GetObject", path=file.name)
             try:
-                self._requests(bucket).run(request, partial(self._copy, bucket, key, file, path))
+                for span in [None] if spans is None else spans:
+                    copy = partial(self._copy, bucket, key, file, path, span)
+                    self._requests(bucket).run(request, copy)
             except (ObjectMissingError, ObjectExistsError):
                 hint = "send the request again when nobody writes the file any more"
                 raise UnreadableInputError(
@@ -87,9 +91,18 @@ class S3SourceFiles:
                 ) from None
             yield path
 
-    def _copy(self, bucket: str, key: str, file: SourceFile, path: Path) -> None:
-        answer = obstore.get(self._store(bucket), key, options={"if_match": file.version})
-        with path.open("wb") as out:
+    def _copy(
+        self, bucket: str, key: str, file: SourceFile, path: Path, span: tuple[int, int] | None
+    ) -> None:
+        """Copy bytes of an object to their places in a file of the same size. span: None: all."""
+        options: GetOptions = {"if_match": file.version}
+        if span is not None:
+            options["range"] = span
+        answer = obstore.get(self._store(bucket), key, options=options)
+        path.touch()
+        with path.open("r+b") as out:
+            out.truncate(file.size)
+            out.seek(0 if span is None else span[0])
             for piece in answer.stream(min_chunk_size=STREAM_BYTES):
                 try:
                     out.write(piece)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,11 @@ class LocalSourceFiles:
         return files
 
     @contextmanager
-    def on_disk(self, file: SourceFile) -> Iterator[Path]:
+    def on_disk(
+        self,
+        file: SourceFile,
+        spans: Sequence[tuple[int, int]] | None = None,
+    ) -> Iterator[Path]:
         """Have a file where it is."""
         path = Path(file.name)
         try:

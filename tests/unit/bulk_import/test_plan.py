@@ -7,6 +7,7 @@ import pytest
 from lakebed.bulk_import.plan import file_rows, plan_merges, plan_sorts, rows_by_region, sort_bytes
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.sorted_files.input_files import InputFile
+from lakebed.sorted_files.inputs import ParquetLayout
 from lakebed.sorted_files.stored_runs import Block, StoredRun
 
 MIB = 1 << 20
@@ -30,16 +31,23 @@ def test_a_task_sorts_as_much_as_suits_the_whole(total: int, tasks: int, wanted:
 
 
 def test_small_files_are_sorted_together_and_large_ones_in_parts() -> None:
-    works = plan_sorts(
-        [(file("a", 3), []), (file("b", 4), []), (file("c", 25), [9, 9, 7]), (file("d", 30), [])],
-        10,
-    )
+    many = ParquetLayout([(4, 13), (13, 22), (22, 25), (25, 29)], (29, 35))
+    one = ParquetLayout([(4, 26)], (26, 30))
+    files = [
+        (file("a", 3), None),
+        (file("b", 4), None),
+        (file("c", 35), many),
+        (file("d", 30), one),
+    ]
+    works = plan_sorts(files, 10)
+    spans = [piece.spans for work in works for piece in work.pieces if piece.file.path == "c"]
+    assert spans == [((4, 13), (29, 35)), ((13, 22), (29, 35)), ((22, 29), (29, 35))]
     told = [[(piece.file.path, piece.groups) for piece in work.pieces] for work in works]
     assert told == [
         [("a", None), ("b", None)],
         [("c", (0, 1))],
         [("c", (1, 2))],
-        [("c", (2, 3))],
+        [("c", (2, 4))],
         [("d", None)],  # of one row group, or of no parts
     ]
     assert [work.number for work in works] == [0, 1, 2, 3, 4]

@@ -1,0 +1,44 @@
+"""What the function needs that looks how bulk imports ended."""
+
+from __future__ import annotations
+
+import os
+
+from lakebed.bootstrap.aws_stores import import_requests_of
+from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
+from lakebed.bulk_import.follow_runs import FollowRuns
+from lakebed.bulk_import.requests import ImportRequests
+from lakebed.config.environments import BulkImportFollowEnvironment, environment_of
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.spark_runs import StartedRuns
+
+App = FollowRuns
+
+
+def app() -> App:
+    """Return what the variables of this process name."""
+    from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+    from lakebed.backends.aws.spark_runs import EmrServerlessRuns
+
+    environment = environment_of(BulkImportFollowEnvironment, os.environ)
+    clients = amazon_clients()
+    stores = amazon_table_stores(clients, environment)
+    return app_over(
+        stores,
+        requests=import_requests_of(clients, environment.bucket, stores.chance),
+        runs=EmrServerlessRuns(clients, environment.application_id),
+        tracker=DynamoDbJobTracker(clients, environment.tracker_table),
+    )
+
+
+def app_over(
+    stores: TableStores, *, requests: ImportRequests, runs: StartedRuns, tracker: JobTracker
+) -> App:
+    """Return the same over stores."""
+    return FollowRuns(
+        find_table=stores.find,
+        requests=requests,
+        runs=runs,
+        tracker=tracker,
+        clock=stores.clock,
+    )

@@ -1,0 +1,40 @@
+"""What the driver needs of a bulk import that came as a message."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from lakebed.bootstrap.aws import AwsApp
+from lakebed.bootstrap.bulk_import import BulkImportApp, ClusterFor
+from lakebed.bootstrap.bulk_import_start import places_in
+from lakebed.config.environments import BulkImportEnvironment, environment_of
+from lakebed.config.instance import InstanceResources, instance_id
+from lakebed.observe.json_lines import write_json_lines
+from lakebed.tasks.user_jobs import Ingested
+
+
+def run(name: str, cluster_for: ClusterFor) -> Ingested:
+    """Do what is asked for under a name, of the instance that this process's variables name.
+
+    Raises:
+        ObjectMissingError: nothing is, any more. Others as `ImportRows.run`; the tracker has the
+            reason.
+    """
+    environment = environment_of(BulkImportEnvironment, os.environ)
+    write_json_lines(sys.stdout, {"instance": environment.instance, "run": name})
+    instance = instance_id(environment.instance)
+    resources = InstanceResources(
+        instance=instance,
+        bucket=environment.bucket,
+        prefix=environment.objects_prefix,
+        log_table=environment.log_table,
+        registry_table=environment.registry_table,
+        tracker_table=environment.tracker_table,
+        queues={},
+    )
+    services = AwsApp(instance, resources=resources)
+    with BulkImportApp(services) as app:
+        request = services.import_requests().get(name)
+        places = places_in(environment.sources)
+        return app.run_request(request, places=places, cluster_for=cluster_for)

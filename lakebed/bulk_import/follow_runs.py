@@ -1,0 +1,94 @@
+"""How runs of bulk imports ended: known from the log and from the platform, never from what a run
+printed. A driver tells its end itself; here it is told for one that could not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakebed.bulk_import.requests import ImportRequest, ImportRequests
+from lakebed.errors import JobIdReusedError, TableMissingError
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    CommitId,
+    Micros,
+    RequestDigest,
+    TableId,
+    TransactionNumber,
+)
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.spark_runs import SparkRun, StartedRuns
+from lakebed.statestore.open_table import OpenTable
+from lakebed.tasks.job_reports import JobReports
+
+CLOCKS_SECONDS = 3_600
+"""By which a sender's clock may be ahead of the platform's."""
+UNENDED = ("accepted", "started")
+
+
+class FollowRuns:
+    """Looks at the runs whose ends nobody has looked up. find_table: by id; None: it is gone."""
+
+    def __init__(
+        self,
+        *,
+        find_table: Callable[[TableId], OpenTable | None],
+        requests: ImportRequests,
+        runs: StartedRuns,
+        tracker: JobTracker,
+        clock: Clock,
+    ) -> None:
+        self._find_table = find_table
+        self._requests = requests
+        self._runs = runs
+        self._tracker = tracker
+        self._reports = JobReports("bulk import", tracker=tracker, clock=clock)
+
+    def run(self) -> None:
+        """Tell ends that are not told yet. Asks the platform only while runs are open.
+
+        Raises:
+            UnavailableError: some may not be told; do it again.
+        """
+        waiting = list(self._requests.open())
+        if not waiting:
+            return
+        since = min(request.sent_at for request in waiting) - CLOCKS_SECONDS * MICROS_PER_SECOND
+        runs = {run.name: run for run in self._runs.since(Micros(max(0, since)))}
+        for request in waiting:
+            run = runs.get(request.name)
+            if run is not None and run.state != "open":  # not there: it is being started
+                self._look(request, run)
+                self._requests.forget(request)
+
+    def _look(self, request: ImportRequest, run: SparkRun) -> None:
+        table = self._find_table(request.table)
+        number = None if table is None else _committed(table, request)
+        last = self._tracker.last(request.table, request.job)
+        if last is not None and last.event not in UNENDED:
+            return  # the driver has told it, or another run of the same request has
+        if number is not None:
+            self._reports.tell(request.table, request.job, "committed", number=number)
+            return
+        what = run.reason or "it ended without a commit"
+        reason = f"spark-run-failed: {what} (run={run.id}; send the message again)"
+        self._reports.tell(request.table, request.job, "failed", reason=reason, run=run.id)
+        events.tell(
+            events.BULK_IMPORT_FAILED,
+            table=request.table,
+            job=request.job,
+            spark_run=run.id,
+            reason=what,
+        )
+
+
+def _committed(table: OpenTable, request: ImportRequest) -> TransactionNumber | None:
+    """Return the log entry in which a request was committed; None: it was not."""
+    id_, digest = CommitId(request.job), RequestDigest(bytes.fromhex(request.digest))
+    try:
+        with table.head.reading() as state:
+            return state.landed((id_,)).number_of(id_, digest)
+    except (JobIdReusedError, TableMissingError):
+        return None

@@ -1,0 +1,84 @@
+"""Bulk imports that came as messages: what can work is handed to a platform that runs Spark.
+
+Safe to run twice, and to kill anywhere: a run has a name that follows from the message, under which
+the platform starts it once; and two runs of one request commit once, by its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakebed.bulk_import.requests import ImportRequest, ImportRequests, name_of
+from lakebed.config.messages import BulkImportMessage, bulk_import_message, named_in
+from lakebed.errors import InvalidError
+from lakebed.model.names import JobId, Micros
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import message_job
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.spark_runs import SparkRuns
+from lakebed.tasks.job_reports import JobReports
+from lakebed.tasks.named_files import digest_of_names
+from lakebed.tasks.refused_messages import FindTable, tell_refused
+
+
+class StartRuns:
+    """Starts runs. check_file: raises InvalidError for files elsewhere than they may lie."""
+
+    def __init__(
+        self,
+        *,
+        find_table: FindTable,
+        check_file: Callable[[str], None],
+        requests: ImportRequests,
+        runs: SparkRuns,
+        tracker: JobTracker,
+        clock: Clock,
+    ) -> None:
+        self._find_table = find_table
+        self._check_file = check_file
+        self._requests = requests
+        self._runs = runs
+        self._tracker = tracker
+        self._reports = JobReports("bulk import", tracker=tracker, clock=clock)
+
+    def start(self, body: bytes, *, sent_at: Micros) -> None:
+        """Start the run of a message.
+
+        Raises:
+            InvalidError: it can never work; the tracker has the reason. UnavailableError,
+                UnknownOutcomeError: it is not known to be started; try it again.
+        """
+        job = named_in(body).job or message_job(body, sent_at)
+        try:
+            asked = bulk_import_message(body)
+            request = self._request(asked, body, job, sent_at)
+            self._requests.put(request)
+            self._tell_accepted(request)
+            run = self._runs.start(request.name, asked.spark_conf)
+        except InvalidError as error:
+            tell_refused(self._reports, self._find_table, body, job, error)
+            raise
+        events.tell(events.BULK_IMPORT_SENT, table=asked.table, job=job, spark_run=run)
+
+    def _tell_accepted(self, request: ImportRequest) -> None:
+        """Tell it before the driver tells more, and not again when a message comes again."""
+        told = self._tracker.history(request.table, request.job)
+        if not any(report.event == "accepted" and report.run == request.name for report in told):
+            self._reports.tell(request.table, request.job, "accepted", run=request.name)
+
+    def _request(
+        self, asked: BulkImportMessage, body: bytes, job: JobId, sent_at: Micros
+    ) -> ImportRequest:
+        """Return what is asked for. Raises: InvalidError, for a table or file that cannot be."""
+        table = self._find_table(asked.table)
+        for name in asked.files:
+            self._check_file(name)
+        return ImportRequest(
+            name=name_of(job, body, sent_at),
+            table=table.id,
+            job=job,
+            body=body.decode(),
+            digest=digest_of_names(asked.files).hex(),
+            sent_at=sent_at,
+        )

@@ -1,0 +1,214 @@
+"""Runs of EMR Serverless, each a Spark process of this machine, as template and request say."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lakebed.errors import InvalidError
+from lakebed.localcloud import shifted_time, task_process
+from lakebed.localcloud.amazon import Amazon
+from lakebed.localcloud.cloud_clock import CloudClock
+from lakebed.localcloud.emulator import REGION, Emulator
+from lakebed.localcloud.running import SparkSpec
+from lakebed.localcloud.workers import PRIVATE_FOLDER
+
+DRIVER_VARIABLE, TASK_VARIABLE = "spark.emr-serverless.driverEnv.", "spark.executorEnv."
+MASTER = f"local[{os.cpu_count() or 1},4]"
+PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "JAVA_HOME")
+ON_THIS_MACHINE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""Nobody else may reach it; and one machine compiles no more than it needs."""
+OF_CLUSTERS = ("spark.archives", "spark.dynamicAllocation", "spark.executor.", "spark.driver.")
+"""Settings of what one machine has not: it has one process of Java, and its own memory."""
+NO_SPARK = "Spark is not installed here: pip install 'pyspark==4.0.2' and Java 17, beside lakebed"
+
+
+class SparkProcess:
+    """A run under way."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self.log = log
+        self.is_cancelled = False
+
+    def kill(self) -> None:
+        """End it at once, and what it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class SparkRuns:
+    """Starts the runs that were asked for, and tells the emulator how they go. said: gets what
+    drivers print."""
+
+    def __init__(
+        self,
+        specs: Mapping[str, SparkSpec],
+        amazon: Amazon,
+        emulator: Emulator,
+        *,
+        clock: CloudClock,
+        said: Callable[[bytes], None],
+    ) -> None:
+        self._specs = specs
+        self._amazon = amazon
+        self._emulator = emulator
+        self._clock = clock
+        self._said = said
+        self.running: dict[str, SparkProcess] = {}
+        """By the id of the run."""
+
+    def look(self) -> None:
+        """Start runs that wait, stop those that were cancelled, tell what ended."""
+        if not self._specs:
+            return
+        for run in self._emulator.ask("spark_runs"):
+            id_ = run["jobRunId"]
+            if run["state"] == "SUBMITTED":
+                self._begin(id_, run)
+            elif run["state"] == "CANCELLING" and id_ in self.running:
+                self.running[id_].is_cancelled = True
+                self.running[id_].kill()
+        for id_, spark in list(self.running.items()):
+            if spark.process.poll() is not None:
+                self._ended(id_, spark)
+
+    def close(self) -> None:
+        """Kill what runs."""
+        for spark in self.running.values():
+            spark.kill()
+        self.running.clear()
+
+    def _begin(self, id_: str, run: Mapping[str, Any]) -> None:
+        try:
+            self.running[id_] = self._started(id_, run)
+        except InvalidError as error:
+            self._tell(id_, "FAILED", str(error))
+        else:
+            self._tell(id_, "RUNNING", "")
+
+    def _ended(self, id_: str, spark: SparkProcess) -> None:
+        del self.running[id_]
+        spark.kill()  # what it started, if it could not end that
+        self._said(spark.log.read_bytes())
+        code = spark.process.returncode
+        if spark.is_cancelled:
+            self._tell(id_, "CANCELLED", "the run was cancelled")
+        elif code:
+            self._tell(id_, "FAILED", f"the driver ended with exit code {code}")
+        else:
+            self._tell(id_, "SUCCESS", "")
+
+    def _tell(self, run: str, state: str, details: str) -> None:
+        self._emulator.ask("spark_run_told", run=run, state=state, details=details)
+
+    def _started(self, id_: str, run: Mapping[str, Any]) -> SparkProcess:
+        """Start a run. Raises: InvalidError, for what cannot be run here."""
+        spark = _pyspark()
+        spec = self._specs[run["applicationId"]]
+        asked = run["jobDriver"]["sparkSubmit"]
+        conf = _conf(asked["sparkSubmitParameters"])
+        folder = self._emulator.folder / "private" / f"{spec.name}-{id_}"
+        folder.mkdir(parents=True, exist_ok=True)
+        program = folder / "main.py"
+        shutil.copyfile(_asset(spec, asked["entryPoint"]), program)
+        for archive in filter(None, conf.pop("spark.archives", "").split(",")):
+            url, _, name = archive.partition("#")
+            (folder / name).symlink_to(_asset(spec, url), target_is_directory=True)
+        log = self._emulator.folder / "logs" / f"{folder.name}.log"
+        log.parent.mkdir(exist_ok=True)
+        command = [
+            *(sys.executable, "-S", shifted_time.__file__, task_process.__file__),
+            *(str(folder), str(self._clock.ahead_seconds), program.name),
+            *asked.get("entryPointArguments", []),
+        ]
+        with log.open("wb") as output:
+            process = subprocess.Popen(  # noqa: S603 - the user's own program
+                command,
+                cwd=folder,
+                env=self._environment(run, conf, folder, spark),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return SparkProcess(process, log)
+
+    def _environment(
+        self, run: Mapping[str, Any], conf: dict[str, str], folder: Path, spark: Path
+    ) -> dict[str, str]:
+        told = {
+            name.removeprefix(prefix): value
+            for prefix in (TASK_VARIABLE, DRIVER_VARIABLE)
+            for name, value in conf.items()
+            if name.startswith(prefix)
+        }
+        here = {
+            name: str(folder) + value.removeprefix(PRIVATE_FOLDER)
+            if value.startswith(f"{PRIVATE_FOLDER}/")
+            else value
+            for name, value in told.items()
+        }
+        own = {
+            name: value
+            for name, value in conf.items()
+            if not name.startswith((DRIVER_VARIABLE, TASK_VARIABLE, *OF_CLUSTERS))
+        }
+        options = [f"{name}={value}" for name, value in {**own, **ON_THIS_MACHINE}.items()]
+        submit = ["--master", MASTER, *(w for o in options for w in ("--conf", o)), "pyspark-shell"]
+        return {
+            **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
+            **self._amazon.environment(),
+            **self._amazon.session_of(run["executionRoleArn"]).variables,
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "SPARK_LOCAL_DIRS": str(folder),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            **here,
+            "AWS_REGION": REGION,
+            "PYTHONPATH": os.pathsep.join([here.get("PYTHONPATH", ""), str(spark)]),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYSPARK_SUBMIT_ARGS": shlex.join(submit),
+        }
+
+
+def _pyspark() -> Path:
+    """Return the folder in which pyspark lies. Raises: InvalidError."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None or shutil.which("java") is None:
+        raise InvalidError(NO_SPARK)
+    return Path(found.origin).parents[1]
+
+
+def _conf(parameters: str) -> dict[str, str]:
+    """Return the settings among the parameters of spark-submit. Raises: InvalidError for others."""
+    words = shlex.split(parameters)
+    pairs = list(zip(words[::2], words[1::2], strict=False))
+    if len(words) % 2 or any(word != "--conf" for word, _ in pairs):
+        raise InvalidError("a local cloud knows `--conf NAME=VALUE` only", parameters=parameters)
+    return {name: value for name, _, value in (pair.partition("=") for _, pair in pairs)}
+
+
+def _asset(spec: SparkSpec, url: str) -> Path:
+    """Return what lies at the URL of an asset. Raises: InvalidError."""
+    hash_ = url.rpartition("/")[2].partition(".")[0]
+    if hash_ not in spec.assets:
+        raise InvalidError("a run names what is no asset of its stack", url=url)
+    return spec.assets[hash_]

@@ -1,0 +1,1 @@
+"""Bulk imports of messages: started on a platform that runs Spark, and looked after."""
