@@ -19,12 +19,14 @@ from lakebed.model.names import (
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobTracker
-from lakebed.ports.spark_runs import SparkRun, StartedRuns
+from lakebed.ports.spark_runs import RunState, SparkRun, StartedRuns
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.job_reports import JobReports
 
 CLOCKS_SECONDS = 3_600
-"""By which a sender's clock may be ahead of the platform's."""
+"""By which our clock may be ahead of the platform's."""
+START_SECONDS_MAX = 86_400
+"""In which a run is started, or its message is given up."""
 UNENDED = ("accepted", "started")
 
 
@@ -44,6 +46,7 @@ class FollowRuns:
         self._requests = requests
         self._runs = runs
         self._tracker = tracker
+        self._clock = clock
         self._reports = JobReports("bulk import", tracker=tracker, clock=clock)
 
     def run(self) -> None:
@@ -55,13 +58,21 @@ class FollowRuns:
         waiting = list(self._requests.open())
         if not waiting:
             return
-        since = min(request.sent_at for request in waiting) - CLOCKS_SECONDS * MICROS_PER_SECOND
+        since = min(request.at for request in waiting) - CLOCKS_SECONDS * MICROS_PER_SECOND
         runs = {run.name: run for run in self._runs.since(Micros(max(0, since)))}
         for request in waiting:
-            run = runs.get(request.name)
-            if run is not None and run.state != "open":  # not there: it is being started
+            run = runs.get(request.name) or self._missing(request)
+            if run.state != "open":
                 self._look(request, run)
                 self._requests.forget(request)
+
+    def _missing(self, request: ImportRequest) -> SparkRun:
+        """Return what is told of a run that the platform does not know: it is being started, until
+        its message has surely become a dead letter."""
+        age = (self._clock.now() - request.at) / MICROS_PER_SECOND
+        state: RunState = "open" if age < START_SECONDS_MAX else "failed"
+        reason = "it was never started; its message is a dead letter"
+        return SparkRun(name=request.name, id="none", state=state, reason=reason)
 
     def _look(self, request: ImportRequest, run: SparkRun) -> None:
         table = self._find_table(request.table)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lakebed.errors import CorruptError, ObjectMissingError
+from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError
 from lakebed.model.names import JobId, Micros, TableId, digest_of
 from lakebed.ports.object_store import ObjectStore
 from lakebed.sorted_files.object_sink import ObjectSink, finish_object
@@ -21,14 +21,15 @@ REQUEST_BYTES_MAX = 1 << 20
 
 class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """name: of its run. table: which the message names, by id. body: the message. digest: what
-    stands for the request in the log, as hex."""
+    stands for the request in the log, as hex. at: when it was put, just before its run is started.
+    """
 
     name: str
     table: TableId
     job: JobId
     body: str
     digest: str
-    sent_at: Micros
+    at: Micros
 
 
 def name_of(job: JobId, body: bytes, sent_at: Micros) -> str:
@@ -57,6 +58,8 @@ class ImportRequests:
         try:
             sink.write([msgspec.json.encode(request)])
             finish_object(self._objects, writer, path=path, size=sink.size, checksum=sink.checksum)
+        except ObjectExistsError:  # another receipt of the message was faster
+            return
         finally:
             writer.abort()
 

@@ -40,6 +40,7 @@ class StartRuns:
         self._requests = requests
         self._runs = runs
         self._tracker = tracker
+        self._clock = clock
         self._reports = JobReports("bulk import", tracker=tracker, clock=clock)
 
     def start(self, body: bytes, *, sent_at: Micros) -> None:
@@ -80,5 +81,5 @@ class StartRuns:
             job=job,
             body=body.decode(),
             digest=digest_of_names(asked.files).hex(),
-            sent_at=sent_at,
+            at=self._clock.now(),
         )

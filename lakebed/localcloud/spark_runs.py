@@ -192,7 +192,8 @@ class SparkRuns:
 def _pyspark() -> Path:
     """Return the folder in which pyspark lies. Raises: InvalidError."""
     found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None or shutil.which("java") is None:
+    has_java = "JAVA_HOME" in os.environ or shutil.which("java") is not None
+    if found is None or found.origin is None or not has_java:
         raise InvalidError(NO_SPARK)
     return Path(found.origin).parents[1]
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -54,6 +54,22 @@ class SparkShell:
     def imported(self, *args: str, master: str = "local[2,4]") -> subprocess.CompletedProcess[str]:
         """Run a bulk import."""
         return self.run("bulk-import", *args, "--master", master)
+
+    def copied(self, files: Sequence[str], to: Path) -> None:
+        """Let Spark read files of Parquet, and write what it read."""
+        program = (
+            "import sys; from pyspark.sql import SparkSession;"
+            " spark = SparkSession.builder.master('local[1]').getOrCreate();"
+            " spark.read.parquet(*sys.argv[2:]).write.parquet(sys.argv[1])"
+        )
+        subprocess.run(
+            [sys.executable, "-c", program, str(to), *files],
+            env=self._environment | {"SPARK_LOCAL_IP": "127.0.0.1"},
+            cwd=self._folder,
+            capture_output=True,
+            check=True,
+            timeout=SECONDS_MAX,
+        )
 
     @contextmanager
     def importing(

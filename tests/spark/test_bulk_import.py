@@ -136,6 +136,9 @@ def test_files_come_in_once_and_others_read_them(line: str, tmp_path: Path) -> N
     with duckdb.connect() as connection:
         found = connection.sql("SELECT * FROM read_parquet(?)", params=[files]).to_arrow_table()
     assert sorted(plain(found)) == wanted
+    story.shell.copied(files, tmp_path / "by-spark")
+    by_spark = pq.read_table(tmp_path / "by-spark").cast(by_arrow.schema)
+    assert sorted(plain(by_spark)) == wanted
 
 
 @pytest.mark.slow
