@@ -140,6 +140,11 @@ def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
     return _allow([registry.table_arn], "dynamodb:Query", "dynamodb:UpdateItem")
 
 
+def tell_ends(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+    """Write reports, one at a time."""
+    return _allow([tracker.table_arn], "dynamodb:PutItem")
+
+
 def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Read the newest report of a job, and write reports."""
     actions = ("GetItem", "PutItem", "BatchWriteItem")
@@ -184,11 +189,8 @@ def take_jobs(queue: sqs.IQueue) -> iam.PolicyStatement:
 
 
 def refuse_jobs(queue: sqs.IQueue, dead_letters: sqs.IQueue) -> list[iam.PolicyStatement]:
-    """Put a message among the queue's dead letters."""
-    return [
-        look_at(queue),
-        _allow([dead_letters.queue_arn], "sqs:GetQueueUrl", "sqs:SendMessage"),
-    ]
+    """Find the queue's dead letters, and put a message among them."""
+    return [look_at(queue), give_up(dead_letters)]
 
 
 def look_at(queue: sqs.IQueue) -> iam.PolicyStatement:

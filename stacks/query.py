@@ -47,7 +47,7 @@ class QueryStack(Stack):
         may = [
             *stores.may_read(deployment),
             *permissions.write_results(deployment),
-            permissions.report_jobs(stores.tracker),
+            permissions.tell_ends(stores.tracker),
         ]
         PythonFunction(
             self,

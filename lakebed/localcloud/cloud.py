@@ -226,6 +226,16 @@ class LocalCloud:
         found: dict[str, dict[str, float]] = self._emulator.ask("queues")
         return found
 
+    def note_judgements(self) -> None:
+        """From now on, note of each role which of its statements are used, and needed."""
+        self._emulator.ask("note_judgements")
+
+    def judgements(self) -> list[dict[str, Any]]:
+        """Return the notes: `role`, `statement` by its place among the role's, the actions `used`,
+        and as `needed` the first action and resource that it alone allowed, or None."""
+        found: list[dict[str, Any]] = self._emulator.ask("judgements")
+        return found
+
     def alarms(self) -> dict[str, str]:
         """Return the state of each alarm."""
         return self._watch.states()

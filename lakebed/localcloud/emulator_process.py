@@ -27,6 +27,8 @@ SINGLE_FORMS = {
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
 }
 """AWS permits a batch to whoever may do the single thing; MiniStack asks for the batch's name."""
+ASSUMED = ":assumed-role/"
+"""In the ARN of whoever has a role."""
 
 
 def main() -> None:
@@ -39,9 +41,12 @@ def main() -> None:
     _mend_tasks()
     spark = _loaded(Path(__file__).with_name("emulator_spark.py"))
     spark.install()
+    judgements = Judgements()
     commands: dict[str, Callable[[dict[str, Any]], object]] = {
         "shift": lambda given: clock.shift(given["seconds"]),
         "queues": lambda _: _queues(),
+        "note_judgements": lambda _: judgements.begin(),
+        "judgements": lambda _: judgements.told(),
         "task_ended": lambda given: _task_ended(given["arn"], given["code"]),
         "spark_runs": lambda _: spark.waiting(),
         "spark_run_told": lambda given: spark.told(**given),
@@ -59,6 +64,55 @@ def _loaded(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+class Judgements:
+    """What permissions were good for, noted since `begin` by role and by the place of a statement
+    among the role's own. What a role may do is judged again without each statement that allows it.
+
+    used: the actions that a statement allowed. needed: the first action and resource that would
+    have been denied without it.
+    """
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, int], set[str]] = {}
+        self._needed: dict[tuple[str, int], tuple[str, str]] = {}
+
+    def begin(self) -> None:
+        """Note what is judged from now on."""
+        judge = iam_evaluator.evaluate
+
+        def noted(ctx: Any, policies: Any, *limits: Any) -> Any:  # noqa: ANN401 - MiniStack's
+            found = judge(ctx, policies, *limits)
+            if found.decision == "Allow" and ASSUMED in ctx.principal_arn:
+                self._note(ctx, [s for policy in policies for s in policy], judge)
+            return found
+
+        iam_evaluator.evaluate = noted
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return the notes: `role`, `statement`, `used`, `needed`."""
+        return [
+            {
+                "role": role,
+                "statement": place,
+                "used": sorted(used),
+                "needed": self._needed.get((role, place)),
+            }
+            for (role, place), used in sorted(self._used.items())
+        ]
+
+    def _note(self, ctx: Any, statements: list[Any], judge: Any) -> None:  # noqa: ANN401 - the same
+        role = ctx.principal_arn.partition(ASSUMED)[2].partition("/")[0]
+        for place, statement in enumerate(statements):
+            if judge(ctx, [[statement]]).decision != "Allow":
+                continue
+            self._used.setdefault((role, place), set()).add(ctx.action)
+            if (role, place) in self._needed:
+                continue
+            others = statements[:place] + statements[place + 1 :]
+            if judge(ctx, [others]).decision != "Allow":
+                self._needed[role, place] = ctx.action, ctx.resource_arn
 
 
 def _mend_permissions() -> None:

@@ -1,5 +1,7 @@
 """An instance as it is deployed, synthesized for this machine once a session, and run."""
 
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,10 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.localcloud.cloud import LocalCloud
 from lakebed.localcloud.synthesis import synthesize
 from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
+from tests.cloud.permission_notes import permissions_of
+
+NOTES_VARIABLE = "LAKEBED_PERMISSION_NOTES"
+"""Names a file, which gets what each statement of each role was good for in a session."""
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,8 +33,14 @@ def running_instance(
 ) -> Iterator[RunningInstance]:
     """For all tests of a session: each takes names of its own for its tables."""
     folder = tmp_path_factory.mktemp("cloud")
+    notes = os.environ.get(NOTES_VARIABLE)
     with LocalCloud(assembly, folder, clock=SystemClock()) as cloud:
-        yield RunningInstance(cloud, folder / "cache")
+        if notes:
+            cloud.note_judgements()
+        instance = RunningInstance(cloud, folder / "cache")
+        yield instance
+        if notes:
+            Path(notes).write_text(json.dumps(permissions_of(cloud)))
 
 
 @pytest.fixture

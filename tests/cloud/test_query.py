@@ -1,12 +1,14 @@
 """Queries as users send them: to the function, which answers, and to the queue."""
 
 import json
+import random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakebed.config.job_queues import QUERIES
 from lakebed.ports.job_tracker import JobReport
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows
 
@@ -100,3 +102,32 @@ def test_queries_are_answered_written_down_or_refused(instance: RunningInstance)
     assert waiting(instance, "query-dead") == 2
     instance.cloud.advance(360, schedules=False)
     assert instance.cloud.alarms()[f"{NAME}-query-dead-letters"] == "ALARM"
+
+
+def wide(count: int) -> pa.Table:
+    """Return rows of a kilobyte each that do not shrink."""
+    chance = random.Random(7)
+    texts = [f"{chance.getrandbits(4_096):01024x}" for _ in range(count)]
+    return pa.table({"id": [f"k{n:06}" for n in range(count)], "at": [0] * count, "text": texts})
+
+
+@pytest.mark.slow
+def test_a_large_result_is_written_down_by_whichever_function(instance: RunningInstance) -> None:
+    """Each of them puts some 36 MB, which go in parts and are moved to their place."""
+    ingested = wide(70_000)
+    with instance.lake() as lake:
+        lake.create_table("wide", SCHEMA).ingest(ingested)
+    asked = {"table": "wide", "ranges": [{}]}
+    found = invoked(instance, id="now", **asked)
+    assert (found["rows"], "data" in found) == (70_000, False)
+    kills = iter([True])
+    instance.cloud.faults.dies_before_delete = lambda *_: next(kills, False)
+    send(instance, json.dumps({"id": "later", **asked}))
+    instance.cloud.settle()
+    assert waiting(instance, "query") == 1
+    instance.cloud.advance(QUERIES.hidden_seconds, schedules=False)
+    assert waiting(instance, "query") == 0
+    later = invoked(instance, id="later", **asked)
+    for answer in (found, later):
+        kept = result(instance, answer["manifest"])
+        assert kept.select(ingested.column_names).cast(ingested.schema).equals(ingested)
