@@ -44,9 +44,9 @@ class CommitterStack(Stack):
             permissions=[
                 *permissions.read_objects(deployment),
                 *permissions.commit(deployment, stores.log),
-                permissions.mark_tables(stores.registry),
+                permissions.mark_changes(stores.registry),
                 permissions.delete_objects(deployment, "tables/*/commits/*"),
-                permissions.report_jobs(stores.tracker),
+                permissions.tell_of_many_jobs(stores.tracker),
                 permissions.show_again(self.commits.queue),
             ],
             memory_mib=1_024,

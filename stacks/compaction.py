@@ -81,7 +81,7 @@ class CompactionStack(Stack):
             may=[
                 *stores.may_commit(deployment),
                 permissions.write_objects(deployment, "tables/*/files/*"),
-                permissions.report_jobs(stores.tracker),
+                permissions.tell_of_jobs(stores.tracker),
                 permissions.take_jobs(self.jobs.queue),
             ],
             tasks_max=deployment.settings.compaction_tasks_max,
@@ -107,7 +107,7 @@ class CompactionStack(Stack):
             ),
             permissions=[
                 *stores.may_commit(deployment),
-                permissions.report_jobs(stores.tracker),
+                permissions.tell_of_jobs(stores.tracker),
                 *permissions.take_dead_letters(self.jobs.queue, self.jobs.dead_letters),
                 *permissions.take_dead_letters(commits.queue, commits.dead_letters),
             ],

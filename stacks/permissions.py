@@ -140,9 +140,19 @@ def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
     return _allow([registry.table_arn], "dynamodb:Query", "dynamodb:UpdateItem")
 
 
-def tell_ends(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+def mark_changes(registry: dynamodb.ITable) -> iam.PolicyStatement:
+    """Mark what was done on tables that are known."""
+    return _allow([registry.table_arn], "dynamodb:UpdateItem")
+
+
+def tell_of_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Write reports, one at a time."""
     return _allow([tracker.table_arn], "dynamodb:PutItem")
+
+
+def tell_of_many_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+    """Write reports, many at a time."""
+    return _allow([tracker.table_arn], "dynamodb:PutItem", "dynamodb:BatchWriteItem")
 
 
 def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:

@@ -47,7 +47,7 @@ class QueryStack(Stack):
         may = [
             *stores.may_read(deployment),
             *permissions.write_results(deployment),
-            permissions.tell_ends(stores.tracker),
+            permissions.tell_of_jobs(stores.tracker),
         ]
         PythonFunction(
             self,

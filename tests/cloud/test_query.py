@@ -5,12 +5,12 @@ import random
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from lakebed.config.job_queues import QUERIES
 from lakebed.ports.job_tracker import JobReport
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows
+from tests.cloud.users import fetched, send, waiting
 
 pytestmark = pytest.mark.timeout(600)
 """The first test also waits for the synthesis, and for the packages of bundles."""
@@ -24,33 +24,6 @@ def invoked(instance: RunningInstance, **asked: object) -> dict[str, Any]:
     assert outcome.error is None, outcome.error
     found: dict[str, Any] = outcome.value
     return found
-
-
-def send(instance: RunningInstance, body: str) -> None:
-    """Send a message as the page of messages says."""
-    sqs = instance.cloud.client("sqs")
-    url = sqs.get_queue_url(QueueName=f"{NAME}-query.fifo")["QueueUrl"]
-    sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId="reports")
-
-
-def waiting(instance: RunningInstance, queue: str) -> int:
-    figures = instance.cloud.queues()[f"{NAME}-{queue}.fifo"]
-    return int(figures["visible"] + figures["hidden"])
-
-
-def result(instance: RunningInstance, address: str) -> pa.Table:
-    """Read all files of a manifest, as a user does."""
-    manifest = json.loads(fetched(instance, address))
-    files = [pa.BufferReader(fetched(instance, file["path"])) for file in manifest["files"]]
-    found = pa.concat_tables([pq.read_table(file) for file in files])
-    assert found.num_rows == manifest["rows"]
-    return found
-
-
-def fetched(instance: RunningInstance, address: str) -> bytes:
-    bucket, _, key = address.removeprefix("s3://").partition("/")
-    body: bytes = instance.cloud.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
-    return body
 
 
 def reports(instance: RunningInstance, table: str | None, job: str) -> list[JobReport]:
@@ -70,9 +43,10 @@ def test_queries_are_answered_written_down_or_refused(instance: RunningInstance)
     refused = invoked(instance, table="tripz", ranges=[{}])
     assert "did you mean 'trips'" in refused["reason"]
 
-    send(instance, json.dumps({"id": "all", "table": "trips", "ranges": [{}]}))
-    send(instance, json.dumps({"id": "bad", "table": "trips", "ranges": [{}], "limit": -1}))
-    send(instance, "{")
+    send(instance, "query", json.dumps({"id": "all", "table": "trips", "ranges": [{}]}), group="a")
+    bad = {"id": "bad", "table": "trips", "ranges": [{}], "limit": -1}
+    send(instance, "query", json.dumps(bad), group="a")
+    send(instance, "query", "{", group="b")
     instance.cloud.settle()
     assert not instance.cloud.failures
     (bucket,) = [
@@ -82,7 +56,7 @@ def test_queries_are_answered_written_down_or_refused(instance: RunningInstance)
     ]
     answered = invoked(instance, id="all", table="trips", ranges=[{}])
     assert answered["manifest"].startswith(f"s3://{bucket}/")
-    kept = result(instance, answered["manifest"])
+    kept = fetched(instance, answered["manifest"])
     assert kept.select(wanted.column_names).cast(wanted.schema).equals(wanted)
     assert [r.event for r in reports(instance, "trips", "all")] == ["finished", "finished"]
     (rejected,) = reports(instance, None, "bad")
@@ -122,12 +96,12 @@ def test_a_large_result_is_written_down_by_whichever_function(instance: RunningI
     assert (found["rows"], "data" in found) == (70_000, False)
     kills = iter([True])
     instance.cloud.faults.dies_before_delete = lambda *_: next(kills, False)
-    send(instance, json.dumps({"id": "later", **asked}))
+    send(instance, "query", json.dumps({"id": "later", **asked}), group="a")
     instance.cloud.settle()
     assert waiting(instance, "query") == 1
     instance.cloud.advance(QUERIES.hidden_seconds, schedules=False)
     assert waiting(instance, "query") == 0
     later = invoked(instance, id="later", **asked)
     for answer in (found, later):
-        kept = result(instance, answer["manifest"])
+        kept = fetched(instance, answer["manifest"])
         assert kept.select(ingested.column_names).cast(ingested.schema).equals(ingested)
