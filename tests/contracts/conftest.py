@@ -40,6 +40,7 @@ from lakebed.ports.transaction_log import TransactionLogs
 from tests.contracts.fast_time import FastQueues
 from tests.servers.dynamo_servers import MotoServer
 from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
+    KNOWN_BAD,
     dynoxide,
     elasticmq,
     faulty_connections,
@@ -57,8 +58,6 @@ from tests.servers.sqs import make_queue
 BACKENDS = ("memory", "local")
 STORMY = pytest.param("stormy", marks=pytest.mark.slow)
 QUEUE_BACKENDS = (*BACKENDS, "ministack", pytest.param("elasticmq", marks=pytest.mark.slow), STORMY)
-KNOWN_BAD = "LAKEBED_KNOWN_BAD_SERVERS"
-"""Set by `test_known_bad_servers.py`, which runs contracts on servers that must fail them."""
 OBJECT_BACKENDS = (
     *BACKENDS,
     "ministack",
@@ -77,8 +76,13 @@ DEVIATIONS = {
 
 SERVERS = ("ministack", pytest.param("dynoxide", marks=pytest.mark.slow))
 TRACKER_BACKENDS = (*BACKENDS, *SERVERS)
-LOG_BACKENDS = (*TRACKER_BACKENDS, STORMY)
-REGISTRY_BACKENDS = (*LOG_BACKENDS, *(["moto"] if os.environ.get(KNOWN_BAD) else []))
+LOG_BACKENDS = REGISTRY_BACKENDS = (
+    *TRACKER_BACKENDS,
+    STORMY,
+    pytest.param("moto", marks=pytest.mark.slow),
+)
+FOR_SEVERAL_THREADS = r"thread|race|beside"
+"""Names of tests that moto is only asked by those who want to see it fail."""
 PAGE_ENTRIES = 40
 """What one request reads of a log of DynamoDB here, so that logs have many pages."""
 
@@ -100,6 +104,15 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
+def amazon(request: pytest.FixtureRequest) -> S3Server | MotoServer:
+    """Return the server that a fixture's parameter names. moto: where one thread is enough."""
+    for_several = re.search(FOR_SEVERAL_THREADS, request.node.name)
+    if request.param == "moto" and for_several and not os.environ.get(KNOWN_BAD):
+        pytest.skip("moto is for one thread")
+    found: S3Server | MotoServer = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture(params=LOG_BACKENDS)
 def logs(request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path) -> Iterator[Logs]:
     """Another view of the same logs with each call, as another process would have."""
@@ -109,7 +122,7 @@ def logs(request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path) ->
     elif request.param == "local":
         yield lambda: SqliteTransactionLogs(tmp_path, clock)
     else:
-        server: S3Server = request.getfixturevalue(request.param)
+        server = amazon(request)
         table, objects = server.new_table(LOG_TABLE), LocalObjectStore(tmp_path, clock)
         with ExitStack() as stack:
             yield lambda: DynamoTransactionLogs(
@@ -178,7 +191,7 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registr
     elif request.param == "local":
         yield lambda: SqliteTableRegistry(tmp_path)
     else:
-        server: S3Server | MotoServer = request.getfixturevalue(request.param)
+        server = amazon(request)
         table = server.new_table(REGISTRY_TABLE)
         with ExitStack() as stack:
             yield lambda: DynamoTableRegistry(stack.enter_context(closing(server.clients())), table)

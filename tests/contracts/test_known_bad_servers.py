@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.contracts.conftest import KNOWN_BAD
+from tests.servers.fixtures import KNOWN_BAD
 from tests.tidy.source import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.items import Items
 from lakebed.backends.system import SystemClock, system_random
 from lakebed.config.dynamo_tables import DynamoTable
+from lakebed.ports.clock import Clock
 from tests.servers.dynamo import create_arguments
 from tests.servers.running import free_ports, running
 from tests.servers.s3 import S3Server, http_status
@@ -35,23 +37,28 @@ def dynoxide_server(folder: Path, ports: Sequence[int] = ()) -> Iterator[S3Serve
         yield S3Server("dynoxide", f"http://127.0.0.1:{port}")
 
 
-FILLER = 2_000
+FILLERS = 2_000
 """Items of nobody. moto copies a table for each transaction and puts the copy back when it is
 cancelled: the larger the table, the more is lost of what was written meanwhile."""
 
 
+@dataclass(frozen=True)
 class MotoServer:
-    """A stand-in of DynamoDB in this process, known to lose acknowledged writes beside cancelled
-    transactions."""
+    """A stand-in of DynamoDB in this process: for one thread, and known to lose acknowledged writes
+    beside cancelled transactions of others. fillers: items of nobody in each table."""
 
-    def clients(self) -> AmazonClients:
+    fillers: int = 0
+
+    def clients(self, *, clock: Clock | None = None) -> AmazonClients:
         """Return clients; only while moto is on."""
-        return AmazonClients(clock=SystemClock(), chance=system_random(), region_name="us-east-1")
+        return AmazonClients(
+            clock=clock or SystemClock(), chance=system_random(), region_name="us-east-1"
+        )
 
     def new_table(self, table: DynamoTable) -> str:
-        """Make a table, with items of nobody in it. Returns its name."""
-        fillers = [{"pk": {"S": "filler"}, "sk": {"S": f"{n}"}} for n in range(FILLER)]
+        """Make a table. Returns its name."""
+        fillers = [{"pk": {"S": "filler"}, "sk": {"S": f"{n}"}} for n in range(self.fillers)]
         with closing(self.clients()) as clients:
-            clients.dynamodb.create_table(**create_arguments("known-bad", table))
-            Items(clients, "known-bad").put_many(fillers)
-        return "known-bad"
+            clients.dynamodb.create_table(**create_arguments("moto", table))
+            Items(clients, "moto").put_many(fillers)
+        return "moto"

@@ -1,5 +1,6 @@
 """Servers, started when the first test of a session wants them. A `conftest.py` imports these."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,11 +8,14 @@ import pytest
 
 from lakebed.config.instance import InstanceId
 from tests.servers.cdk import NAMED_NETWORK, Cdk, DeployedInstance
-from tests.servers.dynamo_servers import MotoServer, dynoxide_server
+from tests.servers.dynamo_servers import FILLERS, MotoServer, dynoxide_server
 from tests.servers.elasticmq import elasticmq_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.servers.microburst import Microburst, StormyServer, microburst, stormy_server
 from tests.servers.s3 import S3Server, ministack_server, rclone_server, seaweedfs_server
+
+KNOWN_BAD = "LAKEBED_KNOWN_BAD_SERVERS"
+"""Set by `test_known_bad_servers.py`, which runs contracts on servers that must fail them."""
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +47,7 @@ def moto() -> Iterator[MotoServer]:
     from moto import mock_aws
 
     with mock_aws():
-        yield MotoServer()
+        yield MotoServer(FILLERS if os.environ.get(KNOWN_BAD) else 0)
 
 
 @pytest.fixture(scope="session")
