@@ -14,7 +14,8 @@ from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.backends.system import SystemClock
 from lakebed.bootstrap.local import LocalApp
-from lakebed.bootstrap.query_answers import RETRY_SECONDS, App, QueuedQueries, answers_over
+from lakebed.bootstrap.query_answers import App, QueuedQueries, answers_over
+from lakebed.bootstrap.sent_messages import RETRY_SECONDS
 from lakebed.errors import UnavailableError
 from lakebed.lake import Lake
 from lakebed.ports.job_queue import Message, Received
