@@ -5,17 +5,22 @@ docs/decisions/0015 says why tasks have public addresses unless a setting says o
 
 from __future__ import annotations
 
-from aws_cdk import Stack
+from aws_cdk import CfnCustomResource, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from lakebed.config.environments import NetworkCheckEnvironment
 from lakebed.config.instance import Deployment
+from stacks import permissions
 from stacks.constructs.log_group import log_group
+from stacks.constructs.python_bundle import STATE
+from stacks.constructs.python_function import PythonFunction
 
 ZONES = 2
 HTTPS = 443
+CHECK_SECONDS_MAX = 60
 ENDPOINTS = {
     "EcrApi": ec2.InterfaceVpcEndpointAwsService.ECR,
     "EcrDocker": ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER,
@@ -68,11 +73,32 @@ class NetworkingStack(Stack):
         self.public = settings.task_addresses == "public"
         if vpc is None:
             self.subnet_ids = settings.subnet_ids.split(",")
+            self._check(deployment)
             return
         subnets = vpc.public_subnets if self.public else vpc.isolated_subnets
         self.subnet_ids = [subnet.subnet_id for subnet in subnets]
         if not self.public:
             self._endpoints(deployment, vpc)
+
+    def _check(self, deployment: Deployment) -> None:
+        """Look at a network of somebody's each time another one is named: refused without S3."""
+        vpc_id = deployment.settings.vpc_id
+        own = PythonFunction(
+            self,
+            "Check",
+            deployment=deployment,
+            bundle=STATE,
+            room="networking",
+            verb="check",
+            environment=NetworkCheckEnvironment(instance=deployment.instance, vpc_id=vpc_id),
+            permissions=[permissions.look_at_networks()],
+            timeout_seconds=CHECK_SECONDS_MAX,
+            memory_mib=256,
+        )
+        reason = "IAM knows no resource for looking at endpoints of a network"
+        permissions.accepted_everywhere(own.role, reason)
+        checked = CfnCustomResource(self, "Checked", service_token=own.function.function_arn)
+        checked.add_property_override("Network", vpc_id)
 
     def _own(self, deployment: Deployment) -> ec2.Vpc:
         """Return a network with gateways to S3 and DynamoDB, which cost nothing."""

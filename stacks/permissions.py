@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from aws_cdk import Acknowledgment, Aws
+from aws_cdk import Acknowledgment, Aws, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecs as ecs
@@ -30,7 +30,6 @@ IMPORTS = f"{IMPORTS_PREFIX}/*"
 OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
 SOURCES = "users put files there under names of their own; the setting `sources` names the place"
 TASKS = "tasks get their ids when they are started; their cluster is exact"
-EVERYTHING = "IAM knows no resource for the token with which images are fetched"
 
 Folder = Literal[
     "*",
@@ -203,6 +202,11 @@ def refuse_jobs(queue: sqs.IQueue, dead_letters: sqs.IQueue) -> list[iam.PolicyS
     return [look_at(queue), give_up(dead_letters)]
 
 
+def look_at_networks() -> iam.PolicyStatement:
+    """See what networks have endpoints of."""
+    return _allow(["*"], "ec2:DescribeVpcEndpoints")
+
+
 def look_at(queue: sqs.IQueue) -> iam.PolicyStatement:
     """Count messages, and see where dead ones go."""
     return _allow([queue.queue_arn], "sqs:GetQueueAttributes")
@@ -323,12 +327,20 @@ def accepted(deployment: Deployment) -> list[Acknowledgment]:
         f"{data}/{IMPORTS}": OBJECTS,
         **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in _sources(deployment)},
         **{f"{ours}:{kind}/{cluster}/*": TASKS for kind in ("container-instance", "task")},
-        "*": EVERYTHING,
     }
     return [
         Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]", reason=reason)
         for arn, reason in reasons.items()
     ]
+
+
+def accepted_everywhere(role: iam.Role, reason: str) -> None:
+    """Let a role name no resource, because IAM knows none for what it does."""
+    rules = (
+        "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
+        "Serverless::Serverless-LambdaStarPermissions",
+    )
+    Validations.of(role).acknowledge(*(Acknowledgment(id=rule, reason=reason) for rule in rules))
 
 
 def _bucket(deployment: Deployment) -> str:

@@ -66,6 +66,12 @@ class IngestTaskEnvironment(TaskEnvironment, frozen=True, kw_only=True):
     sources: str
 
 
+class NetworkCheckEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """Of one that looks at a network of somebody's."""
+
+    vpc_id: str
+
+
 class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     """Of one that starts tasks for a queue. cluster, task_definition: ARNs. subnets: with commas
     between. public_address: ENABLED or DISABLED. tasks_max: at one time."""

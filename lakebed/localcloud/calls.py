@@ -97,6 +97,13 @@ def make_rule(making: Making, properties: Properties) -> Made:
     return Made(name, {"Arn": arn})
 
 
+def make_custom(making: Making, properties: Properties) -> Made:
+    """What a function would check when an instance is deployed: on one machine there is nothing of
+    AWS to look at."""
+    properties.rest()
+    return Made(f"{making.stack}-{properties.logical_id}")
+
+
 def make_permission(making: Making, properties: Properties) -> Made:
     """Who else may call a function: schedules are held to it."""
     properties.only("Action", "lambda:InvokeFunction")

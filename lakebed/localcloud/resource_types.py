@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.localcloud.calls import (
+    make_custom,
     make_function,
     make_invoke_config,
     make_permission,
@@ -42,6 +43,9 @@ class ResourceType(msgspec.Struct, frozen=True):
 
 
 RESOURCE_TYPES = {
+    "AWS::CloudFormation::CustomResource": ResourceType(
+        NOBODY, "it looks at AWS when an instance is deployed", make_custom
+    ),
     "AWS::CloudWatch::Alarm": ResourceType(
         EMULATOR, "judged there, by metrics that the runner counts", make_alarm
     ),

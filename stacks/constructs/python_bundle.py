@@ -43,7 +43,7 @@ GLIBC_MINORS = range(34, 16, -1)
 THIS_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
-SERVICES = ("dynamodb", "ecs", "emr-serverless", "s3", "sqs", "ssm", "sts")
+SERVICES = ("dynamodb", "ec2", "ecs", "emr-serverless", "s3", "sqs", "ssm", "sts")
 """What our functions call; descriptions of the other 400 services stay out."""
 
 NEVER_LOADED = (

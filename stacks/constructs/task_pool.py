@@ -67,6 +67,10 @@ class TaskPool(Construct):
         self._execution_role = self._role(
             "ExecutionRole", permissions.run_image(image.repository, log)
         )
+        permissions.accepted_everywhere(
+            self._execution_role,
+            "IAM knows no resource for the token with which images are fetched",
+        )
         self.definition = ecs.FargateTaskDefinition(
             self,
             "Definition",

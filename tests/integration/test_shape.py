@@ -1,4 +1,5 @@
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -10,7 +11,7 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.jobs import TableMessage, decode_table_message
-from lambdas.shape import Tick, queue_handler, scheduled_handler
+from lambdas.shape import Tick, deployed_handler, queue_handler, scheduled_handler
 from tests.integration.instance import Run, record
 
 
@@ -131,3 +132,36 @@ def test_a_schedule_hands_over_its_time_and_its_errors_are_the_runs() -> None:
         scheduled_handler(lambda: times, fails)({"time": "t"}, Run())
     with pytest.raises(InvalidError, match="not an event of a schedule"):
         handler({"detail": {}}, Run())
+
+
+def deployed(error: Exception | None, kind: str = "Create") -> dict[str, str]:
+    """Return what a deployment is told."""
+    answers: list[tuple[str, bytes]] = []
+
+    def check(_: None) -> None:
+        if error is not None:
+            raise error
+
+    handler = deployed_handler(
+        lambda: None, check, answer=lambda url, body: answers.append((url, body))
+    )
+    ids = {"StackId": "a stack", "RequestId": "a request", "LogicalResourceId": "Checked"}
+    with suppress(*([type(error)] if error else [])):
+        handler({**ids, "RequestType": kind, "ResponseURL": "where"}, Run())
+    ((url, body),) = answers
+    told: dict[str, str] = json.loads(body)
+    assert url == "where"
+    assert ids.items() <= told.items()
+    return told
+
+
+def test_a_deployment_is_told_why_it_is_refused() -> None:
+    assert deployed(None)["Status"] == "SUCCESS"
+    for error in (InvalidError("no way to S3", hint="make one"), ZeroDivisionError("a bug")):
+        told = deployed(error)
+        assert told["Status"] == "FAILED"
+        assert str(error) in told["Reason"]
+
+
+def test_what_is_taken_down_is_not_looked_at() -> None:
+    assert deployed(InvalidError("no way to S3", hint="make one"), "Delete")["Status"] == "SUCCESS"

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,12 +20,6 @@ ROOT = Path(__file__).parents[2]
 CDK = ROOT / ".cache" / "cdk"
 UNREACHABLE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH")
 SECONDS_MAX = 300
-
-NAMED_NETWORK = {
-    "vpc_id": "vpc-0123456789abcdef0",
-    "subnet_ids": "subnet-0123456789abcdef0",
-}
-"""MiniStack's CloudFormation knows no flow logs, which an instance's own network has."""
 
 DOCKER = Path(__file__).with_name("no_docker.sh")
 """Says of each image that it was built and pushed, and does nothing."""
@@ -49,6 +44,17 @@ def cdk_program() -> Path:
         pytest.skip("cdk is not installed, and the registry of npm cannot be reached")
     assert made.returncode == 0, made.stderr
     return CDK / "node_modules" / "aws-cdk" / "bin" / "cdk"
+
+
+def named_network(server: S3Server, *, leads_to_s3: bool = True) -> dict[str, str]:
+    """Return settings that name a new network: MiniStack's CloudFormation knows no flow logs, which
+    an instance's own has."""
+    with closing(server.clients()) as clients:
+        vpc = clients.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        subnet = clients.ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/20")["Subnet"]["SubnetId"]
+        if leads_to_s3:
+            clients.ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3")
+    return {"vpc_id": vpc, "subnet_ids": subnet}
 
 
 @dataclass(frozen=True)

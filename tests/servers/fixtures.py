@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.config.instance import InstanceId
-from tests.servers.cdk import NAMED_NETWORK, Cdk, DeployedInstance
+from tests.servers.cdk import Cdk, DeployedInstance, named_network
 from tests.servers.dynamo_servers import FILLERS, MotoServer, dynoxide_server
 from tests.servers.elasticmq import elasticmq_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
@@ -101,6 +101,6 @@ def deployed_instance(
     cdk = Cdk(ministack, tmp_path_factory.mktemp("cdk") / "out")
     cdk.bootstrap()
     wanted: tuple[str, ...] = (f"instance={instance}", "architecture=machine", "paused=true")
-    wanted += tuple(f"{name}={value}" for name, value in NAMED_NETWORK.items())
+    wanted += tuple(f"{name}={value}" for name, value in named_network(ministack).items())
     settings = [word for setting in wanted for word in ("-c", setting)]
     return DeployedInstance(instance, ministack, cdk, cdk.deploy(*settings))

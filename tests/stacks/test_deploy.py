@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.config.instance import InstanceId, InstanceResources, decode_resources, parameter_name
-from tests.servers.cdk import NAMED_NETWORK, Cdk, DeployedInstance
+from tests.servers.cdk import Cdk, DeployedInstance, named_network
 from tests.servers.s3 import S3Server
 from tests.stacks.conftest import Synthesize, Templates
 
@@ -64,6 +64,21 @@ def test_who_names_no_instance_reads_one_sentence(ministack: S3Server, tmp_path:
 
 
 @pytest.mark.slow
+def test_a_network_without_an_endpoint_of_s3_is_refused(
+    ministack: S3Server, synthesize: Synthesize, tmp_path: Path
+) -> None:
+    cdk, out = Cdk(ministack, tmp_path / "out"), tmp_path / "assembly"
+    cdk.bootstrap()
+    network = named_network(ministack, leads_to_s3=False)
+    synthesize(out, instance="lost", **network)
+    wanted = ("lost/Networking", "--require-approval", "never", "--app", str(out))
+    done = cdk.try_("deploy", *wanted)
+    assert done.returncode != 0
+    assert "a network without an endpoint of S3" in done.stdout
+    assert network["vpc_id"] in done.stdout
+
+
+@pytest.mark.slow
 def test_data_outlives_the_stacks_and_is_taken_over_again(
     ministack: S3Server, clients: AmazonClients, synthesize: Synthesize, tmp_path: Path
 ) -> None:
@@ -72,8 +87,9 @@ def test_data_outlives_the_stacks_and_is_taken_over_again(
     cdk.bootstrap()
     kept, gone = tmp_path / "kept", tmp_path / "gone"
     bucket = "lakebed-life-data-000000000000-us-east-1"
-    ids = bucket_ids(synthesize(kept, instance="life", **NAMED_NETWORK))
-    synthesize(gone, instance="life", data_kept="false", **NAMED_NETWORK)
+    network = named_network(ministack)
+    ids = bucket_ids(synthesize(kept, instance="life", **network))
+    synthesize(gone, instance="life", data_kept="false", **network)
 
     cdk.deploy("--app", str(kept))
     assert resources_of(clients, "life").bucket == bucket

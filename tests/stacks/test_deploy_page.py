@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.cdk import NAMED_NETWORK, SECONDS_MAX, Cdk
+from tests.servers.cdk import SECONDS_MAX, Cdk, named_network
 from tests.servers.s3 import S3Server
 from tests.stacks.conftest import HERE, ROOT, Templates
 
@@ -29,7 +29,7 @@ def checkout(ministack: S3Server, tmp_path: Path) -> Path:
     for name in ("app.py", "containers", "lakebed", "lambdas", "stacks", "requirements", ".cache"):
         (folder / name).symlink_to(ROOT / name)
     settings = json.loads((ROOT / "cdk.json").read_text("utf-8"))
-    settings["context"] |= {**HERE, **NAMED_NETWORK, "paused": True}
+    settings["context"] |= {**HERE, **named_network(ministack), "paused": True}
     (folder / "cdk.json").write_text(json.dumps(settings))
     cdk = Cdk(ministack, tmp_path / "out")
     answers = "".join(f'{name}) set -- "$@" {more} ;;\n' for name, more in UNASKED.items())

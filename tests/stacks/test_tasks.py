@@ -10,6 +10,7 @@ import pytest
 from lakebed.config.environments import (
     FunctionEnvironment,
     IngestTaskEnvironment,
+    NetworkCheckEnvironment,
     TaskEnvironment,
     variables_named,
 )
@@ -139,6 +140,14 @@ def test_a_network_of_ones_own_is_taken_as_it_is(synthesize: Synthesize) -> None
     every = [r["Type"] for template in own.values() for r in template["Resources"].values()]
     found = {type_ for type_ in every if type_.startswith("AWS::EC2::")}
     assert found == {"AWS::EC2::SecurityGroup"}
+    (check,) = [
+        function["Properties"]
+        for function in resources(own, "AWS::Lambda::Function")
+        if function["Properties"]["Handler"] == "lambdas.networking.check.handler"
+    ]
+    assert set(check["Environment"]["Variables"]) == variables_named(NetworkCheckEnvironment)
+    (checked,) = resources(own, "AWS::CloudFormation::CustomResource")
+    assert checked["Properties"]["Network"] == NETWORK["vpc_id"]
     for variables in starters(own):
         assert variables["LAKEBED_SUBNETS"] == NETWORK["subnet_ids"]
 

@@ -135,6 +135,11 @@ class AmazonClients:
         return client
 
     @property
+    def ec2(self) -> Client:
+        """The client of EC2."""
+        return self._client("ec2")
+
+    @property
     def ecs(self) -> Client:
         """The client of ECS."""
         return self._client("ecs")

@@ -99,6 +99,7 @@ AMAZON_QUEUE = Language("queue", BOTO_ERRORS, answer_of)
 AMAZON_PARAMETER = Language("parameter", BOTO_ERRORS, answer_of)
 AMAZON_CLUSTER = Language("cluster", BOTO_ERRORS, answer_of)
 AMAZON_SPARK = Language("application of EMR Serverless", BOTO_ERRORS, answer_of)
+AMAZON_NETWORK = Language("network", BOTO_ERRORS, answer_of)
 AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 
