@@ -14,7 +14,7 @@ from tests.servers.cdk import Cdk, DeployedInstance, named_network
 from tests.servers.s3 import S3Server
 from tests.stacks.conftest import Synthesize, Templates
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 """The first test also waits for the deployment."""
 
 

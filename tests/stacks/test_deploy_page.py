@@ -46,7 +46,7 @@ def checkout(ministack: S3Server, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_each_command_of_the_page_works(
     checkout: Path, ministack: S3Server, templates: Templates, tmp_path: Path
 ) -> None:

@@ -1,0 +1,175 @@
+"""Each statement of each role is needed by some story, and each action is used, as the emulator
+judges; some statements are really dropped, to see that its judgement is the truth."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+
+from lakebed.localcloud.cloud import LocalCloud
+from tests.cloud.conftest import NOTES_VARIABLE, ROOT
+from tests.cloud.instance import INSTANCE, SCHEMA, SMALL_LEAVES, RunningInstance, rows
+from tests.cloud.permission_notes import policies_of
+
+pytestmark = pytest.mark.slow
+
+STORIES = ("functions", "query", "splitting", "tasks", "upkeep")
+LEFT_OUT = "not killed_in_mid_job and not leave_an_idle"
+"""They take long, and use nothing that others do not."""
+STORIES_SECONDS_MAX = 1_800
+NAME = f"lakebed-{INSTANCE}"
+
+
+class Unseen(NamedTuple):
+    """What stories in the local cloud cannot show, or do not. role, actions, resource: patterns
+    that are found in a statement's."""
+
+    role: str
+    actions: str
+    resource: str
+    reason: str
+
+
+UNSEEN = (
+    Unseen("", "logs:", "log-group", "the platform writes logs, here to files"),
+    Unseen("", "sqs:GetQueueAttributes", ".fifo", "Lambda asks for them to map a queue"),
+    Unseen("ExecutionRole", "ecr:", "", "Fargate fetches images, here they are folders"),
+    Unseen("query-", "s3:ListBucket", "-results-", "S3 answers 403 without it, not 404"),
+    Unseen("", "dynamodb:GetItem", "-log$", "an entry is read back when an answer was lost"),
+    Unseen("", "s3:GetObject", "/lake/", "snapshots and bodies of large entries"),
+    Unseen("", "s3:PutObject", "/logs/", "the body of an entry above 32 KiB"),
+    Unseen("committer-", "s3:DeleteObject", "/commits/", "commits too large for a message"),
+    Unseen("committer-", "sqs:ChangeMessageVisibility", "", "a commit that must wait"),
+    Unseen("query-Handle", "sqs:ChangeMessageVisibility", "", "a query that failed"),
+    Unseen("TasksRole", "sqs:ChangeMessageVisibility", "", "a job that failed, or takes long"),
+    Unseen("ingest-TasksRole", "s3:ListBucket", "", "a message that names a folder"),
+    Unseen("ingest-TasksRole", "dynamodb:Query", "registry", "a message that names no table"),
+    Unseen("compaction-CreationHandle", "dynamodb:GetItem", "-tracker", "a job is sent again"),
+    Unseen("compaction-CreationHandle", "dynamodb:BatchWriteItem", "-tracker", "many jobs at once"),
+    Unseen("compaction-TasksStart", "ecs:DescribeTasks", "", "tasks run already; ingest's does"),
+    Unseen("bulk-import-", "", "", "its stories start Spark, and take long: test_bulk_import.py"),
+    Unseen("garbage-Nameless", "", "", "a table whose maker died before it got its name"),
+)
+
+DROPPED = (
+    ("query-Answer", "s3:GetObject", "-data-"),
+    ("query-Answer", "dynamodb:Query", "registry"),
+    ("splitting-SplittingTrigger", "sqs:SendMessage", "splitting"),
+    ("splitting-SplittingHandle", "dynamodb:PutItem", "-log"),
+)
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What each statement was good for, when all stories ran in one instance."""
+    file = tmp_path_factory.mktemp("notes") / "notes.json"
+    stories = [f"tests/cloud/test_{name}.py" for name in STORIES]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", *stories, "-k", LEFT_OUT]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, NOTES_VARIABLE: str(file), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=STORIES_SECONDS_MAX,
+    )
+    assert done.returncode == 0, done.stdout[-5_000:]
+    found: list[dict[str, Any]] = json.loads(file.read_text())
+    return found
+
+
+def unseen(note: dict[str, Any], action: str) -> list[Unseen]:
+    """Return the reasons for which an action of a statement may be unused."""
+    named = note["resource"]
+    places = [named] if isinstance(named, str) else named
+    return [
+        reason
+        for reason in UNSEEN
+        if re.search(reason.role, note["role"])
+        and action.startswith(reason.actions)
+        and any(re.search(reason.resource, place) for place in places)
+    ]
+
+
+@pytest.mark.timeout(STORIES_SECONDS_MAX)
+def test_what_roles_may_do_is_needed_by_some_story(notes: list[dict[str, Any]]) -> None:
+    for note in notes:
+        role = note["role"].removeprefix(f"{NAME}-")
+        first = " ".join(note["needed"]) if note["needed"] else "-"
+        print(f"{role} | {note['statement']} | {first}")  # noqa: T201 - for people: pytest -s
+    assert len({note["role"] for note in notes}) >= 20
+    idle = {
+        (note["role"], note["statement"], action)
+        for note in notes
+        for action in note["actions"]
+        if action not in note["used"] and not unseen(note, action)
+    }
+    assert not idle, f"granted, and used by no story: {sorted(idle)}"
+    spare = [(n["role"], n["statement"]) for n in notes if n["used"] and not n["needed"]]
+    assert not spare, f"nothing is denied without them: {spare}"
+
+
+@pytest.mark.timeout(STORIES_SECONDS_MAX)
+def test_each_reason_for_what_no_story_uses_is_one(notes: list[dict[str, Any]]) -> None:
+    told = {
+        reason
+        for note in notes
+        for action in note["actions"]
+        if action not in note["used"]
+        for reason in unseen(note, action)
+    }
+    assert told == set(UNSEEN)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("role", "action", "resource"), DROPPED)
+def test_a_story_fails_without_a_statement(
+    instance: RunningInstance, role: str, action: str, resource: str
+) -> None:
+    with instance.lake() as lake:
+        lake.create_table("dropped", SCHEMA, settings=SMALL_LEAVES).ingest(rows(300))
+    with without(instance.cloud, f"{NAME}-{role}", action, resource):
+        assert not is_split_and_answered(instance)
+    instance.cloud.advance(900)
+    instance.cloud.failures.clear()
+    assert is_split_and_answered(instance)
+
+
+def is_split_and_answered(instance: RunningInstance) -> bool:
+    instance.cloud.fire(f"{NAME}-splitting")
+    asked = {"table": "dropped", "ranges": [{}]}
+    outcome = instance.cloud.invoke(f"{NAME}-query-answer", asked)
+    answered = outcome.error is None and outcome.value.get("rows") == 300
+    return answered and not instance.cloud.failures
+
+
+@contextmanager
+def without(cloud: LocalCloud, role: str, action: str, resource: str) -> Iterator[None]:
+    """Until the block ends, a role lacks the one statement of an action on a resource."""
+    iam = cloud.client("iam")
+    (name,) = [
+        found["RoleName"]
+        for page in iam.get_paginator("list_roles").paginate()
+        for found in page["Roles"]
+        if found["RoleName"].startswith(role)
+    ]
+    ((policy, document),) = policies_of(cloud, name)
+    kept = [
+        statement
+        for statement in document["Statement"]
+        if action not in statement["Action"] or resource not in json.dumps(statement["Resource"])
+    ]
+    assert len(kept) == len(document["Statement"]) - 1
+    told = {"RoleName": name, "PolicyName": policy}
+    iam.put_role_policy(**told, PolicyDocument=json.dumps({**document, "Statement": kept}))
+    try:
+        yield
+    finally:
+        iam.put_role_policy(**told, PolicyDocument=json.dumps(document))
