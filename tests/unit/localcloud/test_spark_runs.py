@@ -1,0 +1,34 @@
+"""Runs of Spark on this machine: what of a request is taken, and what is refused."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from lakebed.errors import InvalidError
+from lakebed.localcloud import spark_runs
+from lakebed.localcloud.running import SparkSpec
+
+
+def test_settings_are_read_as_spark_submit_reads_them() -> None:
+    told = "--conf spark.a=1 --conf spark.b=x=y --conf spark.empty="
+    assert spark_runs._conf(told) == {"spark.a": "1", "spark.b": "x=y", "spark.empty": ""}
+
+
+@pytest.mark.parametrize("parameters", ["--jars x.jar", "--conf", "spark.a=1"])
+def test_other_parameters_are_refused(parameters: str) -> None:
+    with pytest.raises(InvalidError, match="--conf NAME=VALUE"):
+        spark_runs._conf(parameters)
+
+
+def test_only_assets_of_the_stack_are_run(tmp_path: Path) -> None:
+    spec = SparkSpec(name="bulk", assets={"abc": tmp_path})
+    assert spark_runs._asset(spec, "s3://assets/abc.zip") == tmp_path
+    with pytest.raises(InvalidError, match="no asset of its stack"):
+        spark_runs._asset(spec, "s3://assets/other.zip")
+
+
+def test_without_spark_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(InvalidError, match="pip install 'pyspark"):
+        spark_runs._pyspark()
