@@ -97,7 +97,7 @@ class BulkImportStack(Stack):
             permissions.find_tables(stores.registry),
             permissions.write_objects(deployment, "tables/*/files/*", *folders),
             permissions.delete_objects(deployment, *folders),
-            permissions.report_jobs(stores.tracker),
+            permissions.tell_of_jobs(stores.tracker),
             *permissions.import_requests(deployment),
             *permissions.read_sources(deployment),
             permissions.read_assets(self._archive, self._program),
@@ -135,7 +135,7 @@ class BulkImportStack(Stack):
             environment=environment,
             permissions=[
                 *stores.may_read(deployment),
-                permissions.report_jobs(stores.tracker),
+                permissions.tell_of_jobs(stores.tracker),
                 permissions.read_reports(stores.tracker),
                 *permissions.import_requests(deployment, "s3:PutObject"),
                 *permissions.start_spark_runs(self._application, self._role),
