@@ -33,7 +33,6 @@ Handler = Callable[[Event, "Context"], dict[str, Any] | None]
 Records = Sequence[Mapping[str, Any]]
 """Messages as a queue hands them to a function."""
 
-MICROS_PER_MILLISECOND = 1_000
 REASON_CHARACTERS_MAX = 1_000
 """CloudFormation takes 4 KiB of an answer."""
 ANSWER_SECONDS = 20
@@ -58,15 +57,26 @@ class Tick(msgspec.Struct, frozen=True):
     time: str
 
 
-class SentMessage(msgspec.Struct, frozen=True):
-    """A message as its sender wrote it. sent_at: the same whenever it comes."""
+class SentMessage(Protocol):
+    """A message as its sender wrote it."""
 
-    body: bytes
-    sent_at: Micros
+    @property
+    def body(self) -> bytes:
+        """What it says."""
+        ...
+
+    @property
+    def sent_at(self) -> Micros:
+        """The same whenever it comes, also when it was given up and sent again."""
+        ...
 
 
 class SentApp(Protocol):
     """What works on messages of users, and knows the queue that they came from."""
+
+    def received(self, record: Mapping[str, Any]) -> SentMessage:
+        """Return what a record says."""
+        ...
 
     def refused(self, record: Mapping[str, Any]) -> None:
         """Put a message that can never work among the dead letters, now."""
@@ -140,7 +150,7 @@ def sent_handler(
 
     def one(app: SentAppT, record: SQSRecord) -> None:
         try:
-            work(app, _sent_message(record))
+            work(app, app.received(record.raw_event))
         except InvalidError as error:
             _tell_failed_message(error, record)
             app.refused(record.raw_event)
@@ -259,11 +269,6 @@ def batch_handler(build: Callable[[], AppT], work: Callable[[AppT, Records], set
         return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in sorted(failed)]}
 
     return handler
-
-
-def _sent_message(record: SQSRecord) -> SentMessage:
-    sent_at = Micros(int(record.attributes.sent_timestamp) * MICROS_PER_MILLISECOND)
-    return SentMessage(record.body.encode(), sent_at)
 
 
 def _tell_failed_message(error: Exception, record: SQSRecord) -> None:

@@ -20,6 +20,10 @@ class SentMessages:
         self._queue = queue
         self._received = received
 
+    def received(self, record: Record) -> Received:
+        """Return a message that this function is handed."""
+        return self._received(record)
+
     def refused(self, record: Record) -> None:
         """Put a message that can never work among the dead letters. Raises: as `give_up`."""
         self._queue.give_up(self._received(record))

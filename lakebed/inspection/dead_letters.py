@@ -1,19 +1,14 @@
-"""Dead letters: how many there are, what each says, and why it was given up as far as is known.
-
-Who looks at a letter of SQS takes it out of everybody's sight for a moment; it is put back at once.
-Of one group no other letter can be seen meanwhile, so of many letters of a table only the first ten
-are looked at.
-"""
+"""Dead letters: how many there are, what each says, and why it was given up as far as is known."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import msgspec
 
 from lakebed.errors import InvalidError, LakebedError, did_you_mean
+from lakebed.inspection.letters_in_hand import letters_in_hand
 from lakebed.model.jobs import (
     COMPACTION_QUEUE,
     TICK_KINDS,
@@ -22,14 +17,13 @@ from lakebed.model.jobs import (
 )
 from lakebed.model.names import MICROS_PER_SECOND, JobId, TableId, TableName, job_id, table_name
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import JobQueue, JobQueues, Received, message_job
+from lakebed.ports.job_queue import JobQueues, Received, message_job
 from lakebed.ports.job_tracker import NO_TABLE, JobTracker
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, decode_commits
 
 LETTERS_COUNTED_MAX = 1_000
 """Of one queue, that are asked of which tables they are."""
-IN_SIGHT = 0.0
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,8 +103,9 @@ class DeadLetters:
         """
         names, shown = self.names(), list[Letter]()
         for kind in self.known(kinds):
-            with looked_at(self._queues.open(kind), LETTERS_COUNTED_MAX) as letters:
-                told = [self._letter(kind, letter, names) for letter in letters]
+            with letters_in_hand(self._queues.open(kind), self._clock) as hand:
+                letters = hand.every(LETTERS_COUNTED_MAX)
+            told = [self._letter(kind, letter, names) for letter in letters]
             shown += [one for one in told if table is None or one.table == table]
         return shown[:letters_max]
 
@@ -131,13 +126,14 @@ class DeadLetters:
         queue = self._queues.open(kind)
         waiting, dead = queue.depth()
         ages: dict[str, list[int]] = {}
-        with looked_at(queue, LETTERS_COUNTED_MAX if dead else 0) as letters:
-            for letter in letters:
-                try:
-                    called = said_by(kind, letter, names).called
-                except LakebedError:
-                    called = ""
-                ages.setdefault(called, []).append(self._age(letter))
+        with letters_in_hand(queue, self._clock) as hand:
+            letters = hand.every(LETTERS_COUNTED_MAX if dead else 0)
+        for letter in letters:
+            try:
+                called = said_by(kind, letter, names).called
+            except LakebedError:
+                called = ""
+            ages.setdefault(called, []).append(self._age(letter))
         tables = tuple(
             TableLetters(table=called, letters=len(found), oldest_seconds=max(found))
             for called, found in sorted(ages.items())
@@ -171,23 +167,6 @@ class DeadLetters:
 
     def _age(self, letter: Received) -> int:
         return max(0, self._clock.now() - letter.sent_at) // MICROS_PER_SECOND
-
-
-@contextmanager
-def looked_at(queue: JobQueue, letters_max: int) -> Iterator[list[Received]]:
-    """Yield so many letters at most, oldest first; they are in sight again when the block ends."""
-    found: dict[str, Received] = {}
-    try:
-        while len(found) < letters_max:
-            some = queue.dead_letters(messages_max=letters_max - len(found))
-            new = {letter.receipt: letter for letter in some if letter.receipt not in found}
-            found |= new
-            if not new:
-                break
-        yield list(found.values())
-    finally:
-        for receipt in found:
-            queue.extend(receipt, hidden_seconds=IN_SIGHT)
 
 
 def said_by(kind: str, letter: Received, names: dict[TableId, TableName]) -> Said:

@@ -12,11 +12,12 @@ import msgspec
 
 from lakebed.config.job_queues import KEPT_DAYS
 from lakebed.errors import LakebedError
-from lakebed.inspection.dead_letters import DeadLetters, Said, looked_at, said_by
+from lakebed.inspection.dead_letters import DeadLetters, Said, said_by
+from lakebed.inspection.letters_in_hand import letters_in_hand
 from lakebed.model.jobs import COMPACTION_QUEUE, QUERY_QUEUE, TICK_KINDS
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import JobQueue, JobQueues, Message, Received
+from lakebed.ports.job_queue import JobQueues, Message, Received
 from lakebed.statestore.head import TableHead
 
 HARMLESS = {COMPACTION_QUEUE, QUERY_QUEUE, *TICK_KINDS}
@@ -24,6 +25,8 @@ HARMLESS = {COMPACTION_QUEUE, QUERY_QUEUE, *TICK_KINDS}
 nothing, or what is to be changed anyway."""
 MOVED_MICROS = KEPT_DAYS * 86_400 * MICROS_PER_SECOND
 """By how much a message may be older than its death."""
+SENT = ""
+"""What is told of a letter that has no reason to stay."""
 
 
 class Redriven(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,8 +37,10 @@ class Redriven(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Redrive:
-    """Sends letters again. Safe to kill anywhere, and to run beside another: a letter is sent, then
-    deleted, and one that was only sent is a double, which asks for nothing new."""
+    """Sends letters again, a few at a time: while they are in hand, they can be deleted.
+
+    Safe to kill anywhere, and to run beside another: a letter is sent, then deleted, and one that
+    was only sent is a double, which asks for nothing new. One that dies again meanwhile stays."""
 
     def __init__(
         self,
@@ -60,36 +65,50 @@ class Redrive:
         """
         names, sent, refused = self._letters.names(), 0, list[str]()
         for kind in self._letters.known(kinds):
-            queue = self._queues.open(kind)
-            with looked_at(queue, letters_max) as letters:
-                for letter in letters:
-                    reason = self._tried(queue, kind, letter, names, table)
-                    sent += reason == ""
-                    refused += [f"{kind}: {reason}"] if reason else []
+            reasons = self._of_queue(kind, names, table, letters_max)
+            sent += reasons.count(SENT)
+            refused += [f"{kind}: {reason}" for reason in reasons if reason != SENT]
         return Redriven(sent=sent, refused=tuple(refused))
 
-    def _tried(
+    def _of_queue(
+        self, kind: str, names: dict[TableId, TableName], table: str | None, letters_max: int
+    ) -> list[str]:
+        """Send letters of one queue again. Returns of each SENT, or why it stays; nothing of other
+        tables'."""
+        queue, reasons, again = self._queues.open(kind), list[str](), set[Message]()
+        with letters_in_hand(queue, self._clock) as hand:
+            for letter in hand.letters(letters_max):
+                earliest = Micros(letter.sent_at - MOVED_MICROS) if letter.moved else letter.sent_at
+                message = Message(letter.body, letter.group, sent_at=earliest)
+                reason = self._reason(kind, letter, names, table, earliest)
+                if reason == SENT and message in again:
+                    reason = "it was sent a moment ago and is here again, or was here twice"
+                if reason == SENT:
+                    queue.send([message])
+                    hand.delete(letter)
+                    again.add(message)
+                else:
+                    hand.keep(letter)
+                reasons += [] if reason is None else [reason]
+        return reasons
+
+    def _reason(
         self,
-        queue: JobQueue,
         kind: str,
         letter: Received,
         names: dict[TableId, TableName],
         table: str | None,
+        earliest: Micros,
     ) -> str | None:
-        """Send a letter again. Returns "", or why it stays; None: it is another table's."""
+        """Return SENT for a letter to send again, or why it stays; None: it is another table's."""
         try:
             said = said_by(kind, letter, names)
         except LakebedError as error:
             return f"{error.code()}: {error.message}" if table is None else None
         if table is not None and said.called != table:
             return None
-        earliest = Micros(letter.sent_at - MOVED_MICROS) if letter.moved else letter.sent_at
-        reason = "" if kind in HARMLESS else self._reason_against(letter, said, earliest)
-        if reason:
-            return f"{reason} (table {said.called}, {', '.join(said.jobs)})"
-        queue.send([Message(letter.body, letter.group, sent_at=earliest)])
-        queue.delete(letter.receipt)
-        return ""
+        reason = SENT if kind in HARMLESS else self._reason_against(letter, said, earliest)
+        return f"{reason} (table {said.called}, {', '.join(said.jobs)})" if reason else SENT
 
     def _reason_against(self, letter: Received, said: Said, earliest: Micros) -> str:
         """Return why a letter that asks for rows to be written must stay; "": nothing is against

@@ -17,6 +17,8 @@ MESSAGES_AT_ONCE_MAX = 10
 """That one `receive` gives: as SQS."""
 ONCE_SECONDS = 300
 """How long a queue remembers what must be in it once: as SQS."""
+LETTER_HIDDEN_SECONDS = 30.0
+"""How long a dead letter that somebody looks at is out of sight, and his to delete."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -111,7 +113,7 @@ class JobQueue(Protocol):
 
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return messages that were given up, oldest first, without removing them: `delete` does.
-        For a few seconds others may not see them."""
+        For LETTER_HIDDEN_SECONDS others may not see them; then a receipt may have run out."""
         ...
 
     def depth(self) -> tuple[int, int]:

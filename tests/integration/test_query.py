@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lakebed
-from lakebed.backends.aws.job_queues import received_record
+from lakebed.backends.aws.job_queues import _text_of, received_record
 from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.backends.system import SystemClock
@@ -18,7 +18,8 @@ from lakebed.bootstrap.query_answers import App, QueuedQueries, answers_over
 from lakebed.bootstrap.sent_messages import RETRY_SECONDS
 from lakebed.errors import UnavailableError
 from lakebed.lake import Lake
-from lakebed.ports.job_queue import Message, Received
+from lakebed.model.names import Micros
+from lakebed.ports.job_queue import Message, Received, message_job
 from lakebed.query.answer_messages import AnswerMessages
 from lambdas.query.answer import answer
 from lambdas.query.handle import keep
@@ -64,7 +65,7 @@ class Queued:
 
     def run(self) -> list[str]:
         found = self.queue.receive(messages_max=10, hidden_seconds=1_800)
-        records = [record(message) for message in found]
+        records = [record(message, came_at=self.clock.now()) for message in found]
         answer = self.handler({"Records": records}, Run())
         assert answer is not None
         failed = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
@@ -72,17 +73,20 @@ class Queued:
         return failed
 
 
-def record(message: Received) -> dict[str, Any]:
+def record(message: Received, *, came_at: Micros) -> dict[str, Any]:
+    """Return a message as SQS hands it over. came_at: when it came into the queue, which is later
+    than it was sent if it was given up meanwhile."""
     attributes = {
         "MessageGroupId": message.group,
-        "SentTimestamp": "7",
+        "SentTimestamp": f"{came_at // 1_000}",
         "ApproximateReceiveCount": str(message.receives),
     }
     return {
         "messageId": message.receipt,
         "receiptHandle": message.receipt,
-        "body": message.body.decode(),
+        "body": _text_of(message.body),
         "attributes": attributes,
+        "messageAttributes": {"sent": {"dataType": "Number", "stringValue": f"{message.sent_at}"}},
     }
 
 
@@ -107,6 +111,20 @@ def test_what_can_never_work_is_a_dead_letter_at_once(
     assert letter.body == b"{"
     (manifest,) = (tmp_path / "results").rglob("manifest.json")
     assert json.loads(manifest.read_text())["rows"] == 2
+
+
+def test_a_message_without_an_id_that_is_sent_again_is_the_same_job(
+    build: Callable[[], App], tmp_path: Path
+) -> None:
+    queued = Queued(build())
+    body = json.dumps({"table": "trips", "ranges": [{}], "columns": ["id"]}).encode()
+    sent_at = queued.clock.now()
+    for _ in range(2):
+        queued.queue.send([Message(body, sent_at=sent_at)])
+        assert queued.run() == []
+        queued.clock.advance(3_600)
+    (manifest,) = (tmp_path / "results").rglob("manifest.json")
+    assert message_job(body, sent_at) == json.loads(manifest.read_text())["id"]
 
 
 def test_what_fails_comes_back_soon(

@@ -23,6 +23,7 @@ from lakebed.backends.aws.service_answers import AMAZON_QUEUE
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.names import Micros, digest_of
 from lakebed.ports.job_queue import (
+    LETTER_HIDDEN_SECONDS,
     MESSAGES_AT_ONCE_MAX,
     Message,
     QueueLoad,
@@ -45,8 +46,6 @@ REQUEST_BYTES_MAX = 256 * 1024
 ATTRIBUTE_BYTES = 64
 """What a message has beside its body."""
 WAIT_SECONDS_MAX, HIDDEN_SECONDS_MAX = 20, 43_200
-DEAD_HIDDEN_SECONDS = 30.0
-"""How long a dead letter that somebody looks at is out of sight: only then may it be deleted."""
 
 _SENT = "sent"
 _BASE64 = "base64:"
@@ -138,7 +137,7 @@ class SqsJobQueue:
 
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return up to ten messages that were given up."""
-        found = self._receive(self._dead(), messages_max, DEAD_HIDDEN_SECONDS, 0.0)
+        found = self._receive(self._dead(), messages_max, LETTER_HIDDEN_SECONDS, 0.0)
         return [_received(message, _DEAD) for message in found]
 
     def depth(self) -> tuple[int, int]:

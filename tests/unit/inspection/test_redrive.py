@@ -1,18 +1,24 @@
 """Dead letters are counted, shown and sent again, unless they could be done twice."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 
-from lakebed.backends.memory import MemoryTableRegistry
+from lakebed.backends.memory import MemoryJobQueue, MemoryTableRegistry, VirtualClock
 from lakebed.errors import InvalidError, LakebedError, UnavailableError
 from lakebed.inspection.dead_letters import DeadLetters, QueueLetters, TableLetters
 from lakebed.inspection.redrive import Redrive, Redriven
 from lakebed.model.jobs import INGEST_QUEUE, QUERY_QUEUE, SPLITTING, TableMessage
 from lakebed.model.jobs import encode_table_message as tick
 from lakebed.model.names import JobId, Micros, TableId, TableName
-from lakebed.ports.job_queue import Message, Received
+from lakebed.ports.job_queue import (
+    LETTER_HIDDEN_SECONDS,
+    MESSAGES_AT_ONCE_MAX,
+    Message,
+    Received,
+)
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
 from lakebed.statestore.committer import HIDDEN_SECONDS
 from lakebed.statestore.head import TableHead
@@ -229,3 +235,103 @@ def test_a_letter_that_was_sent_and_not_deleted_is_a_double_and_done_once(
     desk.committer.run(batches_max=5)
     assert desk.queue.depth() == (0, 0)
     assert desk.events("a") == ["committed"]
+
+
+class SlowQueue(MemoryJobQueue):
+    """As SQS: ten letters at most with a request, out of sight for a while, and then a receipt is
+    worth nothing. A request takes `seconds`."""
+
+    def __init__(self, clock: VirtualClock, *, seconds: float) -> None:
+        super().__init__(clock, receives_max=3)
+        self.time, self.seconds = clock, seconds
+        self.until: dict[str, float] = {}
+        """Of letters out of sight, by their receipts of the last look."""
+        self.looks = self.requests = 0
+        self.dies_again = False
+
+    def _asked(self) -> None:
+        self.requests += 1
+        self.time.advance(self.seconds)
+
+    def out_of_sight(self) -> set[str]:
+        now = self.time.monotonic()
+        return {receipt.partition("@")[0] for receipt, end in self.until.items() if end > now}
+
+    def send(self, messages: Sequence[Message]) -> None:
+        self._asked()
+        super().send(messages)
+        if self.dies_again:
+            for message in self.receive(messages_max=10, hidden_seconds=1):
+                self.give_up(message)
+
+    def dead_letters(self, *, messages_max: int) -> list[Received]:
+        self._asked()
+        self.looks += 1
+        hidden, now = self.out_of_sight(), self.time.monotonic()
+        letters = super().dead_letters(messages_max=10_000)
+        seen = [letter for letter in letters if letter.receipt not in hidden]
+        some = [
+            replace(letter, receipt=f"{letter.receipt}@{self.looks}")
+            for letter in seen[: min(messages_max, MESSAGES_AT_ONCE_MAX)]
+        ]
+        self.until |= {letter.receipt: now + LETTER_HIDDEN_SECONDS for letter in some}
+        return some
+
+    def delete(self, *receipts: str) -> None:
+        self._asked()
+        now = self.time.monotonic()
+        for receipt in receipts:
+            if self.until.pop(receipt, now) > now:
+                super().delete(receipt.partition("@")[0])
+
+    def extend(self, receipt: str, *, hidden_seconds: float) -> None:
+        self._asked()
+        if self.until.get(receipt, 0.0) > self.time.monotonic():
+            self.until[receipt] = self.time.monotonic() + hidden_seconds
+
+
+def slow_desk(letters: int, *, seconds: float, **fields: object) -> tuple[Desk, SlowQueue]:
+    """Return a desk with so many dead letters of users, each with an id, in a slow queue."""
+    desk = Desk()
+    queue = SlowQueue(desk.clock, seconds=0)
+    desk.queues._queues[INGEST_QUEUE] = queue
+    for n in range(letters):
+        body = asked(**({"id": f"job-{n}", "table": NAME, "files": ["a.csv"]} | fields))
+        queue.send([Message(body)])
+        (message,) = queue.receive(messages_max=1, hidden_seconds=1)
+        queue.give_up(message)
+    queue.seconds, queue.requests = seconds, 0
+    return desk, queue
+
+
+@pytest.mark.parametrize("seconds", [0.05, 4.0])
+def test_many_letters_are_sent_while_they_can_be_deleted(seconds: float) -> None:
+    desk, queue = slow_desk(300, seconds=seconds)
+    assert desk.service.run([INGEST_QUEUE], None, letters_max=1_000) == Redriven(sent=300)
+    assert queue.depth() == (300, 0)
+    assert not queue.out_of_sight()
+    assert seconds > 1 or queue.requests == 30 + 300 + 300 + 1, "what is gone is not put back"
+
+
+def test_letters_that_stay_are_looked_at_once_and_are_in_sight_again() -> None:
+    desk, queue = slow_desk(120, seconds=1.0, table="tripz")
+    done = desk.service.run([INGEST_QUEUE], None, letters_max=1_000)
+    assert (done.sent, len(done.refused)) == (0, 120)
+    assert queue.depth() == (0, 120)
+    assert not queue.out_of_sight()
+
+
+def test_letters_that_are_slow_to_look_at_are_counted_once() -> None:
+    desk, _ = slow_desk(100, seconds=5.0)
+    (counted,) = desk.letters.count([INGEST_QUEUE])
+    assert counted.dead == 100
+    assert sum(of.letters for of in counted.tables) <= 100
+
+
+def test_a_letter_that_dies_again_at_once_is_not_sent_for_ever() -> None:
+    desk, queue = slow_desk(5, seconds=0.05)
+    queue.dies_again = True
+    done = desk.service.run([INGEST_QUEUE], None, letters_max=1_000)
+    assert done.sent == 5
+    assert all("a moment ago" in reason for reason in done.refused)
+    assert queue.depth() == (0, 5)

@@ -1,0 +1,90 @@
+"""Dead letters in somebody's hand, for a while: as many as are asked for, a few at a time.
+
+Who looks at a letter of SQS takes it out of everybody's sight; it is put back when the look ends.
+Of one group no other letter can be seen meanwhile, so of many letters of a group that stay only the
+first ten are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import LETTER_HIDDEN_SECONDS, JobQueue, Received
+
+IN_HAND_SECONDS = LETTER_HIDDEN_SECONDS / 2
+"""After which nothing is begun with a letter, so that what was begun has as long to end."""
+STAYS_HIDDEN_SECONDS = 900.0
+"""For which a letter that stays is out of sight, lest it be looked at twice. Longer than a look,
+which puts it back."""
+IN_SIGHT = 0.0
+
+
+class LettersInHand:
+    """Letters of one queue that one look has taken."""
+
+    def __init__(self, queue: JobQueue, clock: Clock) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._held: set[str] = set()
+        self._taken = 0.0
+
+    def letters(self, letters_max: int) -> Iterator[Received]:
+        """Yield so many at most, oldest first. Each can be deleted for at least IN_HAND_SECONDS.
+
+        Raises:
+            UnavailableError.
+        """
+        seen = 0
+        while seen < letters_max:
+            taken = self._clock.monotonic()
+            some = self._queue.dead_letters(messages_max=letters_max - seen)
+            new = [letter for letter in some if letter.receipt not in self._held]
+            if not new:
+                return
+            self._held.update(letter.receipt for letter in new)
+            for place, letter in enumerate(new):
+                if self._clock.monotonic() - taken >= IN_HAND_SECONDS and place:
+                    self._put_back(*(late.receipt for late in new[place:]))
+                    break
+                seen += 1
+                yield letter
+
+    def every(self, letters_max: int) -> list[Received]:
+        """Return so many at most, and no more than are found before the first may be in sight
+        again, when they would be counted twice. Raises: as `letters`."""
+        end, found = self._clock.monotonic() + IN_HAND_SECONDS, list[Received]()
+        for letter in self.letters(letters_max):
+            found.append(letter)
+            if self._clock.monotonic() >= end:
+                break
+        return found
+
+    def keep(self, letter: Received) -> None:
+        """Leave a letter that stays out of sight until the look ends. Raises: UnavailableError."""
+        self._queue.extend(letter.receipt, hidden_seconds=STAYS_HIDDEN_SECONDS)
+
+    def delete(self, letter: Received) -> None:
+        """Remove a letter for good. Raises: UnavailableError: it may be left."""
+        self._queue.delete(letter.receipt)
+        self._held.discard(letter.receipt)
+
+    def put_back(self) -> None:
+        """End the look. Raises: UnavailableError: some are in sight again only later."""
+        self._put_back(*sorted(self._held))
+
+    def _put_back(self, *receipts: str) -> None:
+        for receipt in receipts:
+            self._queue.extend(receipt, hidden_seconds=IN_SIGHT)
+            self._held.discard(receipt)
+
+
+@contextmanager
+def letters_in_hand(queue: JobQueue, clock: Clock) -> Iterator[LettersInHand]:
+    """Look at dead letters of a queue; those that are left are in sight again when it ends."""
+    letters = LettersInHand(queue, clock)
+    try:
+        yield letters
+    finally:
+        letters.put_back()
