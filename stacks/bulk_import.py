@@ -32,7 +32,12 @@ from stacks.constructs.schedule import Schedule
 
 RELEASE = "emr-spark-8.0.0"
 IDLE_MINUTES = 5
+QUEUED_MINUTES_MAX = 720
+"""After which a run fails that finds no room: the most that EMR Serverless keeps it."""
 GB_PER_VCPU = 4
+RUN_VCPUS_MIN = 6
+"""Of a driver and one executor. Runs for which there is no room wait, instead of holding it while
+they wait for each other."""
 ARCHITECTURES = {"arm64": "ARM64", "x86_64": "X86_64"}
 
 
@@ -83,6 +88,9 @@ class BulkImportStack(Stack):
             auto_stop_configuration=on.AutoStopConfigurationProperty(
                 enabled=True, idle_timeout_minutes=IDLE_MINUTES
             ),
+            scheduler_configuration=on.SchedulerConfigurationProperty(
+                max_concurrent_runs=vcpus // RUN_VCPUS_MIN, queue_timeout_minutes=QUEUED_MINUTES_MAX
+            ),
             maximum_capacity=on.MaximumAllowedResourcesProperty(
                 cpu=f"{vcpus} vCPU", memory=f"{GB_PER_VCPU * vcpus} GB"
             ),
@@ -94,7 +102,6 @@ class BulkImportStack(Stack):
         own = [
             *use_key(deployment),
             *stores.may_commit(deployment),
-            permissions.find_tables(stores.registry),
             permissions.write_objects(deployment, "tables/*/files/*", *folders),
             permissions.delete_objects(deployment, *folders),
             permissions.tell_of_jobs(stores.tracker),
@@ -137,7 +144,7 @@ class BulkImportStack(Stack):
                 *stores.may_read(deployment),
                 permissions.tell_of_jobs(stores.tracker),
                 permissions.read_reports(stores.tracker),
-                *permissions.import_requests(deployment, "s3:PutObject"),
+                *permissions.import_requests(deployment, "s3:PutObject", "s3:DeleteObject"),
                 *permissions.start_spark_runs(self._application, self._role),
                 permissions.give_up(self.jobs.dead_letters),
                 permissions.show_again(self.jobs.queue),

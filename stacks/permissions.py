@@ -273,9 +273,9 @@ def read_assets(*assets: s3_assets.Asset) -> iam.PolicyStatement:
 def start_spark_runs(
     application: emrserverless.CfnApplication, role: iam.Role
 ) -> list[iam.PolicyStatement]:
-    """Start runs of Spark that have a role."""
+    """Start runs of Spark that have a role, and find those that were started before."""
     return [
-        _allow([application.attr_arn], "emr-serverless:StartJobRun"),
+        _allow([application.attr_arn], "emr-serverless:StartJobRun", "emr-serverless:ListJobRuns"),
         iam.PolicyStatement(
             actions=["iam:PassRole"],
             resources=[role.role_arn],

@@ -27,6 +27,7 @@ from lakebed.bulk_import.do_task import DoTask
 from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
 from lakebed.bulk_import.requests import ImportRequest
 from lakebed.config.messages import bulk_import_message
+from lakebed.errors import InvalidError, JobIdReusedError
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.model.names import RequestDigest, job_id
 from lakebed.ports.object_store import ObjectStore
@@ -40,6 +41,7 @@ from lakebed.sorted_files.input_files import (
     input_files,
 )
 from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.tasks.job_reports import JobReports
 from lakebed.tasks.named_files import named_files
 from lakebed.tasks.user_jobs import Ingested
 
@@ -93,6 +95,7 @@ class BulkImportApp:
         self._service = ImportRows(
             objects=self._app.objects, tracker=self._app.tracker, clock=self._app.clock
         )
+        self._reports = JobReports("bulk import", tracker=self._app.tracker, clock=self._app.clock)
 
     def __enter__(self) -> Self:
         return self
@@ -131,19 +134,31 @@ class BulkImportApp:
     def run_request(
         self, request: ImportRequest, *, places: Sequence[str], cluster_for: ClusterFor
     ) -> Ingested:
-        """Do what a message asks for. places: where its files may lie. Raises: as `ImportRows`."""
-        asked = bulk_import_message(request.body.encode())
+        """Do what a message asks for. places: where its files may lie.
+
+        Raises:
+            As `ImportRows`, and InvalidError: the table was dropped. The tracker has the reason.
+        """
+        with self._told_if_refused(request, InvalidError):
+            asked = bulk_import_message(request.body.encode())
+            table = self._app.catalog.with_id(request.table)
         files = AllowedFiles(places, objects=self._app.source_files(), local=LocalSourceFiles())
-        return self._service.run(
-            self._app.catalog.find(asked.table),
-            Input(
-                RequestDigest(bytes.fromhex(request.digest)),
-                lambda: _found(asked.files, files),
-                files,
-            ),
-            cluster=self._cluster(cluster_for, places),
-            job=request.job,
+        given = Input(
+            RequestDigest(bytes.fromhex(request.digest)), lambda: _found(asked.files, files), files
         )
+        cluster = self._cluster(cluster_for, places)
+        with self._told_if_refused(request, JobIdReusedError):
+            return self._service.run(table, given, cluster=cluster, job=request.job)
+
+    @contextmanager
+    def _told_if_refused(self, request: ImportRequest, kind: type[InvalidError]) -> Iterator[None]:
+        """Tell the tracker of an error of a kind that nobody has told yet."""
+        try:
+            yield
+        except kind as error:
+            reason = f"{error.code()}: {error}"
+            self._reports.tell(request.table, request.job, "rejected", reason=reason)
+            raise
 
     def _cluster(self, cluster_for: ClusterFor, places: Sequence[str]) -> Cluster:
         place = msgspec.json.encode(_place(self._app, places))

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakebed.bulk_import.requests import ImportRequest, ImportRequests
-from lakebed.errors import JobIdReusedError, TableMissingError
+from lakebed.bulk_import.requests import ImportRequest, ImportRequests, newest_accepted
+from lakebed.errors import JobIdReusedError, LakebedError, TableMissingError
 from lakebed.model.names import (
     MICROS_PER_SECOND,
-    CommitId,
     Micros,
     RequestDigest,
     TableId,
@@ -53,18 +52,26 @@ class FollowRuns:
         """Tell ends that are not told yet. Asks the platform only while runs are open.
 
         Raises:
-            UnavailableError: some may not be told; do it again.
+            UnavailableError, UnknownOutcomeError: some may not be told; do it again. Others as
+                reading a table's log raises them. All requests were looked at.
         """
         waiting = list(self._requests.open())
         if not waiting:
             return
         since = min(request.at for request in waiting) - CLOCKS_SECONDS * MICROS_PER_SECOND
         runs = {run.name: run for run in self._runs.since(Micros(max(0, since)))}
+        failed: list[LakebedError] = []
         for request in waiting:
             run = runs.get(request.name) or self._missing(request)
-            if run.state != "open":
+            if run.state == "open":
+                continue
+            try:
                 self._look(request, run)
                 self._requests.forget(request)
+            except LakebedError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
     def _missing(self, request: ImportRequest) -> SparkRun:
         """Return what is told of a run that the platform does not know: it is being started, until
@@ -77,15 +84,16 @@ class FollowRuns:
     def _look(self, request: ImportRequest, run: SparkRun) -> None:
         table = self._find_table(request.table)
         number = None if table is None else _committed(table, request)
-        last = self._tracker.last(request.table, request.job)
-        if last is not None and last.event not in UNENDED:
+        told = self._tracker.history(request.table, request.job)
+        if told and told[-1].event not in UNENDED:
             return  # the driver has told it, or another run of the same request has
         if number is not None:
-            self._reports.tell(request.table, request.job, "committed", number=number)
+            self._reports.tell(request.table, request.job, "committed", number=number, surely=True)
             return
+        if newest_accepted(told) not in (request.name, None):
+            return  # the message was sent again: what is told last is of a newer run
         what = run.reason or "it ended without a commit"
         reason = f"spark-run-failed: {what} (run={run.id}; send the message again)"
-        self._reports.tell(request.table, request.job, "failed", reason=reason, run=run.id)
         events.tell(
             events.BULK_IMPORT_FAILED,
             table=request.table,
@@ -93,13 +101,14 @@ class FollowRuns:
             spark_run=run.id,
             reason=what,
         )
+        self._reports.tell(
+            request.table, request.job, "failed", reason=reason, run=run.id, surely=True
+        )
 
 
 def _committed(table: OpenTable, request: ImportRequest) -> TransactionNumber | None:
     """Return the log entry in which a request was committed; None: it was not."""
-    id_, digest = CommitId(request.job), RequestDigest(bytes.fromhex(request.digest))
     try:
-        with table.head.reading() as state:
-            return state.landed((id_,)).number_of(id_, digest)
+        return table.number_of(request.job, RequestDigest(bytes.fromhex(request.digest)))
     except (JobIdReusedError, TableMissingError):
         return None

@@ -6,12 +6,15 @@ reads there what is asked of it: a message is too large for a command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError
 from lakebed.model.names import JobId, Micros, TableId, digest_of
+from lakebed.observe import events, metrics
+from lakebed.ports.job_tracker import JobReport
 from lakebed.ports.object_store import ObjectStore
 from lakebed.sorted_files.object_sink import ObjectSink, finish_object
 
@@ -38,6 +41,11 @@ def name_of(job: JobId, body: bytes, sent_at: Micros) -> str:
     return digest_of(job.encode(), body, b"%d" % sent_at).hex()
 
 
+def newest_accepted(told: Sequence[JobReport]) -> str | None:
+    """Return the name of the run that was accepted last. told: of one job, oldest first."""
+    return next((report.run for report in reversed(told) if report.event == "accepted"), None)
+
+
 class ImportRequests:
     """The requests whose ends nobody has looked up yet. objects: of their own, not the lake's."""
 
@@ -51,14 +59,12 @@ class ImportRequests:
             UnavailableError, UnknownOutcomeError: put it again.
         """
         path = _path(request.name)
-        if self._objects.size_of(path) is not None:
-            return
         writer = self._objects.create(path)
         sink = ObjectSink(writer)
         try:
             sink.write([msgspec.json.encode(request)])
             finish_object(self._objects, writer, path=path, size=sink.size, checksum=sink.checksum)
-        except ObjectExistsError:  # another receipt of the message was faster
+        except ObjectExistsError:  # of another receipt of the message
             return
         finally:
             writer.abort()
@@ -81,12 +87,19 @@ class ImportRequests:
             raise CorruptError("not a request for an import", path=path, reason=error) from None
 
     def open(self) -> Iterator[ImportRequest]:
-        """Yield all requests that are kept. Raises: as `get`, but for those that just went."""
+        """Yield all requests that are kept, but what is none: that is told to an operator.
+
+        Raises:
+            UnavailableError: ask again.
+        """
         for path in self._objects.list(FOLDER):
             try:
                 yield self.get(path.removeprefix(FOLDER).removesuffix(".json"))
             except ObjectMissingError:
                 continue
+            except CorruptError as error:
+                what = {"kind": metrics.WORK_CORRUPT, "code": error.code(), "reason": error}
+                events.tell(events.WORK_FAILED, level=logging.ERROR, **what)
 
     def forget(self, request: ImportRequest) -> None:
         """Its end is known. Raises: UnavailableError, UnknownOutcomeError: do it again."""

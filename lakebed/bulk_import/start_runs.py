@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakebed.bulk_import.requests import ImportRequest, ImportRequests, name_of
+from lakebed.bulk_import.requests import (
+    ImportRequest,
+    ImportRequests,
+    name_of,
+    newest_accepted,
+)
 from lakebed.config.messages import BulkImportMessage, bulk_import_message, named_in
 from lakebed.errors import InvalidError
 from lakebed.model.names import JobId, Micros
@@ -56,30 +61,40 @@ class StartRuns:
             request = self._request(asked, body, job, sent_at)
             self._requests.put(request)
             self._tell_accepted(request)
-            run = self._runs.start(request.name, asked.spark_conf)
+            run = self._run(asked, request)
         except InvalidError as error:
             tell_refused(self._reports, self._find_table, body, job, error)
             raise
         events.tell(events.BULK_IMPORT_SENT, table=asked.table, job=job, spark_run=run)
 
+    def _run(self, asked: BulkImportMessage, request: ImportRequest) -> str:
+        try:
+            return self._runs.start(request.name, asked.spark_conf)
+        except InvalidError:  # there is no run whose end could be looked up
+            self._requests.forget(request)
+            raise
+
     def _tell_accepted(self, request: ImportRequest) -> None:
         """Tell it before the driver tells more, and not again when a message comes again."""
         told = self._tracker.history(request.table, request.job)
-        if not any(report.event == "accepted" and report.run == request.name for report in told):
+        if newest_accepted(told) != request.name:
             self._reports.tell(request.table, request.job, "accepted", run=request.name)
 
     def _request(
         self, asked: BulkImportMessage, body: bytes, job: JobId, sent_at: Micros
     ) -> ImportRequest:
-        """Return what is asked for. Raises: InvalidError, for a table or file that cannot be."""
+        """Return what is asked for. Raises: InvalidError, for a table or file that cannot be, and
+        for an id that stands for another request."""
         table = self._find_table(asked.table)
         for name in asked.files:
             self._check_file(name)
+        digest = digest_of_names(asked.files)
+        table.number_of(job, digest)
         return ImportRequest(
             name=name_of(job, body, sent_at),
             table=table.id,
             job=job,
             body=body.decode(),
-            digest=digest_of_names(asked.files).hex(),
+            digest=digest.hex(),
             at=self._clock.now(),
         )

@@ -12,6 +12,7 @@ IGNORED = (
     "AutoStopConfiguration",
     "MaximumCapacity",
     "MonitoringConfiguration",
+    "SchedulerConfiguration",
 )
 """Of capacity and of machines: there is one machine here."""
 

@@ -12,6 +12,7 @@ from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import (
     CommitId,
     Generation,
+    JobId,
     Micros,
     RequestDigest,
     TableId,
@@ -65,6 +66,17 @@ class OpenTable:
             return None
         at = Micros(0) if processing.age_off is None else self.head.log_time()
         return ProcessingPass(processing, at, stage)
+
+    def number_of(self, job: JobId, digest: RequestDigest) -> TransactionNumber | None:
+        """Return the log entry in which a user's request was committed; None: it was not.
+
+        Raises:
+            JobIdReusedError: the id stands for another request. TableMissingError: it was dropped.
+        """
+        id_ = CommitId(job)
+        with self.head.reading() as state:
+            state.require_table()
+            return state.landed((id_,)).number_of(id_, digest)
 
     def fresh_id(self) -> str:
         """Return 128 random bits as text."""

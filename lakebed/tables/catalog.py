@@ -124,6 +124,17 @@ class TableCatalog:
         hint = did_you_mean(valid, (e.name for e in self._registry.list()), what="table")
         raise TableMissingError("no such table", table=valid, hint=hint)
 
+    def with_id(self, id_: TableId) -> OpenTable:
+        """Return a table, whatever its name is now. Raises: TableMissingError: it was dropped."""
+        for entry in self._registry.list():
+            if entry.id == id_:
+                table = self._opened(entry)
+                with table.head.reading() as state:
+                    state.require_table()
+                return table
+        hint = "create it again, then send the request again under a new id"
+        raise TableMissingError("the table was dropped", table=id_, hint=hint)
+
     def list(self) -> list[TableEntry]:
         """Return all tables, by name."""
         return self._registry.list()

@@ -32,11 +32,21 @@ class JobReports:
         seconds: float = 0.0,
         run: str = "",
         number: TransactionNumber = NOT_COMMITTED,
+        surely: bool = False,
     ) -> None:
-        """Report that this happened to a job just now. Nothing fails when nobody hears it."""
+        """Report that this happened to a job just now. Nothing fails when nobody hears it, unless
+        it must be told surely.
+
+        Raises:
+            UnavailableError: perhaps nobody heard it; tell it again. Only of what must be told.
+        """
         report = self._report(table, job, event)
         more = {"reason": reason, "rows": rows, "seconds": seconds, "run": run, "number": number}
-        self._send([msgspec.structs.replace(report, **more)])
+        reports = [msgspec.structs.replace(report, **more)]
+        if surely:
+            self._tracker.report_many(reports)
+        else:
+            self._send(reports)
 
     def tell_all(self, table: TableId, jobs: Sequence[JobId], event: JobEvent) -> None:
         """Report that this happened to jobs just now, in as few requests as can be."""

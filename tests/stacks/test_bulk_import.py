@@ -33,6 +33,10 @@ def test_an_application_costs_nothing_while_nothing_runs(synthesize: Synthesize)
     assert application["MaximumCapacity"] == {"Cpu": "16 vCPU", "Memory": "64 GB"}
     assert application["AutoStartConfiguration"] == {"Enabled": True}
     assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 5}
+    assert application["SchedulerConfiguration"] == {
+        "MaxConcurrentRuns": 2,
+        "QueueTimeoutMinutes": 720,
+    }
     assert "InitialCapacity" not in application
     assert "NetworkConfiguration" not in application
 

@@ -16,7 +16,8 @@ from lakebed.config.environments import (
     BulkImportStartEnvironment,
     variables_of,
 )
-from lakebed.errors import InvalidError
+from lakebed.config.job_queues import KEPT_DAYS
+from lakebed.errors import InvalidError, UnavailableError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.spark_runs import RunState, SparkRun
 
@@ -27,6 +28,9 @@ MINUTES_MAX = 720
 RUNS_AT_ONCE = 50
 """That one answer lists at the most."""
 REASON_LENGTH = 300
+REFUSED, KNOWN = "ValidationException", "ConflictException"
+SENT_SECONDS_MAX = KEPT_DAYS * 86_400
+"""How long a message may have been under way, and its run be known."""
 
 CONF = {
     "spark.driver.cores": "2",
@@ -81,7 +85,12 @@ class StartableRuns(EmrServerlessRuns):
         self._environment = environment
 
     def start(self, name: str, conf: Mapping[str, str]) -> str:
-        """Start a run. Raises: InvalidError with what EMR Serverless says of the request, too."""
+        """Start a run, unless it was started with what an earlier deployment said.
+
+        Raises:
+            InvalidError: with what EMR Serverless says of the request, too. UnavailableError: it
+                may be started; try it again.
+        """
         environment = self._environment
         submitted = {**CONF, **conf, **submit_conf(environment, self._clients.region)}
         options = " ".join(f"--conf {key}={value}" for key, value in submitted.items())
@@ -92,9 +101,19 @@ class StartableRuns(EmrServerlessRuns):
                 "sparkSubmitParameters": options,
             }
         }
-        return self._requests.run(_START, lambda: self._start(name, driver))
+        started = self._requests.run(_START, lambda: self._start(name, driver))
+        return started or self._known(name)
 
-    def _start(self, name: str, driver: Any) -> str:  # noqa: ANN401 - boto3's argument
+    def _known(self, name: str) -> str:
+        """Return the run that a name stands for, which is never refused: it may commit."""
+        since = self._clients.clock.now() - SENT_SECONDS_MAX * MICROS_PER_SECOND
+        for run in self.since(Micros(max(0, since))):
+            if run.name == name:
+                return run.id
+        raise UnavailableError("EMR Serverless is busy with a run of this name", run=name)
+
+    def _start(self, name: str, driver: Any) -> str | None:  # noqa: ANN401 - boto3's argument
+        """Return the run's id; None: its name stands for a run with other settings."""
         try:
             answer = self._clients.spark.start_job_run(
                 applicationId=self._application,
@@ -106,7 +125,9 @@ class StartableRuns(EmrServerlessRuns):
             )
         except ClientError as error:
             told = error.response.get("Error", {})
-            if told.get("Code") != "ValidationException":
+            if told.get("Code") == KNOWN:
+                return None
+            if told.get("Code") != REFUSED:
                 raise
             hint = "change `spark_conf`, or deploy with a larger `bulk_import_vcpus_max`"
             why = str(told.get("Message", ""))[:REASON_LENGTH]

@@ -1,76 +1,26 @@
 """Bulk imports of messages: what is started, who hears of it, and how ends become known."""
 
-import json
+import logging
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from lakebed.backends.memory import MemoryObjectStore, VirtualClock
-from lakebed.bootstrap.bulk_import import BulkImportApp
-from lakebed.bootstrap.local import LocalApp
-from lakebed.bulk_import.follow_runs import FollowRuns
-from lakebed.bulk_import.requests import ImportRequests
-from lakebed.bulk_import.start_runs import StartRuns
-from lakebed.errors import InvalidError, UnavailableError
-from lakebed.ingest.allowed_files import AllowedPlaces
-from lakebed.lake import Lake
-from lakebed.model.names import JobId, Micros
-from lakebed.ports.job_tracker import NO_TABLE
-from tests.dsl.one_process import OneProcess
-from tests.dsl.spark_platform import SparkPlatform
-from tests.unit.tables.lakes import SCHEMA, ids, rows
+from lakebed.errors import (
+    InvalidError,
+    JobIdReusedError,
+    TableMissingError,
+    UnavailableError,
+)
+from lakebed.model.names import JobId, Micros, TableId
+from lakebed.observe import events
+from lakebed.ports.job_tracker import NO_TABLE, JobReport
+from tests.dsl.import_office import Office
+from tests.unit.tables.lakes import SCHEMA, ids
 
 
-class Office:
-    """A lake with a table `trips`, a folder where files may lie, and who starts and follows."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "landing"
-        self.folder.mkdir()
-        self.clock = VirtualClock()
-        self.app = LocalApp(folder / "lake", clock=self.clock)
-        self.lake = Lake(self.app)
-        self.table = self.lake.create_table("trips", SCHEMA)
-        self.platform = SparkPlatform()
-        self.requests = ImportRequests(MemoryObjectStore(self.clock))
-        shared: dict[str, Any] = {
-            "requests": self.requests,
-            "runs": self.platform,
-            "tracker": self.app.tracker,
-            "clock": self.clock,
-        }
-        self.starter = StartRuns(
-            find_table=self.app.catalog.find,
-            check_file=AllowedPlaces([str(self.folder)]).check,
-            **shared,
-        )
-        opened = self.table._opened
-        self.follower = FollowRuns(
-            find_table=lambda id_: opened if id_ == opened.id else None, **shared
-        )
-
-    def given_file(self, name: str, *keys: str) -> str:
-        path = self.folder / name
-        pq.write_table(rows(keys), path)
-        return str(path)
-
-    def when_sent(self, message: object, at: int = 1) -> None:
-        body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self.clock.advance(1)
-        self.starter.start(body, sent_at=Micros(at))
-
-    def when_driven(self) -> None:
-        """Let the driver of the newest request do its work."""
-        request = self.requests.get(list(self.platform.runs)[-1])
-        self.clock.advance(1)
-        driver = BulkImportApp(self.app)
-        driver.run_request(request, places=[str(self.folder)], cluster_for=OneProcess)
-
-    def told(self, job: str = "j") -> list[str]:
-        table = self.table._opened.id
-        return [report.event for report in self.app.tracker.history(table, JobId(job))]
+def called(caplog: pytest.LogCaptureFixture) -> bool:
+    """Whether an alarm rings."""
+    return any(events.BULK_IMPORT_FAILED in record.getMessage() for record in caplog.records)
 
 
 @pytest.fixture
@@ -223,3 +173,174 @@ def test_what_can_never_work_is_refused_where_its_sender_looks(
     found = office.app.tracker.find(table, reports_max=10)
     assert [report.event for report in found] == ["rejected"]
     assert says in found[0].reason
+
+
+def test_an_id_that_stands_for_other_files_is_refused_before_spark_is_paid_for(
+    office: Office,
+) -> None:
+    office.when_sent(office.asked("a.parquet", "a"))
+    office.when_driven()
+    with pytest.raises(JobIdReusedError):
+        office.when_sent(office.asked("b.parquet", "b"), at=2)
+    assert len(office.platform.runs) == 1
+    assert office.told() == ["accepted", "started", "committed", "rejected"]
+
+
+def test_a_driver_whose_id_was_used_meanwhile_tells_it_and_nobody_is_called(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    office.when_sent(office.asked("a.parquet", "a"))
+    first = list(office.platform.runs)[-1]
+    office.when_sent(office.asked("b.parquet", "b"), at=2)
+    office.when_driven()
+    with pytest.raises(JobIdReusedError):
+        office.when_driven(first)
+    assert office.told()[-3:] == ["started", "committed", "rejected"]
+    office.platform.end("failed", "FAILED: exit code 1", first)
+    office.platform.end("succeeded")
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        office.follower.run()
+    assert not called(caplog)
+    assert office.told()[-1] == "rejected"
+    assert ids(office.table) == ["b"]
+    assert not list(office.requests.open())
+
+
+def test_rows_go_to_the_table_that_was_accepted_whatever_its_name_is_then(
+    office: Office,
+) -> None:
+    office.when_sent(office.asked("a.parquet", "a"))
+    office.lake.rename_table("trips", "rides")
+    other = office.lake.create_table("trips", SCHEMA)
+    office.when_driven()
+    assert ids(office.lake.table("rides")) == ["a"]
+    assert not ids(other)
+
+
+def test_a_table_that_was_dropped_meanwhile_gets_no_rows_though_another_has_its_name(
+    office: Office,
+) -> None:
+    office.when_sent(office.asked("a.parquet", "a"))
+    office.lake.drop_table("trips")
+    other = office.lake.create_table("trips", SCHEMA)
+    with pytest.raises(TableMissingError):
+        office.when_driven()
+    assert not ids(other)
+    assert office.told() == ["accepted", "rejected"]
+    office.platform.end("failed", "FAILED: exit code 1")
+    office.follower.run()
+    assert office.told() == ["accepted", "rejected"]
+
+
+def test_an_end_that_nobody_heard_is_told_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def busy(_: object) -> None:
+        raise UnavailableError("the tracker is busy")
+
+    office.when_sent(office.asked("a.parquet", "a"))
+    office.platform.end("failed", "FAILED: killed")
+    with monkeypatch.context() as patch, caplog.at_level(logging.INFO, logger="lakebed"):
+        patch.setattr(office.app.tracker, "report_many", busy)
+        with pytest.raises(UnavailableError):
+            office.follower.run()
+    assert called(caplog)
+    assert len(list(office.requests.open())) == 1
+    office.follower.run()
+    assert office.told() == ["accepted", "failed"]
+    assert not list(office.requests.open())
+
+
+def test_a_run_that_died_says_nothing_of_a_newer_one(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = office.asked("a.parquet", "a")
+    office.when_sent(message)
+    office.platform.end("failed", "FAILED: killed")
+    office.when_sent(message, at=2)
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        office.follower.run()
+    assert not called(caplog)
+    assert office.told() == ["accepted", "accepted"]
+    assert [request.name for request in office.requests.open()] == list(office.platform.runs)[1:]
+    office.platform.end("failed", "FAILED: killed, too")
+    office.follower.run()
+    assert office.told() == ["accepted", "accepted", "failed"]
+
+
+def test_a_message_that_comes_again_after_a_newer_one_is_looked_after(office: Office) -> None:
+    message = office.asked("a.parquet", "a")
+    office.platform.is_busy = True
+    with pytest.raises(UnavailableError):
+        office.when_sent(message)
+    office.platform.is_busy = False
+    office.when_sent(message, at=2)
+    office.platform.end("failed", "FAILED: killed")
+    office.follower.run()
+    office.when_sent(message)  # the first one: a dead letter that was sent back
+    office.platform.end("failed", "FAILED: killed, too")
+    office.follower.run()
+    assert office.told() == ["accepted", "accepted", "failed", "accepted", "failed"]
+
+
+def test_what_the_platform_refuses_is_told_and_forgotten(office: Office) -> None:
+    office.platform.refuses = "more than its capacity"
+    with pytest.raises(InvalidError, match="capacity"):
+        office.when_sent(office.asked("a.parquet", "a"))
+    assert office.told() == ["accepted", "rejected"]
+    assert not list(office.requests.open())
+
+
+def test_what_is_no_request_keeps_nobody_from_looking_at_others(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = office.objects.create("requests/0.json")
+    writer.write(b"{")
+    writer.finish()
+    office.when_sent(office.asked("a.parquet", "a"))
+    office.platform.end("failed", "FAILED: killed")
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        office.follower.run()
+    assert any("requests/0.json" in record.getMessage() for record in caplog.records)
+    assert office.told() == ["accepted", "failed"]
+    assert office.objects.size_of("requests/0.json") == 1
+
+
+def test_a_table_that_cannot_be_read_keeps_nobody_from_looking_at_others(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.when_sent(office.asked("a.parquet", "a"))
+    office.platform.end("failed", "FAILED: killed")
+    first = next(iter(office.platform.runs))
+    office.when_sent({**office.asked("b.parquet", "b"), "id": "k"})
+    office.platform.end("failed", "FAILED: killed")
+    last = office.app.tracker.history
+
+    def busy(table: TableId, job: JobId) -> list[JobReport]:
+        if job == "j":
+            raise UnavailableError("the tracker is busy")
+        return last(table, job)
+
+    monkeypatch.setattr(office.app.tracker, "history", busy)
+    with pytest.raises(UnavailableError):
+        office.follower.run()
+    assert office.told("k") == ["accepted", "failed"]
+    assert [request.name for request in office.requests.open()] == [first]
+
+
+def test_a_run_that_ended_well_without_a_commit_is_told_as_failed(office: Office) -> None:
+    office.when_sent(office.asked("a.parquet", "a"))
+    office.platform.end("succeeded")
+    office.follower.run()
+    assert office.told() == ["accepted", "failed"]
+    last = office.app.tracker.last(office.table._opened.id, JobId("j"))
+    assert last is not None
+    assert "without a commit" in last.reason
+
+
+def test_a_table_that_is_gone_has_a_failed_run(office: Office) -> None:
+    office.when_sent(office.asked("a.parquet", "a"))
+    office.lake.drop_table("trips")
+    office.platform.end("failed", "CANCELLED: by somebody")
+    office.follower.run()
+    assert office.told() == ["accepted", "failed"]
