@@ -55,7 +55,7 @@ class IngestStack(Stack):
             may=[
                 *stores.may_commit(deployment),
                 permissions.find_table(stores.registry),
-                permissions.write_objects(deployment, "tables/*/files/*"),
+                *permissions.write_files(deployment),
                 permissions.tell_of_jobs(stores.tracker),
                 permissions.take_jobs(self.jobs.queue),
                 *permissions.refuse_jobs(self.jobs.queue, self.jobs.dead_letters),

@@ -21,15 +21,14 @@ from aws_cdk import aws_sqs as sqs
 
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
 
-OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
-SOURCES = "users put files there under names of their own; the setting `sources` names the place"
-
 IMPORTS = f"{IMPORTS_PREFIX}/*"
 """Keys of requests for bulk imports: beside the lake's."""
 
 OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
 SOURCES = "users put files there under names of their own; the setting `sources` names the place"
 TASKS = "tasks get their ids when they are started; their cluster is exact"
+UNNAMED = {"ec2:DescribeVpcEndpoints", "ecr:GetAuthorizationToken", "ecs:ListTasks"}
+"""IAM knows no resource for these."""
 
 Folder = Literal[
     "*",
@@ -84,6 +83,14 @@ def write_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStateme
 def delete_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStatement:
     """Delete objects of some kinds; they can be brought back for a while."""
     return _on_objects(deployment, "s3:DeleteObject", *folders)
+
+
+def write_files(deployment: Deployment) -> list[iam.PolicyStatement]:
+    """Put files of rows; large ones are moved to their place."""
+    return [
+        write_objects(deployment, "tables/*/files/*", "unfinished/*"),
+        delete_objects(deployment, "unfinished/*"),
+    ]
 
 
 def write_results(deployment: Deployment) -> list[iam.PolicyStatement]:
@@ -227,7 +234,7 @@ def start_tasks(
 ) -> list[iam.PolicyStatement]:
     """Count, start and look at tasks of a cluster. roles: what tasks are given, and nothing else.
 
-    IAM judges counting by machines of the cluster, of which there are none.
+    Counting has no resource in IAM where no machine is named; the cluster is a condition.
     """
     in_cluster = {"ArnEquals": {"ecs:cluster": cluster.attr_arn}}
     ours = f"arn:{Aws.PARTITION}:ecs:{Aws.REGION}:{Aws.ACCOUNT_ID}"
@@ -235,7 +242,7 @@ def start_tasks(
     return [
         iam.PolicyStatement(
             actions=["ecs:ListTasks"],
-            resources=[f"{ours}:container-instance/{name}/*"],
+            resources=["*"],
             conditions=in_cluster,
         ),
         _allow([f"{ours}:task/{name}/*"], "ecs:DescribeTasks"),
@@ -326,7 +333,7 @@ def accepted(deployment: Deployment) -> list[Acknowledgment]:
         **{f"{results}/{folder}": OBJECTS for folder in get_args(ResultsFolder)},
         f"{data}/{IMPORTS}": OBJECTS,
         **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in _sources(deployment)},
-        **{f"{ours}:{kind}/{cluster}/*": TASKS for kind in ("container-instance", "task")},
+        f"{ours}:task/{cluster}/*": TASKS,
     }
     return [
         Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]", reason=reason)

@@ -142,9 +142,9 @@ def _mend_calls() -> None:
 
 
 def _mend_tasks() -> None:
-    """Judge who asks for tasks as AWS does: by definition, task or machine, with the cluster as a
-    condition, and by the roles that a task is given. Start what was asked for under one token
-    once."""
+    """Judge who asks for tasks as AWS does: by definition or task, or by nothing where all are to
+    be told, with the cluster as a condition, and by the roles that a task is given. Start what was
+    asked for under one token once."""
     resource_of, context_of = iam_actions.extract_resource_arn, iam_actions.request_tag_context
     judged, run_task = iam_evaluator.enforce, ecs._ACTION_MAP["RunTask"]  # noqa: SLF001 - as below
     answers: dict[str, Any] = {}
@@ -154,8 +154,7 @@ def _mend_tasks() -> None:
         if "taskDefinition" in told:
             return str(told["taskDefinition"])
         if "cluster" in told:
-            arn = _cluster_arn(told["cluster"]).replace(":cluster/", ":container-instance/")
-            return str(told["tasks"][0] if "tasks" in told else f"{arn}/any")
+            return str(told["tasks"][0] if "tasks" in told else "*")
         found: str = resource_of(service, *given)
         return found
 

@@ -82,11 +82,11 @@ class PythonFunction(Construct):
             timeout=Duration.seconds(timeout_seconds),
             memory_size=memory_mib,
         )
-        self._acknowledge(deployment, here=target.here)
+        Validations.of(self.role).acknowledge(*accepted(deployment))
+        self._acknowledge(here=target.here)
         self._alarm(name)
 
-    def _acknowledge(self, deployment: Deployment, *, here: bool) -> None:
-        Validations.of(self.role).acknowledge(*accepted(deployment))
+    def _acknowledge(self, *, here: bool) -> None:
         reasons = {
             "Serverless::Serverless-LambdaDLQ": NO_DEAD_LETTERS,
             "Serverless::Serverless-LambdaTracing": NO_TRACING,

@@ -142,6 +142,9 @@ class TaskPool(Construct):
             timeout_seconds=START_SECONDS_MAX,
             memory_mib=256,
         )
+        permissions.accepted_everywhere(
+            own.role, "IAM knows no resource for counting tasks; the cluster is a condition"
+        )
         Schedule(
             self,
             "StartSchedule",

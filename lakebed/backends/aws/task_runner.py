@@ -77,7 +77,6 @@ class EcsTaskRunner:
                         "assignPublicIp": place.public_address,
                     }
                 },
-                propagateTags="TASK_DEFINITION",
             ),
         )
         for failure in answer.get("failures", []):
