@@ -48,6 +48,7 @@ UNSEEN = (
     Unseen("committer-", "sqs:ChangeMessageVisibility", "", "a commit that must wait"),
     Unseen("query-Handle", "sqs:ChangeMessageVisibility", "", "a query that failed"),
     Unseen("TasksRole", "sqs:ChangeMessageVisibility", "", "a job that failed, or takes long"),
+    Unseen("TasksRole", "s3:DeleteObject", "/unfinished/", "files above 32 MiB: as results"),
     Unseen("ingest-TasksRole", "s3:ListBucket", "", "a message that names a folder"),
     Unseen("ingest-TasksRole", "dynamodb:Query", "registry", "a message that names no table"),
     Unseen("compaction-CreationHandle", "dynamodb:GetItem", "-tracker", "a job is sent again"),
