@@ -19,6 +19,8 @@ pytestmark = pytest.mark.timeout(600)
 
 INGEST, COMPACTION = f"lakebed-{INSTANCE}-ingest", f"lakebed-{INSTANCE}-compaction"
 SECONDS_MAX = 120
+HEAVY_FILES = 10
+"""Of a job that takes many times as long as to see that it began."""
 
 
 def put(cloud: LocalCloud, key: str, some: pa.Table) -> str:
@@ -132,9 +134,10 @@ def test_a_task_that_is_killed_in_mid_job_loses_nothing_and_doubles_nothing(
     instance: RunningInstance, kind: str
 ) -> None:
     cloud, queue = instance.cloud, f"lakebed-{INSTANCE}-{kind}"
-    many = [rows(100_000, seed=seed) for seed in range(4)]
+    many = [rows(100_000, seed=seed) for seed in range(HEAVY_FILES)]
     with instance.lake() as lake:
-        table = lake.create_table(f"killed-{kind}", SCHEMA, settings={"job_files_max": 4})
+        settings = {"job_files_max": HEAVY_FILES}
+        table = lake.create_table(f"killed-{kind}", SCHEMA, settings=settings)
         if kind == "ingest":
             files = [put(cloud, f"killed/{n}.parquet", part) for n, part in enumerate(many)]
             send(cloud, id="heavy", table=table.name, files=files)
@@ -145,7 +148,10 @@ def test_a_task_that_is_killed_in_mid_job_loses_nothing_and_doubles_nothing(
         entries = table.log().entries
         cloud.fire(f"{queue}-tasks")
         (task,) = cloud.tasks.running
+        end = cloud.clock.monotonic() + SECONDS_MAX
         while not any(report.event == "started" for report in table.jobs()):
+            said = task.log.read_text()[-2_000:]
+            assert cloud.clock.monotonic() < end, f"the job never began\n{cloud.queues()}\n{said}"
             cloud.clock.sleep(0.01)
         task.process.kill()
         assert cloud.finish_tasks(seconds_max=30)
