@@ -39,7 +39,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 WRITERS, COMMITS = 6, 12
 SENDERS, RECEIVERS, MESSAGES = 3, 3, 40
 HIDDEN_SECONDS = 20
-"""Longer than a message is ever in hand; those of an answer that was lost come again after it."""
+"""After which messages of an answer that was lost come again, and those that are in hand for longer
+than that, as they may be on a busy machine."""
 RECEIVES_MAX = 100
 WAIT_SECONDS_MAX = 300
 
@@ -81,6 +82,7 @@ def test_messages_whose_answers_are_lost_are_handled_once(
     faulty_requests.follow(weather([*rules, RESET, SLOW], service=SQS))
     sent = {f"{sender}-{n}".encode() for sender in range(SENDERS) for n in range(MESSAGES)}
     handled: list[bytes] = []
+    late: set[bytes] = set()
     end = time.monotonic() + WAIT_SECONDS_MAX
 
     def send(queue: SqsJobQueue, sender: int) -> None:
@@ -89,12 +91,15 @@ def test_messages_whose_answers_are_lost_are_handled_once(
             until_answered(lambda name=name: queue.send([Message(name.encode(), once=name)]))
 
     def handle(queue: SqsJobQueue) -> None:
-        while len(handled) < len(sent) and time.monotonic() < end:
+        while len(set(handled)) < len(sent) and time.monotonic() < end:
+            began = time.monotonic()
             for message in until_answered(
                 lambda: queue.receive(messages_max=4, hidden_seconds=HIDDEN_SECONDS, wait_seconds=1)
             ):
                 handled.append(message.body)
                 until_answered(lambda receipt=message.receipt: queue.delete(receipt))
+                if time.monotonic() - began >= HIDDEN_SECONDS:
+                    late.add(message.body)
 
     with closing(ministack.clients(url=faulty_requests.url)) as clients:
         queue = SqsJobQueue(clients, calm_queue._url, chance=system_random())
@@ -104,8 +109,9 @@ def test_messages_whose_answers_are_lost_are_handled_once(
             thread.start()
         for thread in work:
             thread.join()
-    assert Counter(handled) == Counter(sent)
-    assert calm_queue.depth() == (0, 0)
+    assert set(handled) == sent
+    assert {body for body, times in Counter(handled).items() if times > 1} <= late
+    assert late or calm_queue.depth() == (0, 0)
     refusals = {"error:ThrottlingException", "error:ServiceUnavailable"}
     assert {"response", "reset", "latency"} | refusals == set(faulty_requests.met())
 
