@@ -22,7 +22,7 @@ class AllowedPlaces:
     def check(self, name: str) -> None:
         """Raise InvalidError for a file elsewhere. A link counts for what it leads to."""
         if name.startswith(SCHEME):
-            if any(map(name.startswith, self._urls)):
+            if any(map(f"{name}/".startswith, self._urls)):
                 return
         elif any(map(Path(name).resolve().is_relative_to, self._folders)):
             return

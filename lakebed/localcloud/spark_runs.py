@@ -125,7 +125,7 @@ class SparkRuns:
         asked = run["jobDriver"]["sparkSubmit"]
         conf = _conf(asked["sparkSubmitParameters"])
         folder = self._emulator.folder / "private" / f"{spec.name}-{id_}"
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_empty(folder)
         program = folder / "main.py"
         shutil.copyfile(_asset(spec, asked["entryPoint"]), program)
         for archive in filter(None, conf.pop("spark.archives", "").split(",")):
@@ -187,6 +187,13 @@ class SparkRuns:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYSPARK_SUBMIT_ARGS": shlex.join(submit),
         }
+
+
+def _make_empty(folder: Path) -> None:
+    """Make the folder of a run. A run of an earlier session may have had the same id; what its
+    links lead to stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
 
 
 def _pyspark() -> Path:

@@ -63,11 +63,14 @@ class S3SourceFiles:
     def find(self, name: str) -> list[SourceFile]:
         """Return the file of a URL, or those below it."""
         bucket, _, key = name.removeprefix(SCHEME).partition("/")
-        found = [] if key.endswith("/") else self._one(bucket, key)
+        found = self._one(bucket, key) if key and not key.endswith("/") else []
         if not found:
             found = self._below(bucket, key.rstrip("/"))
         if not found:
-            hint = "look for it; names in folders that begin with '_' or '.' are skipped"
+            hint = (
+                "look for it, or it may not be read; names in folders that begin with '_' or '.' "
+                "are skipped"
+            )
             raise InvalidError("no such file, or nothing in the folder", file=name, hint=hint)
         return found
 
@@ -113,12 +116,14 @@ class S3SourceFiles:
                     ) from error
 
     def _one(self, bucket: str, key: str) -> list[SourceFile]:
+        """Return the file, or none: it is missing, or may not be read. S3 tells these not apart to
+        those who may list a folder only. Listing tells what else could be wrong."""
         request = Request(what="looking at a file", needs="s3:GetObject", path=key)
         try:
             meta = self._requests(bucket).run(
                 request, lambda: obstore.head(self._store(bucket), key)
             )
-        except ObjectMissingError:
+        except (ObjectMissingError, InvalidError):
             return []
         return [_seen(bucket, meta)]
 

@@ -32,3 +32,17 @@ def test_without_spark_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(InvalidError, match="pip install 'pyspark"):
         spark_runs._pyspark()
+
+
+def test_a_run_begins_in_an_empty_folder_though_an_earlier_session_had_its_id(
+    tmp_path: Path,
+) -> None:
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    (bundle / "code.py").touch()
+    folder = tmp_path / "private" / "bulk-1"
+    for _ in range(2):
+        spark_runs._make_empty(folder)
+        (folder / "environment").symlink_to(bundle, target_is_directory=True)
+    assert [path.name for path in folder.iterdir()] == ["environment"]
+    assert (bundle / "code.py").exists()

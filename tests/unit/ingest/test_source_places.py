@@ -1,0 +1,47 @@
+"""Users' files by URL: which places are allowed, and what is said of files that are not there."""
+
+from pathlib import Path
+
+import obstore
+import pytest
+from obstore.exceptions import PermissionDeniedError
+
+from lakebed.backends.aws import source_files
+from lakebed.backends.aws.source_files import S3SourceFiles
+from lakebed.backends.memory import VirtualClock
+from lakebed.backends.system import system_random
+from lakebed.errors import InvalidError
+from lakebed.ingest.allowed_files import AllowedPlaces
+
+
+@pytest.mark.parametrize("name", ["s3://b/in", "s3://b/in/", "s3://b/in/a.csv", "s3://c"])
+def test_a_place_and_what_is_below_it_are_allowed(name: str) -> None:
+    AllowedPlaces(["s3://b/in", "s3://c"]).check(name)
+
+
+@pytest.mark.parametrize("name", ["s3://b", "s3://b/input", "s3://b/i", "s3://cc", "s3://"])
+def test_what_only_begins_like_a_place_is_not(name: str) -> None:
+    with pytest.raises(InvalidError, match="elsewhere"):
+        AllowedPlaces(["s3://b/in", "s3://c"]).check(name)
+
+
+def test_a_file_that_s3_tells_nothing_of_is_named_as_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3 answers 403, not 404, to who may not list the whole bucket."""
+
+    def denied(*_: object) -> None:
+        raise PermissionDeniedError("403 Forbidden")
+
+    monkeypatch.setattr(obstore, "head", denied)
+    monkeypatch.setattr(source_files, "pages_of", lambda *_: iter([]))
+    files = S3SourceFiles(
+        tmp_path,
+        clock=VirtualClock(),
+        chance=system_random(),
+        config={"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b"},
+    )
+    with pytest.raises(InvalidError, match="no such file") as caught:
+        files.find("s3://b/in/a.csv")
+    assert "s3://b/in/a.csv" in str(caught.value)
+    assert "may not be read" in str(caught.value)
