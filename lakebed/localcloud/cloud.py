@@ -173,7 +173,8 @@ class LocalCloud:
     def settle(self) -> None:
         """Return when no message can be received and no call is due: what failed may wait.
 
-        Tasks that were asked for have been started, and go on.
+        Schedules do not fire here, however long it takes: `advance` and `run` let them. Tasks that
+        were asked for have been started, and go on.
         """
         with self._lock:
             self._start_due()
@@ -212,6 +213,7 @@ class LocalCloud:
         looked = self.clock.monotonic()
         while not stopped(0 if self._pending else IDLE_SECONDS):
             with self._lock:
+                self._fire_due()
                 self._start_due()
                 if not self._receive() and self._pending:
                     self._wait_for_calls()
@@ -286,6 +288,7 @@ class LocalCloud:
             moments = [call.at for call in self._due[:1]]
             moments += [at for at, _ in self._fires[:1]] + self._comebacks()
             self._jump(min([end, *moments]))
+            self._fire_due()
             self.settle()
             if self.clock.seconds() >= end:
                 return
@@ -304,12 +307,15 @@ class LocalCloud:
             if name in called and figures["hidden"]
         ]
 
-    def _start_due(self) -> None:
+    def _fire_due(self) -> None:
         now = self.clock.seconds()
         while self._fires and self._fires[0][0] <= now:
             at, name = heapq.heappop(self._fires)
             self._call_targets(self.deployment.running.rules[name])
             heapq.heappush(self._fires, (max(self._next[name](at), now), name))
+
+    def _start_due(self) -> None:
+        now = self.clock.seconds()
         while self._due and self._due[0].at <= now:
             call = heapq.heappop(self._due)
             self._pending.add(self._pool.submit(self._call, call))
