@@ -9,13 +9,13 @@ from lakebed.config.job_queues import SPLITTING as SHAPE
 from lakebed.lake import Lake
 from lakebed.table import Table
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+from tests.cloud.users import waiting
 
 pytestmark = pytest.mark.timeout(600)
 """The first test also waits for the synthesis, and for the packages of bundles."""
 
 SPLITTING = f"lakebed-{INSTANCE}-splitting"
 TRIGGER = f"{SPLITTING}-trigger"
-QUEUE, DEAD = f"{SPLITTING}.fifo", f"{SPLITTING}-dead.fifo"
 
 
 def table_with(lake: Lake, name: str, count: int) -> Table:
@@ -45,7 +45,7 @@ def test_a_trigger_that_fires_twice_does_the_work_once(instance: RunningInstance
         tick = {"time": "2026-11-21T10:00:00Z"}
         for _ in range(2):
             assert instance.cloud.invoke(TRIGGER, tick).error is None
-        assert waiting(instance, QUEUE) == 1
+        assert waiting(instance, "splitting") == 1
         instance.cloud.settle()
         entries = table.log().entries
         for _ in range(2):
@@ -67,9 +67,9 @@ def test_work_that_is_done_and_not_known_to_be_done_is_done_once(
         instance.cloud.fire(SPLITTING)
         entries = table.log().entries
         assert leaves(lake, "killed") > 1
-        assert waiting(instance, QUEUE) == 1
+        assert waiting(instance, "splitting") == 1
         instance.cloud.advance(SHAPE.hidden_seconds, schedules=False)
-        assert waiting(instance, QUEUE) == 0
+        assert waiting(instance, "splitting") == 0
         assert table.log().entries == entries
         assert same_rows(table, rows(700))
 
@@ -86,7 +86,7 @@ def test_a_bad_table_holds_up_nobody_and_its_message_is_redriven_when_it_is_mend
             assert all(leaves(lake, f"good{number}") > 1 for number in range(4))
             seconds = SHAPE.hidden_seconds * SHAPE.receives_max
             instance.cloud.advance(seconds, schedules=False)
-            assert waiting(instance, DEAD) == 1
+            assert waiting(instance, "splitting-dead") == 1
             assert instance.cloud.alarms()[f"{SPLITTING}-dead-letters"] == "ALARM"
         assert leaves(lake, "bad") == 1
         (letter,) = lake.show_dead_letters(queues=["splitting"])
@@ -98,11 +98,6 @@ def test_a_bad_table_holds_up_nobody_and_its_message_is_redriven_when_it_is_mend
         assert same_rows(bad, rows(700))
         instance.cloud.advance(360, schedules=False)
         assert instance.cloud.alarms()[f"{SPLITTING}-dead-letters"] == "OK"
-
-
-def waiting(instance: RunningInstance, queue: str) -> int:
-    figures = instance.cloud.queues()[queue]
-    return int(figures["visible"] + figures["hidden"])
 
 
 @contextmanager

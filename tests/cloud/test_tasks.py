@@ -5,14 +5,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from lakebed.backends.system.clock import SystemClock
 from lakebed.localcloud.cloud import LocalCloud
 from lakebed.table import Table
+from tests.cloud import users
 from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
+from tests.cloud.users import put, until, waiting
 
 pytestmark = pytest.mark.timeout(600)
 """The first test also waits for the synthesis, and for the packages of bundles."""
@@ -23,40 +23,9 @@ HEAVY_FILES = 10
 """Of a job that takes many times as long as to see that it began."""
 
 
-def put(cloud: LocalCloud, key: str, some: pa.Table) -> str:
-    """Put rows where users do. Returns the URL."""
-    out = pa.BufferOutputStream()
-    pq.write_table(some, out)
-    bucket, _, folder = SOURCES.removeprefix("s3://").partition("/")
-    s3 = cloud.client("s3")
-    s3.create_bucket(Bucket=bucket)
-    s3.put_object(Bucket=bucket, Key=f"{folder}/{key}", Body=out.getvalue().to_pybytes())
-    return f"{SOURCES}/{key}"
-
-
-def send(cloud: LocalCloud, **message: object) -> None:
-    """Send a message as the page says: by the queue's name."""
-    sqs = cloud.client("sqs")
-    sqs.send_message(
-        QueueUrl=sqs.get_queue_url(QueueName=f"{INGEST}.fifo")["QueueUrl"],
-        MessageBody=json.dumps(message),
-        MessageGroupId=str(message["id"]),
-    )
-
-
-def until(cloud: LocalCloud, what: str, is_so: object) -> None:
-    assert callable(is_so)
-    end = cloud.clock.monotonic() + SECONDS_MAX
-    while not is_so():
-        said = "\n".join(task.log.read_text()[-2_000:] for task in cloud.tasks.running)
-        assert cloud.clock.monotonic() < end, f"never: {what}\n{cloud.queues()}\n{said}"
-        cloud.clock.sleep(0.2)
-        cloud.settle()
-
-
-def depth(cloud: LocalCloud, queue: str) -> int:
-    figures = cloud.queues()[queue]
-    return int(figures["visible"] + figures["hidden"])
+def send(instance: RunningInstance, **message: object) -> None:
+    """Send a message for ingest, in a group of its own."""
+    users.send(instance, "ingest", json.dumps(message), group=str(message["id"]))
 
 
 @pytest.fixture(autouse=True)
@@ -76,18 +45,18 @@ def test_files_that_a_message_names_become_rows_and_a_bad_message_is_told(
     cloud = instance.cloud
     with instance.lake() as lake:
         table = lake.create_table("landed", SCHEMA)
-        good, elsewhere = put(cloud, "landed/a.parquet", rows(50)), "s3://elsewhere/b.parquet"
-        send(cloud, id="good", table="landed", files=[good])
-        send(cloud, id="bad", table="landed", files=[elsewhere])
+        good, elsewhere = put(instance, "landed/a.parquet", rows(50)), "s3://elsewhere/b.parquet"
+        send(instance, id="good", table="landed", files=[good])
+        send(instance, id="bad", table="landed", files=[elsewhere])
         cloud.fire(f"{INGEST}-tasks")
         assert len(cloud.tasks.running) == 2
-        until(cloud, "both are done", lambda: not depth(cloud, f"{INGEST}.fifo"))
+        until(instance, "both are done", lambda: not waiting(instance, "ingest"))
         assert same_rows(table, rows(50))
         told = {report.job: report for report in table.jobs()}
         assert told["good"].event == "committed"
         assert told["bad"].event == "rejected"
         assert elsewhere in told["bad"].reason
-        assert depth(cloud, f"{INGEST}-dead.fifo") == 1
+        assert waiting(instance, "ingest-dead") == 1
         cloud.settle()
         assert cloud.alarms()[f"{INGEST}-dead-letters"] == "ALARM"
         assert not cloud.failures
@@ -97,7 +66,7 @@ def test_a_schedule_that_fires_twice_starts_tasks_once(instance: RunningInstance
     cloud = instance.cloud
     with instance.lake() as lake:
         lake.create_table("once", SCHEMA)
-        send(cloud, id="waits", table="once", files=[f"{SOURCES}/nowhere"])
+        send(instance, id="waits", table="once", files=[f"{SOURCES}/nowhere"])
         for _ in range(2):
             tick = {"time": "2026-11-22T10:00:00Z"}
             assert cloud.invoke(f"{INGEST}-tasks-start", tick).error is None
@@ -122,7 +91,7 @@ def test_compaction_jobs_are_run_by_tasks(instance: RunningInstance) -> None:
         cloud.fire(f"{COMPACTION}-creation")
         cloud.fire(f"{COMPACTION}-tasks")
         assert len(cloud.tasks.running) == 1
-        until(cloud, "the files are merged", lambda: not depth(cloud, f"{COMPACTION}.fifo"))
+        until(instance, "the files are merged", lambda: not waiting(instance, "compaction"))
         assert same_rows(table, *ingested)
         assert held(table) == 1
         assert not cloud.failures
@@ -139,8 +108,8 @@ def test_a_task_that_is_killed_in_mid_job_loses_nothing_and_doubles_nothing(
         settings = {"job_files_max": HEAVY_FILES}
         table = lake.create_table(f"killed-{kind}", SCHEMA, settings=settings)
         if kind == "ingest":
-            files = [put(cloud, f"killed/{n}.parquet", part) for n, part in enumerate(many)]
-            send(cloud, id="heavy", table=table.name, files=files)
+            files = [put(instance, f"killed/{n}.parquet", part) for n, part in enumerate(many)]
+            send(instance, id="heavy", table=table.name, files=files)
         else:
             for part in many:
                 table.ingest(part)
@@ -159,10 +128,10 @@ def test_a_task_that_is_killed_in_mid_job_loses_nothing_and_doubles_nothing(
         assert cloud.queues()[f"{queue}.fifo"]["hidden"] == 1
         cloud.advance(180, schedules=False)
         cloud.fire(f"{queue}-tasks")
-        until(cloud, "the job is done", lambda: not depth(cloud, f"{queue}.fifo"))
+        until(instance, "the job is done", lambda: not waiting(instance, kind))
         assert same_rows(table, *many)
         assert kind == "ingest" or held(table) == 1
-        assert depth(cloud, f"{queue}-dead.fifo") == 0
+        assert waiting(instance, f"{kind}-dead") == 0
 
 
 @pytest.mark.slow
@@ -187,7 +156,7 @@ def refuse_and_allow(instance: RunningInstance) -> None:
     assert len(less) < len(before["Statement"])
     with instance.lake() as lake:
         lake.create_table("late", SCHEMA)
-        send(cloud, id="late", table="late", files=[f"{SOURCES}/nowhere"])
+        send(instance, id="late", table="late", files=[f"{SOURCES}/nowhere"])
         iam.put_role_policy(
             RoleName=name,
             PolicyName=statements,
@@ -202,7 +171,7 @@ def refuse_and_allow(instance: RunningInstance) -> None:
                 RoleName=name, PolicyName=statements, PolicyDocument=json.dumps(before)
             )
         assert not cloud.tasks.running
-        assert depth(cloud, f"{INGEST}.fifo") == 1
+        assert waiting(instance, "ingest") == 1
         assert cloud.alarms()[f"lakebed-{INSTANCE}-tasks-not-started"] == "ALARM"
         cloud.fire(f"{INGEST}-tasks")
         assert len(cloud.tasks.running) == 1
