@@ -105,7 +105,7 @@ class BulkImportStack(Stack):
             permissions.write_objects(deployment, "tables/*/files/*", *folders),
             permissions.delete_objects(deployment, *folders),
             permissions.tell_of_jobs(stores.tracker),
-            *permissions.import_requests(deployment),
+            permissions.read_import_requests(deployment),
             *permissions.read_sources(deployment),
             permissions.read_assets(self._archive, self._program),
         ]

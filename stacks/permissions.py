@@ -259,10 +259,15 @@ def start_tasks(
     ]
 
 
+def read_import_requests(deployment: Deployment, *actions: str) -> iam.PolicyStatement:
+    """Read requests for bulk imports, which lie beside the lake. actions: more of S3's."""
+    return _allow([f"{_bucket(deployment)}/{IMPORTS}"], "s3:GetObject", *actions)
+
+
 def import_requests(deployment: Deployment, *actions: str) -> list[iam.PolicyStatement]:
-    """Read and list requests for bulk imports, which lie beside the lake. actions: more of S3's."""
+    """Read and list requests for bulk imports. actions: as above."""
     return [
-        _allow([f"{_bucket(deployment)}/{IMPORTS}"], "s3:GetObject", *actions),
+        read_import_requests(deployment, *actions),
         iam.PolicyStatement(
             actions=["s3:ListBucket"],
             resources=[_bucket(deployment)],
