@@ -5,6 +5,7 @@ LakebedError
 ├── UnavailableError     throttled or timed out     -> retry the same call after a wait
 ├── UnknownOutcomeError  the write may have landed  -> read back by id, then decide
 ├── FencedError          newer owner or write floor -> end this run, keep its files
+├── DeniedError          a permission is missing    -> tell an operator, retry later
 ├── InvalidError         the request can never work -> reject it, never retry
 └── CorruptError         stored bytes do not verify -> quarantine, alarm, never retry
 
@@ -93,6 +94,17 @@ class InvalidError(LakebedError):
     """
 
     exit_code = 2
+
+
+class DeniedError(LakebedError):
+    """A store refuses our credentials: a permission is missing, or they are not valid any more.
+
+    What is done: nothing was changed by this call; a message comes back, and is a dead letter after
+    some tries. What you can do: permit what the error names there (a role that was changed by hand:
+    deploy again), then send the same again.
+    """
+
+    exit_code = 8
 
 
 class CorruptError(LakebedError):

@@ -48,9 +48,9 @@ class AwsApp(App):
     `~/.cache/lakebed`. memory: None: the usual. resources: None: as its parameter tells.
 
     Raises:
-        InvalidError: no such instance, the credentials do not permit to look, boto3 is not
-            installed, nothing to keep the folder in. NewerFormatError: a newer Lakebed deployed it.
-        UnavailableError: AWS cannot be reached.
+        InvalidError: no such instance, boto3 is not installed, nothing to keep the folder in.
+        DeniedError: the credentials do not permit to look. NewerFormatError: a newer Lakebed
+            deployed it. UnavailableError: AWS cannot be reached.
     """
 
     def __init__(

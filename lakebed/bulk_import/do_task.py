@@ -23,7 +23,7 @@ from lakebed.bulk_import.work import (
     encode,
     refused,
 )
-from lakebed.errors import CorruptError, InvalidError, LakebedError
+from lakebed.errors import CorruptError, DeniedError, InvalidError, LakebedError
 from lakebed.model.names import RUN_BYTES, FileName, file_name
 from lakebed.model.paths import file_path, run_path
 from lakebed.model.processing import Processing, ProcessingPass
@@ -63,14 +63,14 @@ class DoTask:
         """
         try:
             return encode(self._sort(decode(job, Job), decode(work, SortWork)))
-        except (InvalidError, CorruptError) as error:
+        except (InvalidError, CorruptError, DeniedError) as error:
             return encode(refused(error))
 
     def merge(self, job: bytes, work: bytes) -> bytes:
         """Merge runs into one file and put it; return the answer. Raises: as `sort`."""
         try:
             return encode(self._merge(decode(job, Job), decode(work, MergeWork)))
-        except (InvalidError, CorruptError) as error:
+        except (InvalidError, CorruptError, DeniedError) as error:
             return encode(refused(error))
 
     def _sort(self, job: Job, work: SortWork) -> RunSorted:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from lakebed.errors import ConflictError, CorruptError, InvalidError
+from lakebed.errors import ConflictError, CorruptError, DeniedError, InvalidError
 from lakebed.inspection.findings import KINDS, Fact, Finding, RepairAction
 from lakebed.inspection.replay import Replay, ReplayLog
 from lakebed.model.names import TableId, TableName
@@ -171,7 +171,7 @@ class Repair:
         for step in plan.steps:
             try:
                 one = StepDone(step=step, count=self._carry_out(step))
-            except (ConflictError, CorruptError, InvalidError) as error:
+            except (ConflictError, CorruptError, DeniedError, InvalidError) as error:
                 one = StepDone(step=step, problem=str(error))
             events.tell(
                 events.REPAIR_DONE,

@@ -9,6 +9,7 @@ import anycrc
 
 from lakebed.errors import (
     CorruptError,
+    DeniedError,
     ObjectExistsError,
     UnavailableError,
     UnknownOutcomeError,
@@ -78,15 +79,15 @@ def finish_object(
         ObjectExistsError: another object has the path.
         UnknownOutcomeError: it may be there, now or later.
         CorruptError: the store says it got other bytes.
-        UnavailableError, StorageFullError: nothing became visible.
+        UnavailableError, StorageFullError, DeniedError: nothing became visible.
     """
     try:
         facts = writer.finish()
     except (ObjectExistsError, UnknownOutcomeError) as error:
         try:
             found = objects.look(path)
-        except UnavailableError as unavailable:
-            raise UnknownOutcomeError("a write's outcome is unknown", path=path) from unavailable
+        except (UnavailableError, DeniedError) as unseen:
+            raise UnknownOutcomeError("a write's outcome is unknown", path=path) from unseen
         if found is None:
             if isinstance(error, ObjectExistsError):
                 raise UnknownOutcomeError("a write's outcome is unknown", path=path) from error

@@ -16,6 +16,7 @@ import msgspec
 from lakebed.errors import (
     ClaimLostError,
     CorruptError,
+    DeniedError,
     FencedError,
     GenerationError,
     InvalidError,
@@ -53,6 +54,7 @@ Answer = TransactionNumber | LakebedError
 
 NO_ANSWER = (
     UnavailableError,
+    DeniedError,
     UnknownOutcomeError,
     LogConflictError,
     NewerFormatError,

@@ -19,6 +19,7 @@ import msgspec
 from lakebed.errors import (
     ClockAheadError,
     ConflictError,
+    DeniedError,
     InvalidError,
     JobIdReusedError,
     LakebedError,
@@ -133,6 +134,7 @@ class TableHead:
             ConflictError: others won until the deadline, or what it was planned on is gone; the
             same. FencedError: its base lies below the write floor; the same holds.
             UnavailableError: reading or writing was refused until the deadline; the same holds.
+            DeniedError: the log may not be read or written; the same holds.
             UnknownOutcomeError: a try may still land; call again with the same id.
         """
         (answer,) = self.commit_group((transaction,))
@@ -277,7 +279,7 @@ class TableHead:
             member.unresolved = max(moment.number, member.unresolved or moment.number)
         try:
             self._log.append(moment.number, body)
-        except (UnavailableError, InvalidError):  # it did nothing; an earlier try may still land
+        except (UnavailableError, DeniedError, InvalidError):  # an earlier try may still land
             for member, unresolved in zip(riders, before, strict=True):
                 member.unresolved = unresolved
             raise

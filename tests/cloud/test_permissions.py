@@ -14,8 +14,16 @@ import pytest
 
 from lakebed.localcloud.cloud import LocalCloud
 from tests.cloud.conftest import NOTES_VARIABLE, ROOT
-from tests.cloud.instance import INSTANCE, SCHEMA, SMALL_LEAVES, RunningInstance, rows
+from tests.cloud.instance import (
+    INSTANCE,
+    SCHEMA,
+    SMALL_LEAVES,
+    RunningInstance,
+    rows,
+    same_rows,
+)
 from tests.cloud.permission_notes import policies_of
+from tests.cloud.users import put, send, stop_tasks, until, waiting
 from tests.spark.shell import spark_home
 
 pytestmark = pytest.mark.slow
@@ -147,6 +155,30 @@ def test_a_story_fails_without_a_statement(
     instance.cloud.advance(900)
     instance.cloud.failures.clear()
     assert is_split_and_answered(instance)
+
+
+@pytest.mark.timeout(600)
+def test_a_message_waits_while_its_task_lacks_a_permission(instance: RunningInstance) -> None:
+    """What lacks is told where its sender looks, and the message is not refused."""
+    cloud, tasks = instance.cloud, f"{NAME}-ingest-tasks"
+    with instance.lake() as lake:
+        table = lake.create_table("denied", SCHEMA)
+        message = {"id": "j", "table": "denied", "files": [put(instance, "d.parquet", rows(50))]}
+        with without(cloud, f"{NAME}-ingest-TasksRole", "s3:PutObject", "/files/"):
+            send(instance, "ingest", json.dumps(message), group="one")
+            cloud.fire(tasks)
+            until(instance, "it has failed", lambda: table.jobs(events=["failed"]))
+            stop_tasks(instance)
+        (report,) = table.jobs()
+        assert report.reason.startswith("denied: ")
+        assert f"bucket={NAME}-data-" in report.reason
+        assert "permission=s3:PutObject" in report.reason
+        assert (waiting(instance, "ingest"), waiting(instance, "ingest-dead")) == (1, 0)
+        cloud.advance(120, schedules=False)
+        cloud.fire(tasks)
+        until(instance, "it is done", lambda: not waiting(instance, "ingest"))
+        stop_tasks(instance)
+        assert same_rows(table, rows(50))
 
 
 def is_split_and_answered(instance: RunningInstance) -> bool:

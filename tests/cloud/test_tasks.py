@@ -30,13 +30,9 @@ def send(instance: RunningInstance, **message: object) -> None:
 
 @pytest.fixture(autouse=True)
 def no_tasks_left(instance: RunningInstance) -> Iterator[None]:
-    """Tasks are asked to stop: a killed one's last request may still take a message that the next
-    test sends."""
+    """They might take what the next test sends."""
     yield
-    ecs = instance.cloud.client("ecs")
-    for task in instance.cloud.tasks.running:
-        ecs.stop_task(cluster=f"lakebed-{INSTANCE}-tasks", task=task.arn)
-    assert instance.cloud.finish_tasks(seconds_max=90)
+    users.stop_tasks(instance)
 
 
 def test_files_that_a_message_names_become_rows_and_a_bad_message_is_told(

@@ -48,13 +48,22 @@ def fetched(instance: RunningInstance, manifest: str) -> pa.Table:
     return found
 
 
+def stop_tasks(instance: RunningInstance) -> None:
+    """Let no task take what is sent later. They are asked to stop: a killed one's last request
+    may still take a message."""
+    ecs = instance.cloud.client("ecs")
+    for task in instance.cloud.tasks.running:
+        ecs.stop_task(cluster=f"lakebed-{INSTANCE}-tasks", task=task.arn)
+    assert instance.cloud.finish_tasks(seconds_max=90)
+
+
 def _object(instance: RunningInstance, url: str) -> bytes:
     bucket, _, key = url.removeprefix("s3://").partition("/")
     body: bytes = instance.cloud.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     return body
 
 
-def until(instance: RunningInstance, what: str, is_so: Callable[[], bool]) -> None:
+def until(instance: RunningInstance, what: str, is_so: Callable[[], object]) -> None:
     """Let the cloud go on until something is so; fail when it never is."""
     cloud = instance.cloud
     end = cloud.clock.monotonic() + SECONDS_MAX

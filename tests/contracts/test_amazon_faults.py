@@ -11,6 +11,7 @@ from lakebed.backends.aws.service_answers import AMAZON_PARAMETER, AMAZON_TABLE
 from lakebed.backends.memory import VirtualClock
 from lakebed.config.dynamo_tables import LOG_TABLE
 from lakebed.errors import (
+    DeniedError,
     InvalidError,
     LakebedError,
     ObjectMissingError,
@@ -86,8 +87,8 @@ def test_a_write_that_is_never_answered_has_an_unknown_outcome(
 @pytest.mark.parametrize(
     ("answer", "kind", "says"),
     [
-        (Answer(400, "AccessDeniedException"), InvalidError, "dynamodb:PutItem"),
-        (Answer(400, "ExpiredTokenException"), InvalidError, "must be valid"),
+        (Answer(400, "AccessDeniedException"), DeniedError, "dynamodb:PutItem"),
+        (Answer(400, "ExpiredTokenException"), DeniedError, "must be valid"),
         (Answer(400, "ResourceNotFoundException"), InvalidError, "no such table"),
         (Answer(400, "ValidationException"), InvalidError, "ValidationException"),
         (BUSY, UnavailableError, "busy"),
@@ -104,7 +105,7 @@ def test_what_stays_refused_is_told_with_what_helps(
     with pytest.raises(kind, match=says) as refusal:
         put(1)
     assert "told by the proxy" not in str(refusal.value)
-    assert len(proxy.seen) == (1 if kind is InvalidError else Patience().tries_max)
+    assert len(proxy.seen) == (Patience().tries_max if kind is UnavailableError else 1)
 
 
 def test_what_no_server_answers_was_not_sent(ministack: S3Server) -> None:

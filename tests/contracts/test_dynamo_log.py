@@ -16,7 +16,7 @@ from lakebed.backends.system import system_random
 from lakebed.config.dynamo_tables import LOG_TABLE
 from lakebed.errors import (
     CorruptError,
-    InvalidError,
+    DeniedError,
     LogConflictError,
     LogTruncatedError,
     UnavailableError,
@@ -135,7 +135,7 @@ def test_a_permission_that_lacks_is_named(log: DynamoTransactionLog, proxy: Faul
         (EMPTY, "dynamodb:BatchWriteItem", lambda: log.truncate(number(2))),
     ):
         proxy.times(ALWAYS, "POST", denied, operation)
-        with pytest.raises(InvalidError, match=permission):
+        with pytest.raises(DeniedError, match=permission):
             call()
 
 

@@ -8,7 +8,7 @@ import pytest
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.config.dynamo_tables import REGISTRY_TABLE
 from lakebed.errors import (
-    InvalidError,
+    DeniedError,
     TableExistsError,
     TableMissingError,
     UnavailableError,
@@ -137,7 +137,7 @@ def test_a_permission_that_lacks_is_named(
     registry: DynamoTableRegistry, proxy: FaultyProxy
 ) -> None:
     proxy.rule = lambda _method, _target: Answer(400, "AccessDeniedException")
-    with pytest.raises(InvalidError, match="dynamodb:GetItem"):
+    with pytest.raises(DeniedError, match="dynamodb:GetItem"):
         registry.find(TRIPS)
-    with pytest.raises(InvalidError, match="dynamodb:PutItem"):
+    with pytest.raises(DeniedError, match="dynamodb:PutItem"):
         registry.claim(RIDES, TWO)

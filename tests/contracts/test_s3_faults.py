@@ -7,6 +7,7 @@ import pytest
 from lakebed.backends.aws import Patience, S3ObjectStore
 from lakebed.backends.memory import VirtualClock
 from lakebed.errors import (
+    DeniedError,
     InvalidError,
     LakebedError,
     ObjectExistsError,
@@ -154,9 +155,9 @@ def test_another_request_for_the_same_key_is_waited_for_not_taken_for_an_object(
 @pytest.mark.parametrize(
     ("answer", "kind", "says"),
     [
-        (Answer(403, "AccessDenied"), InvalidError, "s3:PutObject"),
-        (Answer(400, "ExpiredToken"), InvalidError, "ExpiredToken"),
-        (Answer(403, "InvalidAccessKeyId"), InvalidError, "must be valid"),
+        (Answer(403, "AccessDenied"), DeniedError, "s3:PutObject"),
+        (Answer(400, "ExpiredToken"), DeniedError, "ExpiredToken"),
+        (Answer(403, "InvalidAccessKeyId"), DeniedError, "must be valid"),
         (Answer(301, "PermanentRedirect"), InvalidError, "region"),
         (Answer(400, "KeyTooLongError"), InvalidError, "KeyTooLongError"),
         (Answer(404, "NoSuchBucket"), InvalidError, "no such bucket"),
@@ -173,7 +174,7 @@ def test_what_cannot_work_is_not_repeated_and_says_why(
     proxy.times(ALWAYS, "PUT", answer)
     with pytest.raises(kind, match=says) as refusal:
         put(store, "a")
-    assert requests(proxy, "PUT") == (1 if kind is InvalidError else TRIES)
+    assert requests(proxy, "PUT") == (TRIES if kind is UnavailableError else 1)
     assert "told by the proxy" not in str(refusal.value)
     assert refusal.value.__cause__ is None
     assert refusal.value.__suppress_context__
@@ -222,7 +223,7 @@ def test_a_large_upload_that_cannot_be_sent_shows_nothing(
     store: S3ObjectStore, proxy: FaultyProxy
 ) -> None:
     proxy.times(ALWAYS, "PUT", Answer(403, "AccessDenied"))
-    with pytest.raises(InvalidError, match="s3:PutObject"):
+    with pytest.raises(DeniedError, match="s3:PutObject"):
         put(store, "a", LARGE)
     proxy.rule = lambda _method, _target: None
     assert list(store.list("")) == []

@@ -6,7 +6,7 @@ import time
 import anycrc
 import pytest
 
-from lakebed.errors import InvalidError, ObjectExistsError, UnavailableError
+from lakebed.errors import DeniedError, InvalidError, ObjectExistsError, UnavailableError
 from lakebed.ports.object_store import ObjectFacts, ObjectStore
 from tests.servers.s3 import S3Server
 
@@ -203,14 +203,14 @@ def test_wrong_and_insufficient_credentials_are_told_with_what_they_lack(
     prefix = seaweedfs.new_prefix()
     put(seaweedfs.store(prefix), "a")
     wrong = seaweedfs.store(prefix, secret_access_key="hush-hush")
-    with pytest.raises(InvalidError, match=r"SignatureDoesNotMatch.*s3:PutObject") as refusal:
+    with pytest.raises(DeniedError, match=r"SignatureDoesNotMatch.*s3:PutObject") as refusal:
         put(wrong, "b")
     assert "hush" not in str(refusal.value) + repr(refusal.value.__cause__)
     reader = seaweedfs.store(prefix, access_key_id="reader", secret_access_key="readertest")
     assert reader.read("a", [(0, 4)]) == [b"body"]
-    with pytest.raises(InvalidError, match=r"AccessDenied.*s3:PutObject"):
+    with pytest.raises(DeniedError, match=r"AccessDenied.*s3:PutObject"):
         put(reader, "b")
-    with pytest.raises(InvalidError, match=r"AccessDenied.*s3:DeleteObject"):
+    with pytest.raises(DeniedError, match=r"AccessDenied.*s3:DeleteObject"):
         reader.delete(["a"])
 
 

@@ -18,7 +18,9 @@ from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABL
 from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
 from lakebed.errors import (
     CorruptError,
+    DeniedError,
     InvalidError,
+    LakebedError,
     LogConflictError,
     LogTruncatedError,
     NewerFormatError,
@@ -278,7 +280,7 @@ def test_a_permission_that_lacks_is_named_and_nothing_changes(
         denied = Answer(400, "AccessDeniedException")
         proxy.rule = lambda _, target: denied if target.endswith(operation) else None
         with (
-            pytest.raises(InvalidError, match=permission),
+            pytest.raises(DeniedError, match=permission),
             lakebed.connect(f"aws:{instance.instance}") as lake,
         ):
             lake.create_table("t", SCHEMA)
@@ -287,10 +289,10 @@ def test_a_permission_that_lacks_is_named_and_nothing_changes(
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("answer", "refusal"),
     [
-        (Answer(403, "AccessDenied"), "s3:PutObject"),
-        (Answer(404, "NoSuchBucket"), "no such bucket"),
+        (Answer(403, "AccessDenied"), (DeniedError, "s3:PutObject")),
+        (Answer(404, "NoSuchBucket"), (InvalidError, "no such bucket")),
     ],
 )
 def test_a_bucket_of_another_account_is_told_and_nothing_is_lost(
@@ -298,7 +300,7 @@ def test_a_bucket_of_another_account_is_told_and_nothing_is_lost(
     proxy: FaultyProxy,  # noqa: F811 - the fixture
     monkeypatch: pytest.MonkeyPatch,
     answer: Answer,
-    says: str,
+    refusal: tuple[type[LakebedError], str],
 ) -> None:
     through(proxy, monkeypatch)
     with lakebed.connect(f"aws:{instance.instance}") as lake:
@@ -307,7 +309,7 @@ def test_a_bucket_of_another_account_is_told_and_nothing_is_lost(
         proxy.rule = lambda method, target: (
             answer if method == "PUT" and target.startswith(f"/{BUCKET}/") else None
         )
-        with pytest.raises(InvalidError, match=says):
+        with pytest.raises(refusal[0], match=refusal[1]):
             table.ingest(rows(1), job="after")
         proxy.rule = lambda _method, _target: None
         assert table.ingest(rows(1), job="after").rows == ROWS

@@ -28,7 +28,7 @@ class DeletedObjects:
         """Take the marks of a deleted object away; False: no version of it is left. Safe to repeat.
 
         Raises:
-            InvalidError: no permission. UnavailableError, UnknownOutcomeError: call again.
+            DeniedError: no permission. UnavailableError, UnknownOutcomeError: call again.
         """
         key = self._root + check_path(path)
         look = Request(what="looking for versions", needs="s3:ListBucketVersions")

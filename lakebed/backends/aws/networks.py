@@ -16,7 +16,7 @@ def endpoint_services(clients: AmazonClients, vpc: str) -> set[str]:
     """Return the services that a network has endpoints of, as the last part of their names: s3.
 
     Raises:
-        InvalidError: not permitted. UnavailableError: EC2 is busy, or cannot be reached.
+        DeniedError: not permitted. UnavailableError: EC2 is busy, or cannot be reached.
     """
     requests, found = clients.requests(AMAZON_NETWORK, vpc), set()
     wanted, token = [{"Name": "vpc-id", "Values": [vpc]}], ""

@@ -202,7 +202,7 @@ class S3ObjectStore:
         """Ask for one page of keys, once.
 
         Raises:
-            InvalidError: no such bucket, or the credentials do not permit it.
+            InvalidError: no such bucket. DeniedError: the credentials do not permit it.
             UnavailableError: no answer, or no credentials.
         """
         request = Request(what="listing objects", needs="s3:ListBucket")

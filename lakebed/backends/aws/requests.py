@@ -12,6 +12,7 @@ from lakebed.backends.aws.answers import Answer, Language, Meaning
 from lakebed.errors import (
     ConflictError,
     CorruptError,
+    DeniedError,
     InvalidError,
     ObjectExistsError,
     ObjectMissingError,
@@ -80,7 +81,8 @@ class Requests:
             ObjectMissingError, CorruptError: not there; shorter than what was asked for.
             UnavailableError: no try was done by the store.
             UnknownOutcomeError: of a write: a try had no answer, so it may be done.
-            InvalidError: no such place, not permitted, or nothing that could ever work.
+            DeniedError: the credentials do not permit it, or are not valid.
+            InvalidError: no such place, or nothing that could ever work.
         """
         patience = self._patience
         end = self._clock.monotonic() + patience.seconds_max
@@ -125,9 +127,8 @@ class Requests:
                 hint = (
                     f"the credentials must be valid, permit {needs} there, and the clock be right"
                 )
-                raise InvalidError("the store refuses the credentials", hint=hint, **facts) from (
-                    None
-                )
+                facts["permission"] = needs
+                raise DeniedError("the store refuses the credentials", hint=hint, **facts) from None
             case Meaning.INVALID:
                 hint = f"are {noun}, region and endpoint right?"
                 raise InvalidError("the store refuses the request", hint=hint, **facts) from None

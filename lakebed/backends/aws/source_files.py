@@ -17,6 +17,7 @@ from lakebed.backends.aws.object_store import STREAM_BYTES, open_bucket, pages_o
 from lakebed.backends.aws.requests import Patience, Request, Requests
 from lakebed.backends.aws.s3_answers import S3
 from lakebed.errors import (
+    DeniedError,
     InvalidError,
     ObjectExistsError,
     ObjectMissingError,
@@ -92,6 +93,11 @@ class S3SourceFiles:
                 raise UnreadableInputError(
                     "a file was changed meanwhile, or is gone", file=file.name, hint=hint
                 ) from None
+            except DeniedError as error:
+                hint = "let the instance's role read it, or put it where it may; then send it again"
+                raise UnreadableInputError(
+                    "a file may not be read", file=file.name, hint=hint, **_denied(error)
+                ) from None
             yield path
 
     def _copy(
@@ -123,24 +129,33 @@ class S3SourceFiles:
             meta = self._requests(bucket).run(
                 request, lambda: obstore.head(self._store(bucket), key)
             )
-        except (ObjectMissingError, InvalidError):
+        except (ObjectMissingError, InvalidError, DeniedError):
             return []
         return [_seen(bucket, meta)]
 
     def _below(self, bucket: str, folder: str) -> list[SourceFile]:
         found: list[SourceFile] = []
-        request = Request(what="listing files", needs="s3:ListBucket", path=folder)
-        run = partial(self._requests(bucket).run, request)
-        for page in pages_of(self._store(bucket), folder, run):
+        url = f"{SCHEME}{bucket}/{folder}"
+        for page in self._listed(bucket, folder, url):
             for meta in page:
                 below = meta["path"].removeprefix(folder).lstrip("/")
                 if below and not is_skipped(below):
                     found.append(_seen(bucket, meta))
             if len(found) > FILES_MAX:
                 hint = "name folders below it"
-                url = f"{SCHEME}{bucket}/{folder}/"
-                raise InvalidError("a folder with too many files", file=url, hint=hint)
+                raise InvalidError("a folder with too many files", file=f"{url}/", hint=hint)
         return found
+
+    def _listed(self, bucket: str, folder: str, url: str) -> Iterator[Sequence[ObjectMeta]]:
+        request = Request(what="listing files", needs="s3:ListBucket", path=folder)
+        run = partial(self._requests(bucket).run, request)
+        try:
+            yield from pages_of(self._store(bucket), folder, run)
+        except DeniedError as error:
+            hint = "let the instance's role list it, or name files where it may; then send it again"
+            raise InvalidError(
+                "a file or folder may not be read", file=url, hint=hint, **_denied(error)
+            ) from None
 
     def _requests(self, bucket: str) -> Requests:
         return Requests(S3, bucket, clock=self._clock, chance=self._chance, patience=self._patience)
@@ -149,6 +164,11 @@ class S3SourceFiles:
         if bucket not in self._stores:
             self._stores[bucket] = self._open(bucket, None, seconds=GET_SECONDS)
         return self._stores[bucket]
+
+
+def _denied(error: DeniedError) -> dict[str, object]:
+    """Return what a user's message is told of missing permissions."""
+    return {name: error.facts[name] for name in ("permission", "why")}
 
 
 def _seen(bucket: str, meta: ObjectMeta) -> SourceFile:

@@ -14,7 +14,13 @@ from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.requests import ConditionError, Patience, Request
 from lakebed.backends.aws.service_answers import AMAZON_PARAMETER, AMAZON_TABLE, answer_of
 from lakebed.backends.memory import VirtualClock
-from lakebed.errors import InvalidError, LakebedError, UnavailableError, UnknownOutcomeError
+from lakebed.errors import (
+    DeniedError,
+    InvalidError,
+    LakebedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 
 KEY_ID = "AKIA" + "EXAMPLE"
 LACKS = (
@@ -205,8 +211,8 @@ def test_throttling_for_a_while_only_costs_time(clients: AmazonClients) -> None:
 @pytest.mark.parametrize(
     ("answer", "kind", "says"),
     [
-        (told(400, "AccessDeniedException", LACKS), InvalidError, "dynamodb:GetItem"),
-        (told(400, "AccessDeniedException"), InvalidError, "dynamodb:PutItem"),
+        (told(400, "AccessDeniedException", LACKS), DeniedError, "dynamodb:GetItem"),
+        (told(400, "AccessDeniedException"), DeniedError, "dynamodb:PutItem"),
         (told(400, "ResourceNotFoundException"), InvalidError, "no such table .*table=log"),
         (told(400, "ValidationException"), InvalidError, "ValidationException"),
         (boto.NoCredentialsError(), UnavailableError, "AWS_ACCESS_KEY_ID"),

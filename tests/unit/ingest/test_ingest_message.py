@@ -13,7 +13,13 @@ from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.bootstrap.ingest_task import ingest_from
 from lakebed.bootstrap.local import LocalApp
 from lakebed.config.messages import INGEST
-from lakebed.errors import InvalidError, JobIdReusedError, TableMissingError, UnreadableInputError
+from lakebed.errors import (
+    DeniedError,
+    InvalidError,
+    JobIdReusedError,
+    TableMissingError,
+    UnreadableInputError,
+)
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.lake import Lake
 from lakebed.model.names import JobId, Micros
@@ -174,6 +180,36 @@ def test_refused_messages_are_dead_letters_and_others_go_on(office: Office) -> N
     Worker(queue=queue, handle=office.service.run, failures=refused).run(jobs_max=10)
     assert ids(office.table) == ["a"]
     assert queue.depth() == (0, 1)
+
+
+@pytest.mark.parametrize("place", ["log", "objects"])
+def test_a_lake_that_denies_us_leaves_the_message_for_another_try(
+    office: Office, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    clock = VirtualClock()
+    queue = MemoryJobQueue(clock)
+    message = {"id": "j", "table": "trips", "files": [office.given_file("a.parquet", "a")]}
+    queue.send([Message(json.dumps(message).encode())])
+    failures = Failures(refused=(InvalidError,), retry_seconds=120)
+    worker = Worker(queue=queue, handle=office.service.run, failures=failures)
+
+    def denied(*_: object, **__: object) -> None:
+        raise DeniedError("the store refuses the credentials", permission="s3:PutObject")
+
+    with monkeypatch.context() as patch:
+        if place == "log":
+            patch.setattr(office.table._opened.head._log, "append", denied)
+        else:
+            patch.setattr(office.app.objects, "create", denied)
+        assert worker.step() == "failed"
+    assert queue.depth() == (1, 0)
+    last = office.told("j")[-1]
+    assert last.event == "failed"
+    assert last.reason.startswith("denied: ")
+    assert "s3:PutObject" in last.reason
+    clock.sleep(120)
+    assert worker.step() == "done"
+    assert ids(office.table) == ["a"]
 
 
 def test_a_table_of_other_columns_says_which(office: Office) -> None:

@@ -12,6 +12,7 @@ from lakebed.backends.memory import VirtualClock
 from lakebed.backends.system import system_random
 from lakebed.errors import InvalidError
 from lakebed.ingest.allowed_files import AllowedPlaces
+from lakebed.ports.source_files import SourceFile
 
 
 @pytest.mark.parametrize("name", ["s3://b/in", "s3://b/in/", "s3://b/in/a.csv", "s3://c"])
@@ -25,23 +26,44 @@ def test_what_only_begins_like_a_place_is_not(name: str) -> None:
         AllowedPlaces(["s3://b/in", "s3://c"]).check(name)
 
 
+def denied(*_: object, **__: object) -> None:
+    raise PermissionDeniedError("403 Forbidden")
+
+
+def files_of(folder: Path) -> S3SourceFiles:
+    return S3SourceFiles(
+        folder,
+        clock=VirtualClock(),
+        chance=system_random(),
+        config={"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b"},
+    )
+
+
 def test_a_file_that_s3_tells_nothing_of_is_named_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S3 answers 403, not 404, to who may not list the whole bucket."""
 
-    def denied(*_: object) -> None:
-        raise PermissionDeniedError("403 Forbidden")
-
     monkeypatch.setattr(obstore, "head", denied)
     monkeypatch.setattr(source_files, "pages_of", lambda *_: iter([]))
-    files = S3SourceFiles(
-        tmp_path,
-        clock=VirtualClock(),
-        chance=system_random(),
-        config={"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b"},
-    )
     with pytest.raises(InvalidError, match="no such file") as caught:
-        files.find("s3://b/in/a.csv")
+        files_of(tmp_path).find("s3://b/in/a.csv")
     assert "s3://b/in/a.csv" in str(caught.value)
     assert "may not be read" in str(caught.value)
+
+
+def test_files_that_may_not_be_read_are_their_senders_to_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another try of the same message would not help: it is refused, and says what lacks."""
+    for name in ("head", "list", "get"):
+        monkeypatch.setattr(obstore, name, denied)
+    files = files_of(tmp_path)
+    with pytest.raises(InvalidError, match=r"may not be read.*s3://b/in.*s3:ListBucket"):
+        files.find("s3://b/in/")
+    seen = SourceFile("s3://b/in/a.csv", 3, "v")
+    with (
+        pytest.raises(InvalidError, match=r"may not be read.*s3://b/in/a.csv.*s3:GetObject"),
+        files.on_disk(seen),
+    ):
+        pass

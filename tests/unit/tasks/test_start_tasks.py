@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from lakebed.backends.memory import MemoryTaskRunner, VirtualClock
-from lakebed.errors import InvalidError, UnavailableError, UnknownOutcomeError
+from lakebed.errors import DeniedError, InvalidError, UnavailableError, UnknownOutcomeError
 from lakebed.observe import events
 from lakebed.ports.job_queue import QueueLoad
 from lakebed.tasks.start_tasks import STARTS_MAX, StartTasks, tasks_to_start
@@ -77,7 +77,7 @@ def test_a_tick_that_comes_twice_starts_tasks_once() -> None:
     [
         UnavailableError("no capacity"),
         UnknownOutcomeError("no answer"),
-        InvalidError("not permitted", hint="permit it"),
+        DeniedError("not permitted", hint="permit it"),
     ],
     ids=lambda error: type(error).__name__,
 )
