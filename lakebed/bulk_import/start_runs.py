@@ -16,7 +16,7 @@ from lakebed.bulk_import.requests import (
 )
 from lakebed.config.messages import BulkImportMessage, bulk_import_message, named_in
 from lakebed.errors import InvalidError
-from lakebed.model.names import JobId, Micros
+from lakebed.model.names import JobId, Micros, TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import message_job
@@ -49,7 +49,7 @@ class StartRuns:
         self._reports = JobReports("bulk import", tracker=tracker, clock=clock)
 
     def start(self, body: bytes, *, sent_at: Micros) -> None:
-        """Start the run of a message.
+        """Start the run of a message, unless what it asks for was committed before.
 
         Raises:
             InvalidError: it can never work; the tracker has the reason. UnavailableError,
@@ -58,7 +58,22 @@ class StartRuns:
         job = named_in(body).job or message_job(body, sent_at)
         try:
             asked = bulk_import_message(body)
-            request = self._request(asked, body, job, sent_at)
+            table = self._find_table(asked.table)
+            for name in asked.files:
+                self._check_file(name)
+            digest = digest_of_names(asked.files)
+            number = table.number_of(job, digest)
+            if number is not None:
+                self._tell_committed(table.id, job, number)
+                return
+            request = ImportRequest(
+                name=name_of(job, body, sent_at),
+                table=table.id,
+                job=job,
+                body=body.decode(),
+                digest=digest.hex(),
+                at=self._clock.now(),
+            )
             self._requests.put(request)
             self._tell_accepted(request)
             run = self._run(asked, request)
@@ -80,21 +95,8 @@ class StartRuns:
         if newest_accepted(told) != request.name:
             self._reports.tell(request.table, request.job, "accepted", run=request.name)
 
-    def _request(
-        self, asked: BulkImportMessage, body: bytes, job: JobId, sent_at: Micros
-    ) -> ImportRequest:
-        """Return what is asked for. Raises: InvalidError, for a table or file that cannot be, and
-        for an id that stands for another request."""
-        table = self._find_table(asked.table)
-        for name in asked.files:
-            self._check_file(name)
-        digest = digest_of_names(asked.files)
-        table.number_of(job, digest)
-        return ImportRequest(
-            name=name_of(job, body, sent_at),
-            table=table.id,
-            job=job,
-            body=body.decode(),
-            digest=digest.hex(),
-            at=self._clock.now(),
-        )
+    def _tell_committed(self, table: TableId, job: JobId, number: TransactionNumber) -> None:
+        """Tell who sent a request again that it was done, unless that is the last they heard."""
+        told = self._tracker.history(table, job)
+        if not told or told[-1].event != "committed":
+            self._reports.tell(table, job, "committed", number=number, surely=True)

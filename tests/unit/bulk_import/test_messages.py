@@ -50,19 +50,39 @@ def test_what_a_message_asks_for_is_done_once_and_told(office: Office) -> None:
     assert not list(office.requests.open())
 
 
-def test_a_request_that_was_done_is_done_though_its_files_are_gone(office: Office) -> None:
-    name = office.given_file("a.parquet", "a")
-    message = {"id": "j", "table": "trips", "files": [name]}
+def test_a_request_that_was_done_is_answered_without_spark_though_its_files_are_gone(
+    office: Office,
+) -> None:
+    message = office.asked("a.parquet", "a")
     office.when_sent(message)
     office.when_driven()
-    Path(name).unlink()
+    (office.folder / "a.parquet").unlink()
     office.when_sent(message, at=2)
-    assert len(office.platform.runs) == 2
-    office.when_driven()
+    assert len(office.platform.runs) == 1
+    assert office.told() == ["accepted", "started", "committed"]
     office.platform.end("succeeded")
     office.follower.run()
+    office.app.tracker.forget(before=Micros(1 << 62))
+    office.when_sent(message, at=3)
+    assert len(office.platform.runs) == 1
+    assert office.told() == ["committed"], "its sender finds it, also after reports are forgotten"
     assert ids(office.table) == ["a"]
-    assert office.told()[-2:] == ["accepted", "committed"]
+    assert not list(office.requests.open())
+
+
+def test_a_message_that_comes_again_after_its_commit_starts_nothing(office: Office) -> None:
+    """Its function died before it deleted the message; the driver died before it told its end."""
+    message = office.asked("a.parquet", "a")
+    office.when_sent(message)
+    office.when_driven()
+    office.app.tracker.forget(before=Micros(1 << 62))
+    office.platform.end("failed", "FAILED: killed")
+    office.when_sent(message)
+    assert len(office.platform.runs) == 1
+    assert office.told() == ["committed"]
+    office.follower.run()
+    assert office.told() == ["committed"]
+    assert not list(office.requests.open())
 
 
 def test_a_run_whose_answer_was_lost_is_started_once(office: Office) -> None:
