@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
@@ -96,18 +97,24 @@ class DeadLetters:
         return [self._counted(kind, names) for kind in self.known(kinds)]
 
     def show(self, kinds: Sequence[str], table: str | None, *, letters_max: int) -> list[Letter]:
-        """Return letters of some queues, none: all, and of one table, None: all.
+        """Return letters of some queues, none: all, and of one table, None: all. Takes letters out
+        of sight, a few at a time, until there are enough; at most LETTERS_COUNTED_MAX of a queue.
 
         Raises:
             As `count`.
         """
         names, shown = self.names(), list[Letter]()
         for kind in self.known(kinds):
+            missing = letters_max - len(shown)
+            if missing <= 0:
+                break
+            looked_at_max = missing if table is None else LETTERS_COUNTED_MAX
             with letters_in_hand(self._queues.open(kind), self._clock) as hand:
-                letters = hand.every(LETTERS_COUNTED_MAX)
-            told = [self._letter(kind, letter, names) for letter in letters]
-            shown += [one for one in told if table is None or one.table == table]
-        return shown[:letters_max]
+                letters = hand.each_once(looked_at_max)
+                told = (self._letter(kind, letter, names) for letter in letters)
+                found = (one for one in told if table is None or one.table == table)
+                shown += islice(found, missing)
+        return shown
 
     def known(self, kinds: Sequence[str]) -> list[str]:
         """Return queues by their kinds; none: all. Raises: InvalidError: there is no such."""
@@ -127,7 +134,7 @@ class DeadLetters:
         waiting, dead = queue.depth()
         ages: dict[str, list[int]] = {}
         with letters_in_hand(queue, self._clock) as hand:
-            letters = hand.every(LETTERS_COUNTED_MAX if dead else 0)
+            letters = list(hand.each_once(LETTERS_COUNTED_MAX if dead else 0))
         for letter in letters:
             try:
                 called = said_by(kind, letter, names).called

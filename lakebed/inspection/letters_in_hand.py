@@ -51,15 +51,14 @@ class LettersInHand:
                 seen += 1
                 yield letter
 
-    def every(self, letters_max: int) -> list[Received]:
-        """Return so many at most, and no more than are found before the first may be in sight
-        again, when they would be counted twice. Raises: as `letters`."""
-        end, found = self._clock.monotonic() + IN_HAND_SECONDS, list[Received]()
+    def each_once(self, letters_max: int) -> Iterator[Received]:
+        """Yield the same, but no more than are found before the first may be in sight again, when
+        they would come twice. Raises: as `letters`."""
+        end = self._clock.monotonic() + IN_HAND_SECONDS
         for letter in self.letters(letters_max):
-            found.append(letter)
+            yield letter
             if self._clock.monotonic() >= end:
                 break
-        return found
 
     def keep(self, letter: Received) -> None:
         """Leave a letter that stays out of sight until the look ends. Raises: UnavailableError."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import islice
 
 import pytest
 from msgspec.structs import replace
@@ -162,6 +163,29 @@ def test_letters_are_shown_with_the_last_that_was_told_of_their_job() -> None:
     assert nameless.reason.startswith("invalid: not a message of users")
     assert desk.letters.show([], NAME, letters_max=10) == [named]
     assert desk.queues.open(INGEST_QUEUE).depth() == (0, 2)
+
+
+@pytest.mark.parametrize(("table", "jobs", "taken"), [(None, "012", 3), (NAME, "678", 10)])
+def test_no_more_letters_are_taken_out_of_sight_than_are_to_be_shown(
+    monkeypatch: pytest.MonkeyPatch, table: str | None, jobs: str, taken: int
+) -> None:
+    desk = Desk()
+    queue = desk.queues.open(INGEST_QUEUE)
+    names = ["other"] * 6 + [NAME] * 14
+    bodies = [asked(id=str(n), table=name, files=["a.csv"]) for n, name in enumerate(names)]
+    queue.send([Message(body, group=str(n)) for n, body in enumerate(bodies)])
+    for _ in range(2):
+        desk.given_dead(INGEST_QUEUE)
+    every = queue.dead_letters(messages_max=100)
+    left = iter(every)
+
+    def by_tens(*, messages_max: int) -> list[Received]:  # and each once: as SQS does
+        return list(islice(left, min(messages_max, MESSAGES_AT_ONCE_MAX)))
+
+    monkeypatch.setattr(queue, "dead_letters", by_tens)
+    shown = desk.letters.show([INGEST_QUEUE], table, letters_max=3)
+    assert [letter.job for letter in shown] == list(jobs)
+    assert len(every) - len(list(left)) == taken
 
 
 def test_messages_of_users_are_sent_again_as_old_as_they_are() -> None:
