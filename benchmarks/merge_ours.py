@@ -1,7 +1,7 @@
 """One merge as a compaction job does it, in a process of its own.
 
 `merge_ours STORE SHAPE [MIB [WORKERS]]`. MIB: how much memory it may take for buffers; 0: what it
-takes by default. WORKERS: threads.
+takes by default. WORKERS: processes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from benchmarks.processes import run_measured
 from benchmarks.shapes import SHAPES
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
+from lakebed.bootstrap.merge_process import merge_helpers
+from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import EVERYTHING
 from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
@@ -20,11 +22,13 @@ from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 
 def main(store: str, shape: str, mib: str = "0", workers: str = "1") -> None:
     root, given = Path(store), SHAPES[shape]
+    place = ObjectsPlace(str(root))
+    helpers = merge_helpers(place, root / "spill" / "ranges", count=int(workers) - 1)
     files = ParquetFiles(
         LocalObjectStore(root, SystemClock()),
         spill_directory=root / "spill",
         memory_bytes=int(mib) << 20 or MEMORY_BYTES,
-        workers=int(workers),
+        helpers=helpers,
     )
     parts = parts_in(root)
     name = bench_file(len(parts))
@@ -37,6 +41,8 @@ def main(store: str, shape: str, mib: str = "0", workers: str = "1") -> None:
         processing=given.processing,
     )
     assert written is not None, "there are rows"
+    if helpers is not None:
+        helpers.close()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from lakebed.backends.local.process_folder import (
     others_alive,
     remove_dead,
 )
+from lakebed.bootstrap.merge_process import merge_helpers
+from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
 from lakebed.errors import ConflictError, InvalidError, did_you_mean
@@ -79,7 +81,8 @@ class Memory(NamedTuple):
 class Stores:
     """Where a lake is kept. place: in words. clock: all processes of a lake use the same kind.
 
-    bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
+    for_processes: where other processes find the objects; None: only this one does. bring_back:
+    takes the deletion of an object back, if its versions are kept; None: none are.
     """
 
     place: str
@@ -90,6 +93,7 @@ class Stores:
     registry: TableRegistry
     queues: JobQueues
     tracker: JobTracker
+    for_processes: ObjectsPlace | None = None
     bring_back: Callable[[str], bool] | None = None
 
 
@@ -113,12 +117,15 @@ class App:
         self.spill = ProcessFolder(spill)
         self._states = states
         self.heads = self._heads()
+        self._merge_helpers = merge_helpers(
+            stores.for_processes, self.spill.path / "ranges", count=_cpus() - 1
+        )
         self.files = ParquetFiles(
             self.objects,
             spill_directory=self.spill.path,
             cache_bytes=memory.cache_bytes,
             merge_bytes=memory.merge_bytes,
-            workers=_cpus(),
+            helpers=self._merge_helpers,
         )
         self._delete_objects = DeleteTableObjects(objects=self.objects)
         self.catalog = TableCatalog(
@@ -331,6 +338,8 @@ class App:
 
     def close(self) -> None:
         """Close files; what was committed stays."""
+        if self._merge_helpers is not None:
+            self._merge_helpers.close()
         self.heads.close()
         self.spill.close()
 

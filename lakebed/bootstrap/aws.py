@@ -17,6 +17,7 @@ from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory, Stores
 from lakebed.bootstrap.aws_stores import import_requests_of, objects_of, source_files_of
+from lakebed.bootstrap.object_places import ObjectsPlace, place_of
 from lakebed.bulk_import.requests import ImportRequests
 from lakebed.config.instance import (
     InstanceId,
@@ -186,6 +187,7 @@ def _stores(clients: AmazonClients, resources: InstanceResources, chance: random
         registry=DynamoTableRegistry(clients, resources.registry_table),
         queues=_queues(clients, resources, chance),
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
+        for_processes=ObjectsPlace(place_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
     )
 

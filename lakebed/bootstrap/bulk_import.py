@@ -19,10 +19,9 @@ from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.process_folder import ProcessFolder, remove_dead
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.system.chance import system_random
-from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.local import LocalApp
-from lakebed.bootstrap.object_places import SCHEME, objects_at, place_of
+from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process, place_of
 from lakebed.bulk_import.do_task import DoTask
 from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
 from lakebed.bulk_import.requests import ImportRequest
@@ -60,12 +59,10 @@ ClusterFor = Callable[[Tasks], Cluster]
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where tasks find a lake's objects. objects: a directory, or s3://bucket/prefix. instance:
-    whether it is of an instance on AWS. spill: a folder for rows on their way; None: this
+    """Where tasks find a lake's objects. spill: a folder for rows on their way; None: this
     machine's."""
 
-    objects: str
-    instance: bool
+    objects: ObjectsPlace
     spill: str | None
     places: tuple[str, ...]
     """Where users' files may lie."""
@@ -204,16 +201,12 @@ def _opened_stores(where: _Place) -> _Stores:
     """Return stores that are kept while this process lives: of each core there is one."""
     pa.set_cpu_count(1)
     root = Path(where.spill) if where.spill is not None else _own_root()
-    if not where.instance:
-        return _Stores(_objects(where.objects), lambda _: None, root)
-    from lakebed.backends.aws.clients import AmazonClients
-    from lakebed.bootstrap.aws_stores import objects_of, source_files_of
+    objects, clients = objects_for_process(where.objects)
+    if clients is None:
+        return _Stores(objects, lambda _: None, root)
+    from lakebed.bootstrap.aws_stores import source_files_of
 
-    bucket, _, prefix = where.objects.removeprefix(SCHEME).partition("/")
-    chance = system_random()
-    clients = AmazonClients(clock=SystemClock(), chance=chance)
-    sources = partial(source_files_of, clients, chance)
-    return _Stores(objects_of(clients, bucket, prefix, chance), sources, root)
+    return _Stores(objects, partial(source_files_of, clients, system_random()), root)
 
 
 def _own_root() -> Path:
@@ -221,12 +214,6 @@ def _own_root() -> Path:
     root.mkdir(mode=0o700, exist_ok=True)
     remove_dead(root)
     return root
-
-
-def _objects(place: str) -> ObjectStore:
-    if not place.startswith(SCHEME):
-        return LocalObjectStore(Path(place), SystemClock())
-    return objects_at(place, clock=SystemClock(), chance=system_random())
 
 
 def _opened(lake: str | os.PathLike[str]) -> App:
@@ -245,4 +232,4 @@ def _place(app: App, places: Sequence[str]) -> _Place:
         objects = str(Path(app.place).absolute())
     else:
         objects = place_of(app.objects)
-    return _Place(objects, instance, spill, tuple(places))
+    return _Place(ObjectsPlace(objects, instance), spill, tuple(places))

@@ -18,7 +18,13 @@ from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.app import App, Memory, Stores
-from lakebed.bootstrap.object_places import GIVEN, objects_at, opened_objects, place_of
+from lakebed.bootstrap.object_places import (
+    GIVEN,
+    ObjectsPlace,
+    objects_at,
+    opened_objects,
+    place_of,
+)
 from lakebed.errors import InvalidError
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
@@ -66,6 +72,7 @@ class LocalApp(App):
                 registry=registry,
                 queues=queues,
                 tracker=tracker,
+                for_processes=_for_processes(directory, objects, store),
             ),
             states=directory.cache,
             spill=directory.spill,
@@ -92,6 +99,16 @@ class LocalApp(App):
         super().close()
         for part in self._parts:
             part.close()
+
+
+def _for_processes(
+    directory: LakeDirectory, given: str | ObjectStore | None, store: ObjectStore
+) -> ObjectsPlace | None:
+    """Return where other processes find the objects: not those in a store that a program made."""
+    if not isinstance(given, str | None):
+        return None
+    is_here = isinstance(store, LocalObjectStore)
+    return ObjectsPlace(str(directory.path) if is_here else place_of(store))
 
 
 def _opened(

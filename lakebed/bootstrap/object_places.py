@@ -6,12 +6,24 @@ import os
 import random
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lakebed.errors import InvalidError
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 
 if TYPE_CHECKING:
+    from lakebed.backends.aws.clients import AmazonClients
     from lakebed.backends.aws.object_store import S3ObjectStore
+
+
+class ObjectsPlace(msgspec.Struct, frozen=True):
+    """Where other processes find a lake's objects. objects: a directory, or s3://bucket/prefix;
+    instance: whether they are reached as those of an instance on AWS are."""
+
+    objects: str
+    instance: bool = False
+
 
 GIVEN = "given by the program"
 SCHEME = "s3://"
@@ -54,3 +66,22 @@ def opened_objects(
     if isinstance(objects, str):
         return objects_at(objects, clock=clock, chance=chance)
     return objects
+
+
+def objects_for_process(place: ObjectsPlace) -> tuple[ObjectStore, AmazonClients | None]:
+    """Return the objects of another process's lake, and what an instance is asked with."""
+    from lakebed.backends.local.object_store import LocalObjectStore
+    from lakebed.backends.system.chance import system_random
+    from lakebed.backends.system.clock import SystemClock
+
+    clock, chance = SystemClock(), system_random()
+    if place.instance:
+        from lakebed.backends.aws.clients import AmazonClients
+        from lakebed.bootstrap.aws_stores import objects_of
+
+        bucket, _, prefix = place.objects.removeprefix(SCHEME).partition("/")
+        clients = AmazonClients(clock=clock, chance=chance)
+        return objects_of(clients, bucket, prefix, chance), clients
+    if place.objects.startswith(SCHEME):
+        return objects_at(place.objects, clock=clock, chance=chance), None
+    return LocalObjectStore(place.objects, clock), None

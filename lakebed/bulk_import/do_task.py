@@ -74,7 +74,7 @@ class DoTask:
             return encode(refused(error))
 
     def _sort(self, job: Job, work: SortWork) -> RunSorted:
-        schema = job.schema()
+        schema = job.table_text.schema()
         with self._files.sorter(schema, _before(job), job_rows=job.rows_about) as sorter:
             for batch in self._rows(job, work, schema):
                 sorter.add(batch)
@@ -102,7 +102,7 @@ class DoTask:
                 raise
 
     def _merge(self, job: Job, work: MergeWork) -> FileMerged:
-        schema, processing = job.schema(), job.row_processing()
+        schema, processing = job.table_text.schema(), job.table_text.row_processing()
         name = self._name(job, work.number)
         after = None if processing is None else ProcessingPass(processing, job.at, "compaction")
         batches = merged_runs(
@@ -132,7 +132,7 @@ class DoTask:
 def _before(job: Job) -> ProcessingPass | None:
     """Return what is done with rows of one run. An iterator sees all rows of a leaf, hence later;
     what rows with equal keys become may be found in two steps."""
-    processing = job.row_processing()
+    processing = job.table_text.row_processing()
     if processing is None:
         return None
     first = msgspec.structs.replace(processing, iterator=None)

@@ -20,11 +20,11 @@ from lakebed.bulk_import.work import (
     SortWork,
     answers_in,
     encode,
-    texts_of,
 )
 from lakebed.errors import LakebedError
 from lakebed.model.files import FileReference
 from lakebed.model.names import CommitId, JobId, Micros, RequestDigest
+from lakebed.model.table_text import table_text
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobTracker
@@ -164,14 +164,13 @@ def _planned(table: OpenTable, run: Run, request: _Request) -> tuple[Job, Leaves
         leaves = leaves_of(state)
         processing = table.processing(state, "ingest")
         whole = None if processing is None else processing.processing
-        columns, done = texts_of(state.schema(), whole)
+        text = table_text(state.schema(), whole)
         statistics = state.settings().value_statistics
     job = Job(
         table=table.id,
         job=run.job,
         base=run.start.base,
-        columns=columns,
-        processing=done,
+        table_text=text,
         at=Micros(0) if processing is None else processing.at,
         points=tuple(region.min for region in leaves.regions[1:]),
         extra_columns=request.extra_columns,

@@ -5,7 +5,6 @@ Driver and tasks run the same release, so these forms have no format number; not
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -14,14 +13,8 @@ import msgspec
 from lakebed import errors
 from lakebed.errors import LakebedError
 from lakebed.model.names import JobId, Micros, TableId, TransactionNumber
-from lakebed.model.processing import (
-    Processing,
-    checked_processing,
-    processing_from_json,
-    processing_json,
-)
 from lakebed.model.ranges import KeyRange
-from lakebed.model.schema import Schema, schema_from_json, schema_json
+from lakebed.model.table_text import TableText
 from lakebed.ports.sorted_files import FileWritten
 from lakebed.sorted_files.input_files import ExtraColumns, InputFile
 from lakebed.sorted_files.stored_runs import StoredRun
@@ -30,36 +23,19 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What all tasks of one run must know. columns, processing: as JSON. at: the instant by which
-    old rows are left out. points: where leaves end. base: the log number before the first PUT.
-    rows_about: a guess, before rows were counted."""
+    """What all tasks of one run must know. at: the instant by which old rows are left out. points:
+    where leaves end. base: the log number before the first PUT. rows_about: a guess, before rows
+    were counted."""
 
     table: TableId
     job: JobId
     base: TransactionNumber
-    columns: str
-    processing: str | None
+    table_text: TableText
     at: Micros
     points: tuple[bytes, ...]
     extra_columns: ExtraColumns
     value_statistics: bool
     rows_about: int
-
-    def schema(self) -> Schema:
-        """Return the table's schema."""
-        return schema_from_json(json.loads(self.columns))
-
-    def row_processing(self) -> Processing | None:
-        """Return what the table does with its rows."""
-        if self.processing is None:
-            return None
-        return checked_processing(processing_from_json(json.loads(self.processing)), self.schema())
-
-
-def texts_of(schema: Schema, processing: Processing | None) -> tuple[str, str | None]:
-    """Return a schema and a processing as `Job` has them."""
-    done = None if processing is None else json.dumps(processing_json(processing, schema))
-    return json.dumps(schema_json(schema)), done
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):

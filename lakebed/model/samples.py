@@ -37,6 +37,10 @@ class Sample(msgspec.Struct, frozen=True):
         keys = tuple(k for k in self.keys if region.contains(k))
         return Sample(keys, self.stride, min(self.rows, len(keys) * self.stride), self.slack)
 
+    def thinned(self, fraction: int) -> Sample:
+        """Return one in so many of the keys."""
+        return Sample(self.keys[::fraction], self.stride * fraction, self.rows, self.slack)
+
 
 def split_points(
     samples: Sequence[Sample], parts: int, fields: Sequence[Field]

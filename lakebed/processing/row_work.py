@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.errors import SumTooLargeError
 from lakebed.model.predicates import fields_of
 from lakebed.model.processing import (
     Latest,
@@ -23,7 +22,6 @@ from lakebed.processing.predicate_masks import mask_of
 from lakebed.processing.row_merging import (
     AggregatedRows,
     MergeRows,
-    merged_batch,
     merged_rows,
     row_merge,
 )
@@ -92,16 +90,6 @@ class RowWork:
                 yield batch.filter(pc.invert(_is_true(batch.column(latest.delete))))
             else:
                 yield batch
-
-    def combined(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return selected rows, sorted, with those of equal keys made one, if they are to be:
-        `merged` gives of the result what it gives of the rows."""
-        if self.merge is None or not len(batch):
-            return batch
-        try:
-            return merged_batch(batch, self._keys, self.merge)
-        except SumTooLargeError:  # perhaps only on the way to the sum: `merged` finds out
-            return batch
 
 
 def columns_needed(

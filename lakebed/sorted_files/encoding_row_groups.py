@@ -7,7 +7,6 @@ is bytes: join it with others, from whatever thread or file, into one file.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -37,7 +36,7 @@ _CODEC_NAMES = {Codec.ZSTD: "zstd", Codec.UNCOMPRESSED: "none"}
 
 
 class RowGroupEncoder:
-    """Encodes row groups, one after the other. Not for two threads: several each take their own.
+    """Encodes row groups, one after the other. Not for two threads.
 
     first: the rows of the first row group, which tell how columns are written. compiled: whether
     kernels are used.
@@ -54,14 +53,6 @@ class RowGroupEncoder:
         self.kernels: _Kernels | None = None
         if compiled:
             self.kernels = _Kernels(self._columns, self._choices)
-
-    def another(self) -> RowGroupEncoder:
-        """Return an encoder that goes on in the same way, for another thread."""
-        assert not self._is_first, "the first row group tells how the others are encoded"
-        other = copy(self)
-        if self.kernels is not None:
-            other.kernels = _Kernels(self._columns, self._choices)
-        return other
 
     def close(self) -> None:
         """Say that all row groups are written."""

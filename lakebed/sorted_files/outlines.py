@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart, StoredFile
+from lakebed.model.samples import Sample
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.footer import Group as ParquetGroup
 from lakebed.parquet_bytes.single_groups import Shell, offset_indexes, shell_of
@@ -27,6 +28,8 @@ from lakebed.sorted_files.tails import PARSED_PER_BYTE, Described, Tail, parsed
 
 PIECE_BYTES = 4096
 """Of a tail, that have a checksum of their own."""
+SAMPLE_FRACTION = 8
+"""Of the keys that a file's sample has, an outline keeps one in so many."""
 TOGETHER_BYTES = 8 << 20
 """Of tails that are read at the same time."""
 
@@ -40,7 +43,7 @@ class _Alike(msgspec.Struct, frozen=True):
 
 class Outline(msgspec.Struct, frozen=True, eq=False):
     """A file whose tail is not kept. rows: of each row group; places: where each is described in
-    the tail, and their end; checksums: of each PIECE_BYTES of the tail."""
+    the tail, and their end; checksums: of each PIECE_BYTES of the tail; sample: few keys of it."""
 
     objects: ObjectReader
     part: FilePart
@@ -51,6 +54,7 @@ class Outline(msgspec.Struct, frozen=True, eq=False):
     rows: array[int]
     places: array[int]
     checksums: array[int]
+    sample: Sample
 
     @property
     def columns(self) -> pa.Schema:
@@ -163,6 +167,7 @@ class Outlines:
             rows=array("I", map(tail.rows_of, range(count))),
             places=array("I", tail.footer.places),
             checksums=_checksums(tail.raw),
+            sample=tail.sample.thinned(SAMPLE_FRACTION),
         )
 
 

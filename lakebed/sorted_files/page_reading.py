@@ -7,7 +7,7 @@ then tell damage from what is merely unknown.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
@@ -50,18 +50,41 @@ def read_part_by_pages(
     paged = PagedGroups(objects, part, tail, match.names)
     by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
 
-    def whole(group: int, rows_max: int) -> Iterator[pa.RecordBatch]:
-        given = 0
-        for batch in paged.batches(group, rows_max, share.file_bytes):
-            given += len(batch)
+    def rows_in(group: int, rows_max: int, rows: range) -> Iterator[pa.RecordBatch]:
+        done = rows.start
+        for begin, batch in paged.batches(group, rows_max, share.file_bytes, rows):
+            done = begin + len(batch)
             yield batch
-        if given < tail.rows_of(group):
-            yield from by_arrow.batches(group, skip=given)
+        if done < rows.stop:
+            yield from by_arrow.batches(group, skip=done)
 
     for group, is_whole in groups.items():
-        for batch in whole(group, share.rows_of(tail.groups[group].row_bytes)):
+        rows = range(tail.rows_of(group))
+        if not is_whole:
+            rows = rows_met(tail, group, wanted)
+        for batch in rows_in(group, share.rows_of(tail.groups[group].row_bytes), rows):
             fitted = match.fitted(batch)
             yield from [fitted] if is_whole else wanted.apply(fitted)
+
+
+def rows_met(tail: Described, group: int, wanted: RowFilter) -> range:
+    """Return rows of a row group outside of which none is wanted, as far as the file's sample
+    tells."""
+    count, sample = tail.rows_of(group), tail.sample
+    if not wanted.ranges:
+        return range(count)
+    before = sum(map(tail.rows_of, range(group)))
+    low, high = wanted.ranges[0].min, wanted.ranges[-1].max
+    begin, end = 0, count
+    below = bisect_left(sample.keys, low) - 1  # the last one that is known to lie below all
+    if below >= 0:
+        begin = below * sample.stride - sample.slack - before
+    if high is not None:
+        above = bisect_left(sample.keys, high)
+        if above < len(sample.keys):
+            end = above * sample.stride + sample.slack - before
+    begin = min(max(begin, 0), count)
+    return range(begin, max(begin, min(end, count)))
 
 
 class PagedGroups:
@@ -75,8 +98,11 @@ class PagedGroups:
         self._tail = tail
         self._schema = pa.schema([tail.columns.field(name) for name in names])
 
-    def batches(self, group: int, rows_max: int, bytes_max: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group, up to where anything is not as expected.
+    def batches(
+        self, group: int, rows_max: int, bytes_max: int, wanted: range
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the pages of a row group that have wanted rows, up to where anything is not as
+        expected, and the place of the first row of each batch.
 
         rows_max, bytes_max: of a batch, and of pages as stored, unless one page has more.
         """
@@ -84,14 +110,18 @@ class PagedGroups:
         if read is None:
             return
         first_rows = read.places.first_rows
-        rows, pages = int(first_rows[-1]), len(first_rows) - 1
+        rows = int(first_rows[-1])
+        page = max(0, int(np.searchsorted(first_rows, wanted.start, "right")) - 1)
+        pages = int(np.searchsorted(first_rows, wanted.stop))
         size = max(1, sum(chunk.end - chunk.start for chunk in read.chunks))
         room = max(0, bytes_max - len(read.chunks) * BLOCK_BYTES)  # reading ends at blocks
         ahead = rows if size <= bytes_max else rows * room // size
-        page = 0
+        if page > 0 and not self._load_dictionaries(read):
+            return
         while page < pages:
             begin = int(first_rows[page])
             last = max(page + 1, int(np.searchsorted(first_rows, begin + rows_max, "right")) - 1)
+            last = min(last, pages)
             if last > read.loaded:
                 loaded = int(np.searchsorted(first_rows, begin + ahead))
                 if not self._load(read, page, min(pages, max(last, loaded))):
@@ -99,7 +129,7 @@ class PagedGroups:
             arrays = read.pages.decode(page, last)
             if arrays is None:
                 return
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+            yield begin, pa.RecordBatch.from_arrays(arrays, schema=self._schema)
             page = last
 
     def _group(self, group: int) -> _Group | None:
@@ -124,6 +154,19 @@ class PagedGroups:
             return None
         return _Group(flats, chunks, places)
 
+    def _load_dictionaries(self, read: _Group) -> bool:
+        """Read the dictionaries of a row group that is not read from its begin. Whether they are
+        as expected."""
+        tail_offset = self._part.file.tail_offset
+        for place, chunk in enumerate(read.chunks):
+            if chunk.dictionary_page_offset is not None:
+                span = aligned(chunk.start, chunk.data_page_offset, tail_offset)
+                (raw,) = read_verified(self._objects, self._part, self._tail, [span])
+                if not read.take_dictionary(place, raw, span[0]):
+                    return False
+        read.has_dictionaries = True
+        return True
+
     def _load(self, read: _Group, page: int, last: int) -> bool:
         """Read the blocks of pages from one up to another, with one call to the store. Whether
         dictionaries are as expected."""
@@ -146,18 +189,20 @@ class PagedGroups:
                     raw = memoryview(bytes(raw))  # else one column keeps what is of others
             if not read.add(place, raw, start):
                 return False
-        read.loaded = last
+        read.loaded, read.has_dictionaries = last, True
         return True
 
 
 class _Group:
-    """A row group being read from its first page to its last. loaded: how many pages are."""
+    """A row group being read page after page. loaded: up to which page. has_dictionaries: whether
+    they are known, if there are any."""
 
     def __init__(self, flats: Sequence[Flat], chunks: Sequence[Chunk], places: Places) -> None:
         self.chunks = chunks
         self.places = places
         self.pages = GroupPages(flats, places)
         self.loaded = 0
+        self.has_dictionaries = False
         self._flats = flats
         self._raw = [memoryview(b"")] * len(chunks)
         self._raw_starts = [0] * len(chunks)
@@ -169,8 +214,8 @@ class _Group:
         stops = self.places.ends[:, last - 1].tolist()
         wanted = []
         for place, (chunk, first, stop) in enumerate(zip(self.chunks, firsts, stops, strict=True)):
-            has_dictionary = page == 0 and chunk.dictionary_page_offset is not None
-            start, end = aligned(chunk.start if has_dictionary else first, stop, data_end)
+            begin = first if self.has_dictionaries else chunk.start
+            start, end = aligned(begin, stop, data_end)
             raw, raw_start = self._raw[place], self._raw_starts[place]
             held = raw_start + len(raw)
             if raw_start <= start < held:
@@ -189,13 +234,16 @@ class _Group:
             held = memoryview(b"".join((held, raw))) if len(held) else raw
             self._raw[place] = held
         self.pages.lies_at(place, address_of(held) - raw_start)
+        return self.has_dictionaries or self.take_dictionary(place, held, raw_start)
+
+    def take_dictionary(self, place: int, raw: memoryview | bytes, start: int) -> bool:
+        """Take a column's dictionary, if it has one, from bytes that begin at a place of the file.
+        Whether it is as expected."""
         chunk = self.chunks[place]
-        if self.loaded or chunk.dictionary_page_offset is None:
+        if chunk.dictionary_page_offset is None:
             return True
-        end = chunk.data_page_offset
-        dictionary = decode_dictionary(
-            self._flats[place], held[chunk.start - raw_start : end - raw_start]
-        )
+        body = memoryview(raw)[chunk.start - start : chunk.data_page_offset - start]
+        dictionary = decode_dictionary(self._flats[place], body)
         if dictionary is not None:
             self.pages.take_dictionary(place, dictionary)
         return dictionary is not None

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakebed.errors import InvalidError
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.processing import IteratorUse, ProcessingPass
@@ -18,34 +17,25 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.engines import PLAIN, Engine, engine_for, kernels_pay
-from lakebed.sorted_files.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.engines import PLAIN, engine_for, kernels_pay
+from lakebed.sorted_files.file_merge import FileMerge
 from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.lookup import Lookup, PageCache
 from lakebed.sorted_files.measuring import measured
-from lakebed.sorted_files.merging import Source
-from lakebed.sorted_files.merging_by_workers import merged_by_workers
-from lakebed.sorted_files.outlines import Outlines
+from lakebed.sorted_files.merge_helpers import MergeHelpers
+from lakebed.sorted_files.merge_memory import MergeMemory, overlap
 from lakebed.sorted_files.page_index_parts import IndexCache
-from lakebed.sorted_files.part_sources import GroupSources, PartRead
+from lakebed.sorted_files.part_sources import reads_of
 from lakebed.sorted_files.query_sources import QuerySources
-from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share, read_part
-from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX
-from lakebed.sorted_files.row_requests import RowRequest, row_request
+from lakebed.sorted_files.range_messages import merge_told
+from lakebed.sorted_files.reading import Share, read_part
+from lakebed.sorted_files.row_requests import row_request
 from lakebed.sorted_files.sorting import ExternalSorter
-from lakebed.sorted_files.stored_groups import Stretch, stored_groups, stretches_of
+from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.tails import Tails
-from lakebed.sorted_files.workers import Workers
-from lakebed.sorted_files.writer_options import page_rows
-from lakebed.sorted_files.writing import Content, write_file
+from lakebed.sorted_files.writing import write_file
 
 MEMORY_BYTES = 512 * 1024 * 1024
-PAGED_BYTES_MAX = 2 * 1024 * 1024
-"""Of one part that is read by pages, as stored and decoded."""
-TAILS_FRACTION = 16
-"""Of a merge's memory is for whole tails; of the other files it keeps outlines."""
-WINDOW_ROWS = 120_000
-"""Rows of all inputs that a merge holds: its windows have about half, which suits the caches."""
 
 
 class ParquetFiles:
@@ -54,7 +44,8 @@ class ParquetFiles:
     memory_bytes: of one merge; of one sorter and the files that are written from it. cache_bytes:
     of tails, parsed parts of them and pages, which are kept for lookups; None: as much as suits the
     memory. merge_bytes: of the buffers of one merge into a file, kept or refused; None: as much as
-    `memory_bytes` suggests. workers: threads that one merge into a file uses.
+    `memory_bytes` suggests. helpers: processes that take part in large merges into a file; their
+    buffers count. None: there are none.
     """
 
     def __init__(
@@ -65,14 +56,14 @@ class ParquetFiles:
         memory_bytes: int = MEMORY_BYTES,
         cache_bytes: int | None = None,
         merge_bytes: int | None = None,
-        workers: int = 1,
+        helpers: MergeHelpers | None = None,
     ) -> None:
         self._objects = objects
         self._spill_directory = spill_directory
         self._memory_bytes = memory_bytes
-        self._merge_bytes = memory_bytes if merge_bytes is None else merge_bytes
-        self._limited = merge_bytes is not None
-        self._workers = workers
+        self._merge_memory = MergeMemory(memory_bytes if merge_bytes is None else merge_bytes)
+        self._is_limited = merge_bytes is not None
+        self._helpers = helpers
         share = (memory_bytes * 3 // 8 if cache_bytes is None else cache_bytes) // 6
         self._tails = Tails(objects, bytes_max=4 * share)
         self._lookup = Lookup(objects, pages=PageCache(share), index=IndexCache(share))
@@ -125,58 +116,26 @@ class ParquetFiles:
         value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put the rows of all parts into one file; row groups that need no merging are copied."""
-        engine = engine_for(sum(part.rows for part in parts))
-        request = row_request(schema, None, processing)
-        with Workers(self._workers) as workers:
-            return write_file(
-                self._objects,
-                schema,
-                self._contents(request, parts, engine, workers),
-                name=name,
-                path=path,
-                regions=[region],
-                compiled=engine is not PLAIN,
-                value_statistics=value_statistics,
-                workers=workers,
-            )
-
-    def _contents(
-        self, request: RowRequest, parts: Sequence[FilePart], engine: Engine, workers: Workers
-    ) -> Iterator[Content]:
-        """Yield rows and row groups in the order of their keys."""
-        reads = self._reads(request, parts, by_pages=engine is not PLAIN)
-        outlines = self._outlines()
-        self._refuse_more_than_memory_holds(reads, outlines)
-        if request.work is not None:  # every row is looked at
-            stretches = [Stretch(tuple(reads), is_passed_on=False)]
-        else:
-            stretches = stretches_of(reads, outlines, request.columns)
-        groups = GroupSources(self._objects, outlines)
-        for stretch in stretches:
-            if stretch.is_passed_on:
-                (read,) = stretch.reads
-                yield from stored_groups(self._objects, read, outlines.whole(read.part))
-                continue
-            sources = [
-                groups.source(read, by_pages=engine is not PLAIN, workers=workers)
-                for read in stretch.reads
-            ]
-            merged = self._merged(request, sources, engine, workers)
-            yield from request.processed(merged, parts)
-
-    def _merged(
-        self, request: RowRequest, sources: Sequence[Source], engine: Engine, workers: Workers
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of sources in order; several workers merge at the same time."""
-        fields = request.schema.key_fields
-        if engine is PLAIN or workers.count == 1:
-            return engine.merge(sources, fields, request.folds)
-        return merged_by_workers(
-            sources,
-            fields,
-            lambda part: request.combined(engine.merge(part, fields, request.folds)),
-            workers,
-            bytes_max=self._merge_bytes // 4,
+        rows = sum(part.rows for part in parts)
+        engine = engine_for(rows)
+        merge = FileMerge(
+            self._objects,
+            row_request(schema, None, processing),
+            engine,
+            self._merge_memory,
+            self._is_limited,
+            self._helpers,
+            merge_told(schema, processing, name, rows, value_statistics=value_statistics),
+        )
+        return write_file(
+            self._objects,
+            schema,
+            merge.contents(parts),
+            name=name,
+            path=path,
+            regions=[region],
+            compiled=engine is not PLAIN,
+            value_statistics=value_statistics,
         )
 
     def merge(
@@ -190,11 +149,10 @@ class ParquetFiles:
         request = row_request(schema, condition, processing)
         rows = sum(part.rows for part in parts)
         engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
-        reads = self._reads(request, parts, by_pages=engine is not PLAIN)
-        groups = GroupSources(self._objects, self._outlines())
-        sources = [groups.source(read, by_pages=engine is not PLAIN) for read in reads]
-        merged = engine.merge(sources, schema.key_fields, request.folds)
-        return request.processed(merged, parts)
+        by_pages = engine is not PLAIN
+        reads = reads_of(request, parts, self._share(parts, by_pages=by_pages))
+        outlines = self._merge_memory.outlines(self._objects)
+        return StretchMerge(self._objects, outlines, request, reads, engine).rows()
 
     def read(
         self,
@@ -206,7 +164,7 @@ class ParquetFiles:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one group after the other, reading ahead."""
         request = row_request(schema, condition, processing)
-        reads = [self._reads(request, parts) for parts in groups]
+        reads = [reads_of(request, parts, self._share(parts)) for parts in groups]
         sources = QuerySources(
             self._objects,
             self._tails,
@@ -242,7 +200,7 @@ class ParquetFiles:
         """Read every row of a file; return what lies in each region."""
         fresh = Tails(self._objects, bytes_max=0)  # a kept tail says nothing of what is stored
         everything = RowFilter(schema.row_keys, EVERYTHING, None)
-        share, columns = self._share(1), arrow_schema(schema)
+        share, columns = self._merge_memory.share(1), arrow_schema(schema)
         tail = fresh.of(part)
         batches = read_part(
             self._objects, part, tail, columns=columns, wanted=everything, share=share
@@ -257,75 +215,6 @@ class ParquetFiles:
         """Return the first rows of a batch."""
         return batch.slice(0, rows)
 
-    def _share(self, inputs: int, *, by_pages: bool = False) -> Share:
-        """Return what each of so many inputs may hold.
-
-        A fourth of the memory is batches that wait (one and a half per input), a fourth their
-        files' bytes; the window's copies, or those of a row group, take the rest.
-        """
-        each = self._merge_bytes // (4 * max(1, inputs))
-        rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
-        if by_pages:  # more is no faster, and there are no windows
-            each, rows = min(each, PAGED_BYTES_MAX), BATCH_ROWS_MAX
-        batch_bytes = max(1, int(each / self._batches_waiting))
-        return Share(batch_bytes=batch_bytes, batch_rows=rows, file_bytes=each)
-
-    @property
-    def _batches_waiting(self) -> float:
-        return 1.5 if self._workers == 1 else 2.5  # one more is read ahead
-
-    def _outlines(self) -> Outlines:
-        return Outlines(self._objects, whole_bytes_max=self._merge_bytes // TAILS_FRACTION)
-
-    def _refuse_more_than_memory_holds(self, reads: Sequence[PartRead], outlines: Outlines) -> None:
-        """Raise InvalidError where the limit of a merge cannot be kept: each part needs the rows of
-        a page as they are stored, in whole blocks of each column, and decoded, each of which is a
-        fourth of all; row groups need half."""
-        if not self._limited:
-            return
-        outlines.read([read.part for read in reads])
-        rows = {g.row_bytes for read in reads for g in outlines.of(read.part).groups}
-        leaves = max((len(read.columns) for read in reads), default=0)
-        page = max((page_rows(row) * row for row in rows), default=0)
-        each = max(page + leaves * BLOCK_BYTES, int(page * self._batches_waiting))
-        inputs = overlap([read.part.region for read in reads])
-        smallest = max(4 * inputs * each, 6 * max(GROUP_BYTES_MAX, *rows, 0))
-        if self._merge_bytes < smallest:
-            raise InvalidError(
-                "a merge needs more memory than it may take",
-                merge_bytes=self._merge_bytes,
-                smallest=smallest,
-                files=inputs,
-                hint="allow as much as `smallest`, or merge fewer files at a time",
-            )
-
-    def _reads(
-        self, request: RowRequest, parts: Sequence[FilePart], *, by_pages: bool = False
-    ) -> list[PartRead]:
-        """Return what is to be read of each part."""
-        if request.boxes == ():
-            return []
-        row_keys = request.schema.row_keys
-        share = self._share(overlap([part.region for part in parts]), by_pages=by_pages)
-        return [
-            PartRead(
-                part,
-                RowFilter(row_keys, part.region, request.boxes, request.early),
-                request.columns,
-                share,
-                request.work,
-            )
-            for part in parts
-        ]
-
-
-def overlap(regions: Sequence[KeyRange]) -> int:
-    """Return how many regions at most hold one key."""
-    ends = sorted(
-        [(r.min, 1) for r in regions] + [(r.max, -1) for r in regions if r.max is not None]
-    )
-    most = depth = 0
-    for _, step in ends:
-        depth += step
-        most = max(most, depth)
-    return most
+    def _share(self, parts: Sequence[FilePart], *, by_pages: bool = False) -> Share:
+        inputs = overlap([part.region for part in parts])
+        return self._merge_memory.share(inputs, by_pages=by_pages)

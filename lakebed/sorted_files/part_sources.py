@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
 import msgspec
@@ -15,8 +15,8 @@ from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.reading import Share, read_part
+from lakebed.sorted_files.row_requests import RowRequest
 from lakebed.sorted_files.tails import Tails
-from lakebed.sorted_files.workers import ALONE, Workers
 
 
 class PartRead(msgspec.Struct, frozen=True):
@@ -41,6 +41,29 @@ class PartRead(msgspec.Struct, frozen=True):
         return map(self.work.selected, batches, repeat(keep))
 
 
+def reads_of(
+    request: RowRequest,
+    parts: Sequence[FilePart],
+    share: Share,
+    groups: Sequence[range | None] | None = None,
+) -> list[PartRead]:
+    """Return what is to be read of each part. groups: of each."""
+    if request.boxes == ():
+        return []
+    row_keys = request.schema.row_keys
+    return [
+        PartRead(
+            part,
+            RowFilter(row_keys, part.region, request.boxes, request.early),
+            request.columns,
+            share,
+            request.work,
+            among,
+        )
+        for part, among in zip(parts, groups or [None] * len(parts), strict=True)
+    ]
+
+
 class GroupSources:
     """Reads row group by row group, when a merge gets there."""
 
@@ -48,9 +71,8 @@ class GroupSources:
         self._objects = objects
         self._tails = tails
 
-    def source(self, read: PartRead, *, by_pages: bool = False, workers: Workers = ALONE) -> Source:
-        """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how.
-        workers: read ahead."""
+    def source(self, read: PartRead, *, by_pages: bool = False) -> Source:
+        """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how."""
         part, wanted = read.part, read.wanted
         reader, keep = read_part, pa.RecordBatch.filter
         if by_pages:
@@ -76,7 +98,7 @@ class GroupSources:
                 share=read.share,
                 among=read.groups,
             )
-            return workers.ahead(read.selected(batches, keep))
+            return read.selected(batches, keep)
 
         lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
         return Source(lowest, open_, look)

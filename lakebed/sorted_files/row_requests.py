@@ -52,11 +52,6 @@ class RowRequest(msgspec.Struct, frozen=True):
         given = self.given
         return (batch.select(given) for batch in merged)
 
-    def combined(self, merged: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield merged rows with those of equal keys made one in each batch, where the table asks
-        for it."""
-        return merged if self.work is None else map(self.work.combined, merged)
-
 
 def row_request(
     schema: Schema, condition: Condition | None, processing: ProcessingPass | None

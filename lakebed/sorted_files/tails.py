@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart, StoredFile
+from lakebed.model.samples import Sample
 from lakebed.parquet_bytes import footer as parquet
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.ports.object_store import ObjectReader
@@ -26,7 +27,8 @@ PARSED_PER_BYTE = 4
 class Described(Protocol):
     """What is known of a file that is read row group by row group: all of its tail, or less.
 
-    groups, last, blocks: as in its notes. firsts: the first key of each row group.
+    groups, last, blocks, sample: as in its notes, or a part of the sample. firsts: the first key of
+    each row group.
     """
 
     @property
@@ -39,6 +41,8 @@ class Described(Protocol):
     def last(self) -> bytes: ...
     @property
     def blocks(self) -> Sequence[int]: ...
+    @property
+    def sample(self) -> Sample: ...
 
     def rows_of(self, group: int) -> int:
         """Return how many rows a row group has."""
@@ -77,6 +81,10 @@ class Tail(msgspec.Struct, frozen=True, dict=True):
     @property
     def blocks(self) -> Sequence[int]:
         return self.notes.blocks
+
+    @property
+    def sample(self) -> Sample:
+        return self.notes.sample
 
     @cached_property
     def firsts(self) -> Sequence[bytes]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from itertools import groupby
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -31,7 +28,6 @@ from lakebed.sorted_files.ordering import is_sorted
 from lakebed.sorted_files.page_checksums import page_checksums
 from lakebed.sorted_files.row_groups import densest, row_groups
 from lakebed.sorted_files.stored_groups import Known, StoredGroup
-from lakebed.sorted_files.workers import ALONE, Workers
 
 Content: TypeAlias = pa.RecordBatch | StoredGroup
 
@@ -46,13 +42,11 @@ def write_file(
     regions: Sequence[KeyRange],
     compiled: bool,
     value_statistics: bool = False,
-    workers: Workers = ALONE,
 ) -> FileWritten | None:
     """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises.
 
     contents: row groups that are passed on need one region. compiled: whether kernels encode.
     value_statistics: of row groups that are encoded; those that are passed on stay as they are.
-    workers: encode row groups, so many at a time.
     """
     groups = iter(_groups(contents))
     first = next(groups, None)
@@ -64,7 +58,6 @@ def write_file(
             schema,
             ObjectSink(writer),
             regions,
-            workers,
             compiled=compiled,
             value_statistics=value_statistics,
         )
@@ -91,26 +84,12 @@ def _groups(contents: Iterable[Content]) -> Iterator[pa.Table | StoredGroup]:
             yield from row_groups(items)
 
 
-class _Encoded(msgspec.Struct, frozen=True, eq=False):
-    """A row group to be written. encoder: the one whose memory it takes."""
-
-    group: EncodedRowGroup
-    checksums: bytes
-    encoder: RowGroupEncoder | None
-
-
-def _encoded(encoder: RowGroupEncoder, rows: pa.Table, row_bytes: int) -> _Encoded:
-    group = encoder.encode(rows, row_bytes)
-    return _Encoded(group, page_checksums(group), encoder)
-
-
 class _FileBeingWritten:
     def __init__(
         self,
         schema: Schema,
         sink: ObjectSink,
         regions: Sequence[KeyRange],
-        workers: Workers,
         *,
         compiled: bool,
         value_statistics: bool,
@@ -119,15 +98,11 @@ class _FileBeingWritten:
         self._keys = schema.key_fields
         self._row_keys = schema.row_keys
         self._sink = sink
-        self._workers = workers
         self._compiled = compiled
         self._value_statistics = value_statistics
         template = template_for(schema)
         self._assembly = Assembly(template, sink.write, sorted_by=len(self._keys))
-        self._encoders: list[RowGroupEncoder] = []
-        """Those of which no row group is to be written any more."""
-        self._encoding: deque[Future[_Encoded]] = deque()
-        self._first: RowGroupEncoder | None = None
+        self._encoder: RowGroupEncoder | None = None
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
         self._groups: list[Group] = []
@@ -146,44 +121,31 @@ class _FileBeingWritten:
         first = encode_row(group.slice(0, 1).to_batches()[0], self._row_keys, 0)
         row_bytes = densest(group)
         self._groups.append(Group(first, row_bytes))
-        if self._first is None:  # its first row group tells how all are encoded
-            self._first = RowGroupEncoder(
+        if self._encoder is None:  # its first row group tells how all are encoded
+            self._encoder = RowGroupEncoder(
                 self._schema,
                 group,
                 compiled=self._compiled,
                 value_statistics=self._value_statistics,
             )
-            self._drain(0)
-            self._put(_encoded(self._first, group, row_bytes))
-            return
-        self._drain(self._workers.count - 1)
-        encoder = self._encoders.pop() if self._encoders else self._first.another()
-        self._encoding.append(self._workers.start(_encoded, encoder, group, row_bytes))
+        encoded = self._encoder.encode(group, row_bytes)
+        self._put(encoded, page_checksums(encoded))
 
-    def _put(self, encoded: _Encoded) -> None:
-        self._assembly.add(encoded.group)
-        self._pages.append(encoded.checksums)
-        if encoded.encoder is not None:
-            self._encoders.append(encoded.encoder)
-
-    def _drain(self, left: int) -> None:
-        """Write what was encoded, in order, until so many row groups are being encoded."""
-        while len(self._encoding) > left:
-            self._put(self._encoding.popleft().result())
+    def _put(self, group: EncodedRowGroup, checksums: bytes) -> None:
+        self._assembly.add(group)
+        self._pages.append(checksums)
 
     def _pass_on(self, group: StoredGroup) -> None:
-        self._drain(0)
         below = self._regions.last  # a row key, as are the row group's: they leave out sort keys
         assert below <= group.first, "rows are not sorted: a row group begins too low"
         self._sampler.skip(group.rows, group.known)
         self._regions.skip(group.rows, group.first, group.last)
         self._groups.append(Group(group.first, group.row_bytes))
-        self._put(_Encoded(group.encoded, group.checksums, None))
+        self._put(group.encoded, group.checksums)
         self._last = group.last
 
     def end(self, name: FileName) -> FileWritten:
         """Write the tail. Returns what was written; the object is not finished yet."""
-        self._drain(0)
         sink = self._sink
         tail_offset, blocks = sink.size, sink.begin_tail()
         notes = Notes(
@@ -195,8 +157,8 @@ class _FileBeingWritten:
         )
         self._assembly.end(encode_notes(notes))
         tail_checksum = sink.end_tail()
-        for encoder in self._encoders:
-            encoder.close()
+        if self._encoder is not None:
+            self._encoder.close()
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)
         return FileWritten(file, self._regions.rows_written())
 

@@ -20,7 +20,7 @@ import lakebed
 from lakebed.kernels.presence import SWITCH
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
-from lakebed.sorted_files import parquet_files, row_groups, stored_groups
+from lakebed.sorted_files import file_merge, row_groups, stored_groups
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from tests.readers.rows import plain
 from tests.tidy.source import ROOT
@@ -158,7 +158,7 @@ def joined(table: lakebed.Table, rows: pa.Table, patch: pytest.MonkeyPatch) -> N
     table.ingest(rows.take(first))
     table.ingest(rows.take(sorted(set(places) - set(first))))
     passed = []
-    usual = parquet_files.stored_groups
+    usual = file_merge.stored_groups
 
     def noted(*arguments: Any) -> Iterator[Any]:  # noqa: ANN401 - as the function itself
         for group in usual(*arguments):
@@ -166,7 +166,7 @@ def joined(table: lakebed.Table, rows: pa.Table, patch: pytest.MonkeyPatch) -> N
             yield group
 
     with patch.context() as noting:
-        noting.setattr(parquet_files, "stored_groups", noted)
+        noting.setattr(file_merge, "stored_groups", noted)
         table.compact()
     assert len(passed) >= 3
     assert plain(table.query().read_all()) == plain(rows)

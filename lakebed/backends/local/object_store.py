@@ -73,7 +73,8 @@ class LocalObjectWriter:
         assert not self._file.closed, "the object is finished or given up"
         try:
             self._file.flush()
-            sync_file(self._file.fileno())
+            if self._store.durable:
+                sync_file(self._file.fileno())
             self._store._link(self._name, self._path)  # noqa: SLF001  one class in two halves
         except OSError as error:
             raise meaning_of(error, "finishing an object") from error
@@ -96,13 +97,18 @@ class LocalObjectWriter:
 
 
 class LocalObjectStore:
-    """Objects of a lake's folder. clock: this machine's; tells how old unfinished objects are."""
+    """Objects of a lake's folder. clock: this machine's; tells how old unfinished objects are.
 
-    def __init__(self, root: str | os.PathLike[str], clock: Clock) -> None:
+    durable: whether objects outlast the machine's sudden end; not those that only wait for the
+    process that reads them.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], clock: Clock, *, durable: bool = True) -> None:
         self._root = Path(root).absolute()
         self._objects = self._root / "objects"
         self._unfinished = self._root / "unfinished"
         self._clock = clock
+        self.durable = durable
         self._known: set[Path] = set()
         with translated("making an object store"):
             for folder in (self._objects, self._unfinished):
@@ -175,7 +181,7 @@ class LocalObjectStore:
                 with suppress(FileNotFoundError, NotADirectoryError):
                     file.unlink()
                     changed.add(file.parent)
-            for folder in changed:
+            for folder in changed if self.durable else ():
                 sync_folder(folder)
         except OSError as error:
             if error.errno in (errno.EISDIR, errno.EPERM) and file.is_dir():
@@ -236,7 +242,8 @@ class LocalObjectStore:
             self._known.discard(folder)
             raise UnavailableError("the unfinished object was removed", path=path) from None
         try:
-            sync_folder(folder)
+            if self.durable:
+                sync_folder(folder)
         except OSError as error:
             raise UnknownOutcomeError("cannot sync a folder", path=path, why=error) from error
 

@@ -1,4 +1,4 @@
-"""Many files become one, by threads, and row groups that need no merging as they are stored."""
+"""Many files become one, and row groups that need no merging as they are stored."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -67,10 +67,10 @@ def key(number: int) -> bytes:
 class Joined:
     """Files of some rows, and the file that they become."""
 
-    def __init__(self, tmp_path: Path, *, workers: int = 1) -> None:
+    def __init__(self, tmp_path: Path) -> None:
         self.lake = Lake(tmp_path)
         self.files = ParquetFiles(
-            self.lake.objects, spill_directory=tmp_path, memory_bytes=64 << 20, workers=workers
+            self.lake.objects, spill_directory=tmp_path, memory_bytes=64 << 20
         )
         self.passed: list[tuple[str, int]] = []
 
@@ -121,7 +121,7 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(place)
             yield group
 
-    monkeypatch.setattr("lakebed.sorted_files.parquet_files.stored_groups", noted)
+    monkeypatch.setattr("lakebed.sorted_files.file_merge.stored_groups", noted)
     return found
 
 
@@ -256,19 +256,6 @@ def test_a_flipped_bit_in_a_row_group_that_is_passed_on_is_noticed(
     with pytest.raises(CorruptError):
         joined.join(parts)
     assert joined.lake.objects.look("joined") is None
-
-
-@pytest.mark.parametrize("workers", [2, 5])
-def test_several_threads_write_the_same_file(tmp_path: Path, engine: str, workers: int) -> None:
-    chance = random.Random(5)
-    rows = [batch([chance.randrange(9000) for _ in range(4000)], seed) for seed in range(6)]
-    files = []
-    for count in (1, workers):
-        joined = Joined(tmp_path, workers=count)
-        parts = [joined.part(some) for some in rows]
-        joined.holds(joined.join(parts), parts)
-        files.append(joined.written)
-    assert files[0] == files[1]
 
 
 def test_duckdb_reads_a_joined_file(tmp_path: Path, engine: str) -> None:

@@ -16,7 +16,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.schema import Schema, schema_of
 from lakebed.parquet_bytes.page_index import pages_of
-from lakebed.sorted_files import engines, outlines, parquet_files, row_groups
+from lakebed.sorted_files import engines, merge_memory, outlines, row_groups
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.outlines import Outline, Outlines
 from lakebed.sorted_files.tails import Tail
@@ -40,7 +40,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @pytest.fixture(autouse=True)
 def _no_whole_tails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_files, "TAILS_FRACTION", 1 << 60)
+    monkeypatch.setattr(merge_memory, "TAILS_FRACTION", 1 << 60)
     monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 100)
 
 
@@ -79,7 +79,7 @@ def test_rows_are_the_same_without_whole_tails(
     lake = Lake(tmp_path)
     parts = parts_of(lake, schema)
     found = merged(lake, schema, parts)
-    monkeypatch.setattr(parquet_files, "TAILS_FRACTION", 1)
+    monkeypatch.setattr(merge_memory, "TAILS_FRACTION", 1)
     monkeypatch.setattr(Outlines, "_outline", None)
     wanted = lake.read(schema, parts)
     assert len(found) > 3000

@@ -17,15 +17,18 @@ from lakebed.kernels.presence import available
 from lakebed.model.files import FilePart
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import KeyRange
+from lakebed.model.samples import KEYS_MIN
 from lakebed.model.schema import Schema, schema_of
-from lakebed.sorted_files import engines, page_reading
+from lakebed.sorted_files import engines, merge_memory, page_reading
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.writer_options import PAGE_ROWS_MAX
 from tests.unit.sorted_files.lakes import EVERY_TYPE, SLEEPER, Lake, batch_of
 from tests.unit.sorted_files.test_corruption import DamagedStore
 
 if not available():
     pytest.skip("kernels need numba", allow_module_level=True)
 
+from lakebed.parquet_bytes.decoding import GroupPages
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
 from lakebed.sorted_files.page_reading import PagedGroups
@@ -117,6 +120,38 @@ def test_a_region_of_a_file_is_read_by_pages(
     assert 0 < len(wanted) < 9000
 
 
+@pytest.mark.parametrize("few_keys", [False, True], ids=["whole tails", "outlines"])
+def test_of_a_region_only_pages_near_it_are_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_keys: bool
+) -> None:
+    rows, inside = 90_000, 3_000
+    lake = Lake(tmp_path)
+    schema = schema_of(row_keys={"k": "int64"}, values={"kind": "string", "text": "string"})
+    kinds = ["red", "green", "blue"]
+    columns = [range(rows), [kinds[n % 3] for n in range(rows)], [f"{n}" * 9 for n in range(rows)]]
+    batch = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=arrow_schema(schema))
+    part = lake.part(lake.write(schema, [batch]))
+    only_by_pages(monkeypatch)
+    if few_keys:
+        monkeypatch.setattr(merge_memory, "TAILS_FRACTION", 1 << 60)
+    decode, decoded = GroupPages.decode, [0]
+
+    def counted(self: GroupPages, page: int, last: int) -> object:
+        arrays = decode(self, page, last)
+        assert arrays is not None
+        decoded[0] += len(arrays[0])
+        return arrays
+
+    monkeypatch.setattr(GroupPages, "decode", counted)
+    chance, stride = random.Random(3), rows // KEYS_MIN * (8 if few_keys else 1)
+    for low in (0, 1, rows - 1, rows - inside, *(chance.randrange(rows) for _ in range(6))):
+        region = KeyRange(*(encode_key(schema.row_keys, (key,)) for key in (low, low + inside)))
+        decoded[0] = 0
+        found = lake.read(schema, [lake.part_of(part, region)])
+        assert found.equals(pa.Table.from_batches([batch.slice(low, inside)]))
+        assert decoded[0] <= len(found) + 2 * stride + 2 * PAGE_ROWS_MAX
+
+
 def test_a_file_with_nested_columns_is_left_to_arrow(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     rows = [
@@ -177,10 +212,10 @@ def test_what_is_not_understood_from_some_row_on_is_left_to_arrow(
     whole = PagedGroups.batches
     given = []
 
-    def only_the_first(*args: object) -> Iterator[pa.RecordBatch]:
-        batch = next(whole(*args))  # type: ignore[arg-type]  # as given
+    def only_the_first(*args: object) -> Iterator[tuple[int, pa.RecordBatch]]:
+        begin, batch = next(whole(*args))  # type: ignore[arg-type]  # as given
         given.append(len(batch))
-        yield batch
+        yield begin, batch
 
     monkeypatch.setattr(PagedGroups, "batches", only_the_first)
     assert lake.read(SLEEPER, [part]).equals(wanted)

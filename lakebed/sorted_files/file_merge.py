@@ -1,0 +1,87 @@
+"""What becomes of many files that are made one: row groups copied, merged here, or by helpers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from lakebed.model.files import FilePart
+from lakebed.ports.object_store import ObjectReader
+from lakebed.sorted_files.engines import PLAIN, Engine
+from lakebed.sorted_files.merge_helpers import MergeHelpers
+from lakebed.sorted_files.merge_memory import MergeMemory, memory_needed, overlap
+from lakebed.sorted_files.merging_together import merged_together
+from lakebed.sorted_files.outlines import Outlines
+from lakebed.sorted_files.part_sources import PartRead, reads_of
+from lakebed.sorted_files.range_messages import GroupsRead, MergeTold
+from lakebed.sorted_files.row_requests import RowRequest
+from lakebed.sorted_files.stored_groups import Stretch, stored_groups, stretches_of
+from lakebed.sorted_files.stretch_merge import StretchMerge
+from lakebed.sorted_files.writing import Content
+
+
+class FileMerge(msgspec.Struct, frozen=True):
+    """memory: of all processes; is_limited: whether it is kept or refused. told: what helpers are
+    told of the merge, but for what is read."""
+
+    objects: ObjectReader
+    request: RowRequest
+    engine: Engine
+    memory: MergeMemory
+    is_limited: bool
+    helpers: MergeHelpers | None
+    told: MergeTold
+
+    def contents(self, parts: Sequence[FilePart]) -> Iterator[Content]:
+        """Yield rows and row groups in the order of their keys.
+
+        Raises:
+            InvalidError: the limit of memory cannot be kept; nothing was read but tails.
+        """
+        outlines = self.memory.outlines(self.objects)
+        reads = self._reads(parts, self.memory)
+        helpers, memory = self._helpers(reads, outlines), self.memory
+        if helpers is not None:
+            memory = memory.shared_by(helpers.count + 1)
+            reads = self._reads(parts, memory)
+        if self.request.work is not None:  # every row is looked at
+            stretches = [Stretch(tuple(reads), is_passed_on=False)]
+        else:
+            stretches = stretches_of(reads, outlines, self.request.columns)
+        for stretch in stretches:
+            if stretch.is_passed_on:
+                (read,) = stretch.reads
+                yield from stored_groups(self.objects, read, outlines.whole(read.part))
+                continue
+            merge = StretchMerge(self.objects, outlines, self.request, stretch.reads, self.engine)
+            if helpers is None:
+                yield from merge.rows()
+            else:
+                yield from merged_together(merge, helpers, self._told(stretch, memory))
+
+    def _helpers(self, reads: Sequence[PartRead], outlines: Outlines) -> MergeHelpers | None:
+        """Return who helps. An iterator sees all rows of a leaf, in one process."""
+        work, helpers = self.request.work, self.helpers
+        if self.engine is PLAIN or (work is not None and work.iterator is not None):
+            helpers = None
+        if self.is_limited:
+            smallest, inputs = memory_needed(reads, outlines)
+            self.memory.check(smallest, inputs)
+            if helpers and self.memory.shared_by(helpers.count + 1).size < smallest:
+                helpers = None
+        return helpers
+
+    def _reads(self, parts: Sequence[FilePart], memory: MergeMemory) -> list[PartRead]:
+        inputs = overlap([part.region for part in parts])
+        by_pages = self.engine is not PLAIN
+        return reads_of(self.request, parts, memory.share(inputs, by_pages=by_pages))
+
+    def _told(self, stretch: Stretch, memory: MergeMemory) -> MergeTold:
+        reads = (
+            GroupsRead(
+                read.part, None if read.groups is None else (read.groups.start, read.groups.stop)
+            )
+            for read in stretch.reads
+        )
+        return msgspec.structs.replace(self.told, reads=tuple(reads), memory=memory.size)

@@ -1,0 +1,186 @@
+"""Processes that help one process to merge: started when a large merge wants them, kept for the
+next, ended with it.
+
+A helper reads lines from its standard input and answers on its standard output; it ends when its
+input does, which the kernel closes however the other process dies. What a helper does not do, or
+not in time, is done without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import select
+import subprocess
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+
+import msgspec
+
+from lakebed.observe import events
+from lakebed.ports.object_store import ObjectStore
+from lakebed.sorted_files.range_messages import (
+    MergeTold,
+    RangeFailed,
+    RangeMerged,
+    RangeTold,
+    decode_answer,
+    encode,
+)
+
+READY = b"ready"
+START_SECONDS_MAX = 60.0
+RANGE_SECONDS_MAX = 600.0
+"""For some row groups. A helper that takes longer is ended."""
+FAILURES_MAX = 3
+"""Of helpers in the life of a process: more are not started."""
+LINE_BYTES_MAX = 1 << 20
+
+
+class Command(msgspec.Struct, frozen=True):
+    """How a helper is started. environment: all variables; None: those of this process."""
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str] | None = None
+
+
+class Helper:
+    """One process, asked by one thread at a time."""
+
+    def __init__(self, command: Command) -> None:
+        self._process = subprocess.Popen(  # noqa: S603  our own program, without a shell
+            command.words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env=command.environment,
+            start_new_session=True,  # a terminal's ^C is for the process that it helps
+        )
+        self._told: MergeTold | None = None
+        self._rest = b""
+
+    def is_ready(self) -> bool:
+        """Wait until it can merge. Whether it can."""
+        return self._line(START_SECONDS_MAX) == READY
+
+    def merged(self, told: MergeTold, asked: RangeTold) -> RangeMerged | RangeFailed:
+        """Return what became of a range of a merge. Raises: OSError: the helper is lost."""
+        if self._told != told:
+            self._say(told)
+            self._told = told
+        self._say(asked)
+        line = self._line(RANGE_SECONDS_MAX)
+        if line is None:
+            raise BrokenPipeError("a helper did not answer")
+        try:
+            return decode_answer(line)
+        except msgspec.MsgspecError as error:
+            raise BrokenPipeError(f"a helper says what is no answer: {error}") from None
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        with suppress(OSError):
+            self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+    def _say(self, told: MergeTold | RangeTold) -> None:
+        assert self._process.stdin is not None, "it is a pipe"
+        line = memoryview(encode(told) + b"\n")
+        while line:
+            line = line[self._process.stdin.write(line) or 0 :]
+
+    def _line(self, seconds: float) -> bytes | None:
+        """Return the next line without its end; None: there is none in time."""
+        assert self._process.stdout is not None, "it is a pipe"
+        while b"\n" not in self._rest and len(self._rest) < LINE_BYTES_MAX:
+            ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+            more = self._process.stdout.read(LINE_BYTES_MAX) if ready else b""
+            if not more:
+                return None
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+
+Help = Callable[[Helper], None]
+
+
+class MergeHelpers:
+    """So many processes. open_scratch: opens where they leave what they merged, when they do.
+
+    Close it to end them. Threads of this process only wait for their answers.
+    """
+
+    def __init__(
+        self, command: Command, *, open_scratch: Callable[[], ObjectStore], count: int
+    ) -> None:
+        self.count = count
+        self._open_scratch = open_scratch
+        self._command = command
+        self._failures = 0
+        self._idle: SimpleQueue[Helper | None] = SimpleQueue()
+        for _ in range(count):
+            self._idle.put(None)
+        self._threads: ThreadPoolExecutor | None = None
+        self._helpers: set[Helper] = set()
+        self._is_closed = False
+
+    @functools.cached_property
+    def scratch(self) -> ObjectStore:
+        """Where helpers leave what they merged."""
+        return self._open_scratch()
+
+    def each(self, help_: Help) -> None:
+        """Let every helper do this, once it is there and idle. Returns at once.
+
+        help_: in a thread of the helper. When it raises OSError the helper is lost.
+        """
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="lakebed-merge")
+        for _ in range(self.count):
+            self._threads.submit(self._lent, help_)
+
+    def close(self) -> None:
+        """End all of them. Safe to call again."""
+        self._is_closed = True
+        for helper in list(self._helpers):
+            helper.end()
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        for helper in list(self._helpers):  # one that was being started
+            helper.end()
+        self._helpers.clear()
+
+    def _lent(self, help_: Help) -> None:
+        helper = self._idle.get()
+        try:
+            helper = helper or self._started()
+            if helper is not None:
+                help_(helper)
+        except OSError as error:
+            self._failures += 1
+            if not self._is_closed:
+                events.tell(events.MERGE_HELPER_LOST, problem=str(error))
+            if helper is not None:
+                helper.end()
+                self._helpers.discard(helper)
+            helper = None
+        finally:
+            self._idle.put(helper)
+
+    def _started(self) -> Helper | None:
+        """Return a new helper; None: they fail here, or nobody wants any."""
+        if self._failures >= FAILURES_MAX or self._is_closed:
+            return None
+        helper = Helper(self._command)
+        self._helpers.add(helper)
+        if not helper.is_ready():
+            self._helpers.discard(helper)
+            helper.end()
+            raise BrokenPipeError("a helper did not start")
+        return helper

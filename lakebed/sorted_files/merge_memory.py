@@ -1,0 +1,91 @@
+"""What a merge may hold, and how its inputs share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lakebed.errors import InvalidError
+from lakebed.model.ranges import KeyRange
+from lakebed.ports.object_store import ObjectReader
+from lakebed.sorted_files.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.outlines import Outlines
+from lakebed.sorted_files.part_sources import PartRead
+from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share
+from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX
+from lakebed.sorted_files.writer_options import page_rows
+
+PAGED_BYTES_MAX = 2 * 1024 * 1024
+"""Of one part that is read by pages, as stored and decoded."""
+TAILS_FRACTION = 16
+"""Of a merge's memory is for whole tails; of the other files it keeps outlines."""
+WINDOW_ROWS = 120_000
+"""Rows of all inputs that a merge holds: its windows have about half, which suits the caches."""
+BATCHES_WAITING = 1.5
+"""Of each input."""
+
+
+class MergeMemory(msgspec.Struct, frozen=True):
+    """size: in bytes."""
+
+    size: int
+
+    def shared_by(self, processes: int) -> MergeMemory:
+        """Return what each of several processes may hold."""
+        return MergeMemory(self.size // processes)
+
+    def outlines(self, objects: ObjectReader) -> Outlines:
+        """Return room for what is kept of files."""
+        return Outlines(objects, whole_bytes_max=self.size // TAILS_FRACTION)
+
+    def share(self, inputs: int, *, by_pages: bool = False) -> Share:
+        """Return what each of so many inputs may hold.
+
+        A fourth of the memory is batches that wait (one and a half per input), a fourth their
+        files' bytes; the window's copies, or those of a row group, take the rest.
+        """
+        each = self.size // (4 * max(1, inputs))
+        rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
+        if by_pages:  # more is no faster, and there are no windows
+            each, rows = min(each, PAGED_BYTES_MAX), BATCH_ROWS_MAX
+        batch_bytes = max(1, int(each / BATCHES_WAITING))
+        return Share(batch_bytes=batch_bytes, batch_rows=rows, file_bytes=each)
+
+    def check(self, smallest: int, inputs: int) -> None:
+        """Raise InvalidError where it is less than a merge needs."""
+        if self.size < smallest:
+            raise InvalidError(
+                "a merge needs more memory than it may take",
+                merge_bytes=self.size,
+                smallest=smallest,
+                files=inputs,
+                hint="allow as much as `smallest`, or merge fewer files at a time",
+            )
+
+
+def memory_needed(reads: Sequence[PartRead], outlines: Outlines) -> tuple[int, int]:
+    """Return the least bytes that a merge can be limited to, and how many inputs meet.
+
+    Each part needs the rows of a page as they are stored, in whole blocks of each column, and
+    decoded, each of which is a fourth of all; row groups need half.
+    """
+    outlines.read([read.part for read in reads])
+    rows = {g.row_bytes for read in reads for g in outlines.of(read.part).groups}
+    leaves = max((len(read.columns) for read in reads), default=0)
+    page = max((page_rows(row) * row for row in rows), default=0)
+    each = max(page + leaves * BLOCK_BYTES, int(page * BATCHES_WAITING))
+    inputs = overlap([read.part.region for read in reads])
+    return max(4 * inputs * each, 6 * max(GROUP_BYTES_MAX, *rows, 0)), inputs
+
+
+def overlap(regions: Sequence[KeyRange]) -> int:
+    """Return how many regions at most hold one key."""
+    ends = sorted(
+        [(r.min, 1) for r in regions] + [(r.max, -1) for r in regions if r.max is not None]
+    )
+    most = depth = 0
+    for _, step in ends:
+        depth += step
+        most = max(most, depth)
+    return most

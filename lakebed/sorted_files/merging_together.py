@@ -1,0 +1,145 @@
+"""One merge by several processes, into one file.
+
+The range of keys is cut. This process merges some of the ranges straight into its file; helpers
+merge others into files of their own, whose row groups are joined to it as bytes, in order. Each row
+key lies in one range, so the rows are those that one process would give.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from itertools import count
+
+from lakebed.model.files import FilePart
+from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.observe import events
+from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.merge_helpers import Helper, MergeHelpers
+from lakebed.sorted_files.part_sources import PartRead
+from lakebed.sorted_files.range_messages import MergeTold, RangeFailed, RangeMerged, RangeTold
+from lakebed.sorted_files.stored_groups import stored_groups
+from lakebed.sorted_files.stretch_merge import StretchMerge
+from lakebed.sorted_files.tails import Tails
+from lakebed.sorted_files.writing import Content
+
+HELPED_GROUPS_MIN = 16
+"""Row groups of a merge for which helpers are asked: fewer are merged before one is there."""
+RANGE_GROUPS_MIN = 3
+"""A range has so many row groups at least: its last one is not full."""
+RANGES_EACH = 8
+"""For each process: none waits long for the last range of another."""
+
+_serial = count()
+Answer = RangeMerged | RangeFailed
+
+
+def merged_together(
+    merge: StretchMerge, helpers: MergeHelpers, told: MergeTold
+) -> Iterator[Content]:
+    """Yield rows and row groups in the order of their keys. told: the same merge, for helpers."""
+    groups, processes = merge.row_groups(), helpers.count + 1
+    if groups < HELPED_GROUPS_MIN:
+        yield from merge.rows()
+        return
+    ranges = merge.ranges(min(RANGES_EACH * processes, groups // RANGE_GROUPS_MIN))
+    board = Board(ranges, processes)
+    helpers.each(lambda helper: _help(helper, helpers, board, told))
+    try:
+        for place, within in enumerate(ranges):
+            taken = board.taken_by_helper(place)
+            answer = None if taken is None else taken.result()
+            if isinstance(answer, RangeMerged):
+                yield from _joined(merge, helpers, answer)
+            else:
+                yield from merge.rows(within)
+    finally:
+        board.end()
+        for answer in board.answers():
+            _forget(helpers, answer)
+
+
+class Board:
+    """Ranges that are taken once each: here in order, by helpers those between, then the last.
+
+    So a helper is ahead of what is read here, and nobody waits while ranges are left.
+    """
+
+    def __init__(self, ranges: Sequence[KeyRange], processes: int) -> None:
+        self._ranges = ranges
+        places = range(len(ranges))
+        between = [place for place in places if place % processes]
+        self._order = between + [place for place in reversed(places) if not place % processes]
+        self._lock = threading.Lock()
+        self._taken: dict[int, Future[Answer] | None] = {}
+        self.is_over = False
+
+    def taken_by_helper(self, place: int) -> Future[Answer] | None:
+        """Return the answer to come for a range; None: it is taken now."""
+        with self._lock:
+            return self._taken.setdefault(place, None)
+
+    def take(self) -> tuple[KeyRange, Future[Answer]] | None:
+        """Return a range for a helper, and where its answer goes; None: there are no more."""
+        with self._lock:
+            if self.is_over:
+                return None
+            for place in self._order:
+                if place not in self._taken:
+                    found = self._taken[place] = Future()
+                    return self._ranges[place], found
+        return None
+
+    def end(self) -> None:
+        """Give out no more."""
+        with self._lock:
+            self.is_over = True
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield the answers that are there."""
+        for found in self._taken.values():
+            if found is not None and found.done():
+                yield found.result()
+
+
+def _help(helper: Helper, helpers: MergeHelpers, board: Board, told: MergeTold) -> None:
+    """Let a helper merge ranges until there are no more."""
+    while (taken := board.take()) is not None:
+        within, found = taken
+        answer: Answer = RangeFailed("the helper is lost")
+        try:
+            answer = helper.merged(told, RangeTold(within, f"ranges/{next(_serial)}"))
+        finally:
+            found.set_result(answer)
+            if board.is_over:
+                _forget(helpers, answer)
+        if isinstance(answer, RangeFailed):
+            events.tell(events.MERGE_HELPER_LOST, problem=answer.problem)
+
+
+def _joined(merge: StretchMerge, helpers: MergeHelpers, answer: RangeMerged) -> Iterator[Content]:
+    """Yield the row groups of a helper's file, which is not wanted any more then."""
+    written = answer.written
+    if written is None:
+        return
+    (rows,) = written.regions
+    assert rows is not None, "a file has rows"
+    part = FilePart(written.file, answer.path, EVERYTHING, rows.rows)
+    tail = Tails(helpers.scratch, bytes_max=0).of(part)
+    everything = RowFilter(merge.request.schema.row_keys, EVERYTHING, None)
+    read = PartRead(
+        part,
+        everything,
+        merge.request.columns,
+        merge.reads[0].share,
+        groups=range(len(tail.groups)),
+    )
+    yield from stored_groups(helpers.scratch, read, tail)
+    _forget(helpers, answer)
+
+
+def _forget(helpers: MergeHelpers, answer: Answer) -> None:
+    """Remove a helper's file."""
+    if isinstance(answer, RangeMerged):
+        helpers.scratch.delete([answer.path])

@@ -1,0 +1,79 @@
+"""Merges ranges of keys for another process, which joins them into its file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from lakebed.errors import LakebedError
+from lakebed.model.ranges import EVERYTHING
+from lakebed.ports.object_store import ObjectReader, ObjectStore
+from lakebed.sorted_files.engines import engine_for
+from lakebed.sorted_files.merge_memory import MergeMemory, overlap
+from lakebed.sorted_files.part_sources import reads_of
+from lakebed.sorted_files.range_messages import (
+    Answer,
+    MergeTold,
+    RangeFailed,
+    RangeMerged,
+    RangeTold,
+    decode_told,
+    encode,
+)
+from lakebed.sorted_files.row_requests import row_request
+from lakebed.sorted_files.stretch_merge import StretchMerge
+from lakebed.sorted_files.writing import write_file
+
+
+def load_kernels() -> None:
+    """Load what a merge by kernels takes, before the first is asked for."""
+    for module in ("compiled_engine", "page_reading"):
+        import_module(f"lakebed.sorted_files.{module}")
+    import_module("lakebed.parquet_bytes.column_encoding")
+
+
+class RangeMerger:
+    """objects: of the lake. scratch: where ranges are left for who asked."""
+
+    def __init__(self, objects: ObjectReader, scratch: ObjectStore) -> None:
+        self._objects = objects
+        self._scratch = scratch
+        self._told: MergeTold | None = None
+        self._merge: StretchMerge | None = None
+
+    def answer(self, line: bytes) -> bytes | None:
+        """Return the answer to a line, without its end; None: it asks for none."""
+        told = decode_told(line)
+        if isinstance(told, MergeTold):
+            self._told, self._merge = told, None
+            return None
+        try:
+            return encode(self._merged(told))
+        except (LakebedError, OSError, MemoryError) as error:
+            return encode(RangeFailed(f"{type(error).__name__}: {error}"))
+
+    def _merged(self, asked: RangeTold) -> Answer:
+        assert self._told is not None, "a merge is told before its ranges"
+        told = self._told
+        if self._merge is None:
+            self._merge = self._merge_of(told)
+        written = write_file(
+            self._scratch,
+            self._merge.request.schema,
+            self._merge.rows(asked.within),
+            name=told.name,
+            path=asked.path,
+            regions=[EVERYTHING],
+            compiled=True,
+            value_statistics=told.value_statistics,
+        )
+        return RangeMerged(asked.path, written)
+
+    def _merge_of(self, told: MergeTold) -> StretchMerge:
+        memory = MergeMemory(told.memory)
+        request = row_request(told.text.schema(), None, told.row_processing())
+        parts = [read.part for read in told.reads]
+        share = memory.share(overlap([part.region for part in parts]), by_pages=True)
+        groups = [None if read.groups is None else range(*read.groups) for read in told.reads]
+        reads = reads_of(request, parts, share, groups)
+        engine = engine_for(told.job_rows)
+        return StretchMerge(self._objects, memory.outlines(self._objects), request, reads, engine)

@@ -1,0 +1,104 @@
+"""What a process that merges tells others that help it, and what they answer: lines of JSON.
+
+Both run the same release, so these forms have no format number; nothing stores them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lakebed.model.files import FilePart
+from lakebed.model.names import FileName, Micros
+from lakebed.model.processing import ProcessingPass, Stage
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Schema
+from lakebed.model.table_text import TableText, table_text
+from lakebed.ports.sorted_files import FileWritten
+
+
+class GroupsRead(msgspec.Struct, frozen=True, array_like=True):
+    """Row groups `[begin, end)` of a file; None: whichever hold wanted rows."""
+
+    part: FilePart
+    groups: tuple[int, int] | None
+
+
+class MergeTold(msgspec.Struct, frozen=True, tag=True):
+    """A merge that begins. name: of the file that it makes. at, stage: of its processing, if it has
+    one. job_rows: of all of it, about. memory: in bytes, for the process that is told."""
+
+    name: FileName
+    text: TableText
+    at: Micros
+    stage: Stage
+    value_statistics: bool
+    reads: tuple[GroupsRead, ...]
+    job_rows: int
+    memory: int
+
+    def row_processing(self) -> ProcessingPass | None:
+        """Return what is done with rows."""
+        found = self.text.row_processing()
+        return None if found is None else ProcessingPass(found, self.at, self.stage)
+
+
+class RangeTold(msgspec.Struct, frozen=True, tag=True):
+    """Merge a range of the merge that was told last, into a file of its own at `path`."""
+
+    within: KeyRange
+    path: str
+
+
+class RangeMerged(msgspec.Struct, frozen=True, tag=True):
+    """written: None: processing left no rows."""
+
+    path: str
+    written: FileWritten | None
+
+
+class RangeFailed(msgspec.Struct, frozen=True, tag=True):
+    """Whoever asked merges the range itself, and meets the same problem if it lasts."""
+
+    problem: str
+
+
+Told = MergeTold | RangeTold
+Answer = RangeMerged | RangeFailed
+_told: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
+_answer: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
+
+
+def encode(told: Told | Answer) -> bytes:
+    """Return a line, without its end."""
+    return msgspec.json.encode(told)
+
+
+def decode_told(line: bytes) -> Told:
+    """Return what `encode` was given by who asks."""
+    return _told.decode(line)
+
+
+def decode_answer(line: bytes) -> Answer:
+    """Return what `encode` was given by who answers."""
+    return _answer.decode(line)
+
+
+def merge_told(
+    schema: Schema,
+    processing: ProcessingPass | None,
+    name: FileName,
+    job_rows: int,
+    *,
+    value_statistics: bool,
+) -> MergeTold:
+    """Return what is told of a merge, but for what is read."""
+    return MergeTold(
+        name=name,
+        text=table_text(schema, None if processing is None else processing.processing),
+        at=Micros(0) if processing is None else processing.at,
+        stage="compaction" if processing is None else processing.stage,
+        value_statistics=value_statistics,
+        reads=(),
+        job_rows=job_rows,
+        memory=0,
+    )

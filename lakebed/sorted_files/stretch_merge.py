@@ -1,0 +1,81 @@
+"""The merge of row groups of several files: of all their rows, or of one range of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.model.samples import Sample, split_points
+from lakebed.ports.object_store import ObjectReader
+from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.engines import PLAIN, Engine
+from lakebed.sorted_files.outlines import Outlines
+from lakebed.sorted_files.part_sources import GroupSources, PartRead
+from lakebed.sorted_files.reading import groups_met
+from lakebed.sorted_files.row_requests import RowRequest
+
+
+class StretchMerge:
+    """reads: what is wanted of each file."""
+
+    def __init__(
+        self,
+        objects: ObjectReader,
+        outlines: Outlines,
+        request: RowRequest,
+        reads: Sequence[PartRead],
+        engine: Engine,
+    ) -> None:
+        self.request = request
+        self.reads = reads
+        self._outlines = outlines
+        self._groups = GroupSources(objects, outlines)
+        self._engine = engine
+
+    def rows(self, within: KeyRange = EVERYTHING) -> Iterator[pa.RecordBatch]:
+        """Yield what processing makes of the rows of a range of row keys, in order."""
+        by_pages = self._engine is not PLAIN
+        reads = [self._inside(read, within) for read in self.reads]
+        reads = [read for read in reads if not read.part.region.is_empty]
+        sources = [self._groups.source(read, by_pages=by_pages) for read in reads]
+        request = self.request
+        merged = self._engine.merge(sources, request.schema.key_fields, request.folds)
+        return request.processed(merged, [read.part for read in reads])
+
+    def row_groups(self) -> int:
+        """Return how many row groups are read."""
+        return sum(len(self._groups_of(read)) for read in self.reads)
+
+    def ranges(self, count_max: int) -> list[KeyRange]:
+        """Return ranges of row keys, ascending, with about as many rows each: they hold all keys
+        together."""
+        samples = [self._sample(read) for read in self.reads]
+        cuts = split_points(samples, count_max, self.request.schema.row_keys)
+        return [KeyRange(low or b"", high) for low, high in pairwise((b"", *cuts, None))]
+
+    def _inside(self, read: PartRead, within: KeyRange) -> PartRead:
+        if within == EVERYTHING:
+            return read
+        region = read.part.region.meets(within)
+        request = self.request
+        wanted = RowFilter(request.schema.row_keys, region, request.boxes, request.early)
+        part = msgspec.structs.replace(read.part, region=region)
+        return msgspec.structs.replace(read, part=part, wanted=wanted)
+
+    def _groups_of(self, read: PartRead) -> Sequence[int]:
+        if read.groups is not None:
+            return read.groups
+        return list(groups_met(self._outlines.of(read.part), read.wanted))
+
+    def _sample(self, read: PartRead) -> Sample:
+        """Return the sample of a file's row groups that are read."""
+        known, groups = self._outlines.of(read.part), self._groups_of(read)
+        if not groups:
+            return Sample((), known.sample.stride, 0)
+        firsts, end = known.firsts, groups[-1] + 1
+        span = KeyRange(firsts[groups[0]], firsts[end] if end < len(firsts) else None)
+        return known.sample.inside(span.meets(read.part.region))
