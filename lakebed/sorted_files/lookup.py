@@ -20,7 +20,7 @@ from lakebed.sorted_files.column_matching import Match, matched
 from lakebed.sorted_files.file_notes import block_checksum
 from lakebed.sorted_files.page_choosing import Choice, choose_pages
 from lakebed.sorted_files.page_index_parts import FileIndex, IndexCache, NotByPagesError, Page
-from lakebed.sorted_files.page_rows import PartPages, rows_of_pages
+from lakebed.sorted_files.page_rows import PartChoice, RowsOfPages
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.reading import groups_met
 from lakebed.sorted_files.tails import Tail
@@ -85,11 +85,18 @@ class Lookup:
         if size > LOOKUP_BYTES_MAX or memory > LOOKUP_MEMORY_BYTES_MAX:
             return None
         _count(choices.values(), len(wanted), figures)
+        with figures.timed("decoding"):
+            pages = RowsOfPages(
+                {
+                    place: PartChoice(reads[place], tails[place], choice)
+                    for place, choice in choices.items()
+                }
+            )
         bodies = self._bodies(wanted, figures)
         with figures.timed("decoding"):
-            return rows_of_pages(
+            return pages.rows(
                 {
-                    place: PartPages(reads[place], tails[place], choice, own)
+                    place: own
                     for place, choice in choices.items()
                     if (own := _own(choice, bodies, reads[place])) is not None
                 }

@@ -300,3 +300,23 @@ def test_files_without_checksums_of_pages_are_read_by_row_groups(
     (batch,) = lake.files.read(FIXED, [[part]], condition, figures)
     assert batch.column("key").to_pylist() == [7]
     assert (figures.pages, figures.row_groups_read) == (0, 1)
+
+
+DOTTED = schema_of(row_keys={"a": "int64"}, values={"a.b.c": "int32", "a.b": "string?"})
+
+
+def test_a_name_may_be_what_others_begin_with(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    written = [
+        [{"a": n, "a.b.c": n + seed, "a.b": f"{seed}"} for n in range(60)] for seed in (100, 200)
+    ]
+    batches = [pa.RecordBatch.from_pylist(one, schema=arrow_columns(DOTTED)) for one in written]
+    parts = [lake.part(lake.sort_and_write(DOTTED, [batch])) for batch in batches]
+    for columns in (None, ("a.b",), ("a.b.c", "a")):
+        figures = ReadFigures()
+        condition = Condition((box_of_key(DOTTED, (7,)),), columns)
+        found = pa.Table.from_batches(lake.files.read(DOTTED, [parts], condition, figures))
+        assert figures.pages_read
+        names = columns or ("a", "a.b.c", "a.b")
+        wanted = [{name: rows[7][name] for name in names} for rows in written]
+        assert sorted(found.to_pylist(), key=repr) == sorted(wanted, key=repr)
