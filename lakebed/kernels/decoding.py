@@ -28,6 +28,7 @@ from lakebed.kernels.unpacking import (
     SPARE_BYTES,
     Bytes,
     as_signed,
+    bits_of_eight,
     unpack_deltas,
     unpack_runs,
 )
@@ -150,15 +151,17 @@ def decode_bits(pages: Table, optional: bool, present: Bytes, to: int) -> int:
 @part
 def pack_bits(flags: Bytes, to: int) -> int:
     """Write a bit at `to` for each flag, which is 0 or 1; return how many are 1."""
-    count, byte = 0, 0
+    count = byte = 0
     for place in range(len(flags)):
         count += flags[place]
+    whole = len(flags) >> 3
+    at = flags.ctypes.data
+    for place in range(whole):
+        store_u8(to + place, bits_of_eight(load_u64(at + 8 * place)))
+    for place in range(8 * whole, len(flags)):
         byte |= flags[place] << (place & 7)
-        if place & 7 == 7:
-            store_u8(to + (place >> 3), byte)
-            byte = 0
     if len(flags) & 7:
-        store_u8(to + (len(flags) >> 3), byte)
+        store_u8(to + whole, byte)
     return count
 
 

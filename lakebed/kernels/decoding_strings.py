@@ -68,10 +68,14 @@ def measure_strings(
         if at == BROKEN:
             return NO_STRINGS
         bytes_at[place] = at
-        if count < rows:
-            _spread(shared[first:last], count, present[first:last])
-            _spread(own[first:last], count, present[first:last])
-        total = _offsets(page, total, dictionary, shared, own, optional, present, offsets)
+        if page[ENCODING] == DELTA_LENGTHS:
+            there, to = present[first:last], offsets + _WORD * first
+            total = _offsets_of(own[first:last], total, optional, there, to)
+        else:
+            if count < rows:
+                _spread(shared[first:last], count, present[first:last])
+                _spread(own[first:last], count, present[first:last])
+            total = _offsets(page, total, dictionary, shared, own, optional, present, offsets)
         if total == NO_STRINGS:
             return NO_STRINGS
     return total
@@ -81,7 +85,10 @@ def measure_strings(
 def _lengths(
     page: Numbers, at: int, count: int, words: int, shared: Lengths, own: Lengths, spare: Bytes
 ) -> int:
-    """Write both lengths of the values of a page, nulls left out; return where its bytes begin."""
+    """Write both lengths of the values of a page, nulls left out; return where its bytes begin.
+
+    A page of strings that share nothing becomes one of DELTA_LENGTHS.
+    """
     encoding, end = page[ENCODING], page[END]
     shared[:] = 0
     if encoding == PLAIN:
@@ -100,6 +107,8 @@ def _lengths(
         at = unpack_deltas(at, end, count, _WORD, shared.ctypes.data, spare)
         if at == BROKEN:
             return BROKEN
+        if not _any(shared, count):
+            page[ENCODING] = DELTA_LENGTHS
     elif encoding != DELTA_LENGTHS:
         return BROKEN
     at = unpack_deltas(at, end, count, _WORD, own.ctypes.data, spare)
@@ -111,6 +120,15 @@ def _lengths(
             return BROKEN
         total += own[row]
     return at if at + total == end else BROKEN
+
+
+@part
+def _any(numbers: Lengths, count: int) -> bool:
+    """Whether any of the first numbers is not zero."""
+    found = 0
+    for place in range(count):
+        found |= numbers[place]
+    return found != 0
 
 
 @part
@@ -138,11 +156,25 @@ def _spread(numbers: Lengths, count: int, present: Bytes) -> None:
     for row in range(len(present) - 1, -1, -1):
         if source == row + 1:
             return
-        if present[row]:
-            source -= 1
-            numbers[row] = numbers[source]
-        else:
-            numbers[row] = 0
+        source -= present[row]
+        numbers[row] = numbers[source] * present[row]  # no branch: nulls come at random
+
+
+@part
+def _offsets_of(own: Lengths, total: int, optional: bool, present: Bytes, offsets: int) -> int:
+    """Write where strings of a page end that lie together, the lengths of those that are null left
+    out; return the bytes so far, NO_STRINGS where they are too many. offsets: of the first."""
+    if not optional:
+        for row in range(len(own)):
+            total += own[row]
+            store_32(offsets + _WORD * (row + 1), total)
+    else:
+        place = 0
+        for row in range(len(own)):
+            total += own[place] * present[row]
+            place += present[row]
+            store_32(offsets + _WORD * (row + 1), total)
+    return total if total <= STRINGS_BYTES_MAX else NO_STRINGS
 
 
 @part

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from lakebed.kernels.compiling import CHECKED, kernel, part
-from lakebed.kernels.encoding import copy_bytes, load_string_page, shared_bytes
+from lakebed.kernels.encoding_strings import copy_bytes, load_string_page, shared_bytes
 from lakebed.kernels.keys import Numbers
 from lakebed.kernels.memory import (
     leading_zeros,

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from lakebed.kernels.compiling import part
 from lakebed.kernels.keys import Numbers
-from lakebed.kernels.memory import leading_zeros, store_32, store_64, store_u8
-from lakebed.kernels.unpacking import as_signed
+from lakebed.kernels.memory import leading_zeros, load_u64, store_32, store_64, store_u8
+from lakebed.kernels.unpacking import as_signed, bits_of_eight
 
 Levels = npt.NDArray[np.uint8]
 
@@ -58,14 +58,35 @@ def put_levels(to: int, levels: Levels, count: int, kept: int) -> int:
     else:
         groups = (count + 7) >> 3
         at = put_varint(at, np.uint64(groups << 1 | 1))
-        for group in range(groups):
-            bits = 0
-            for bit in range(min(8, count - 8 * group)):
-                bits |= int(levels[8 * group + bit]) << bit
-            store_u8(at + group, bits)
+        whole, flags, bits = count >> 3, levels.ctypes.data, 0
+        for group in range(whole):
+            store_u8(at + group, bits_of_eight(load_u64(flags + 8 * group)))
+        for place in range(8 * whole, count):
+            bits |= int(levels[place]) << (place & 7)
+        if count & 7:
+            store_u8(at + whole, bits)
         at += groups
     store_32(to, at - to - 4)
     return at
+
+
+@part
+def _put_head(to: int, block: int, count: int, first: int) -> int:
+    to = put_varint(to, np.uint64(block))
+    to = put_varint(to, np.uint64(MINIBLOCKS))
+    to = put_varint(to, np.uint64(count))
+    return put_varint(to, zigzag(first))
+
+
+@part
+def put_zeros(to: int, count: int) -> int:
+    """Write so many zeros as `put_deltas` does, of 32 bits."""
+    block = MINIBLOCKS * 32
+    to = _put_head(to, block, count, 0)
+    size = -(-max(0, count - 1) // block) * (1 + MINIBLOCKS)
+    for place in range(size):
+        store_u8(to + place, 0)
+    return to + size
 
 
 @part
@@ -76,10 +97,7 @@ def put_deltas(to: int, values: Numbers, count: int, narrow: bool) -> int:
     """
     miniblock = 32 if narrow else 64
     block = MINIBLOCKS * miniblock
-    to = put_varint(to, np.uint64(block))
-    to = put_varint(to, np.uint64(MINIBLOCKS))
-    to = put_varint(to, np.uint64(count))
-    to = put_varint(to, zigzag(values[0]) if count else np.uint64(0))
+    to = _put_head(to, block, count, values[0] if count else 0)
     deltas = np.empty(MINIBLOCKS * MINIBLOCK_MAX, np.int64)
     for first in range(1, count, block):
         filled = min(block, count - first)

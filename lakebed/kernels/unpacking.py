@@ -227,6 +227,19 @@ def _repeat(at: int, end: int, length: int, width: int, size: int, to: int) -> i
 
 
 @part
+def eight_bits(byte: int) -> np.uint64:
+    """Return a word whose bytes are the bits of a byte, the lowest first."""
+    each = np.uint64(byte) * np.uint64(0x0101010101010101) & np.uint64(0x8040201008040201)
+    return (each + np.uint64(0x7F7F7F7F7F7F7F7F)) >> np.uint64(7) & np.uint64(0x0101010101010101)
+
+
+@part
+def bits_of_eight(flags: np.uint64) -> int:
+    """Return a byte whose bits are the bytes of a word, each 0 or 1: what `eight_bits` undoes."""
+    return as_signed(flags * np.uint64(0x0102040810204080) >> np.uint64(56))
+
+
+@part
 def _unpack_eights(
     at: int, end: int, length: int, count: int, width: int, size: int, to: int, spare: Bytes
 ) -> int:
@@ -235,6 +248,10 @@ def _unpack_eights(
     for group in range(length):
         if at + width > end:
             return BROKEN
+        if width == 1 and size == 1 and count - 8 * group >= 8:
+            store_64(to + 8 * group, as_signed(eight_bits(load_u8(at))))
+            at += 1
+            continue
         where = readable_group(at, width, end, spare)
         for row in range(min(8, count - 8 * group)):
             value = as_signed(word_at(where, row * width, width) & mask)

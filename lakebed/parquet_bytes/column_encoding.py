@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakebed.kernels import encoding as kernels
 from lakebed.kernels.arrays import address_of
 from lakebed.kernels.dictionaries import SLOTS, WORDS, encode_repeated
+from lakebed.kernels.encoding_strings import encode_strings
 from lakebed.kernels.packing import PAGE_ROOM
 from lakebed.kernels.page_writing import HEADER_ROOM, write_pages
 from lakebed.kernels.zstd import room_for, zstd
@@ -122,7 +123,7 @@ class ColumnEncoder:
 
     def _encode_strings(self, segments: _Segments, encoded: EncodedColumn) -> None:
         column = encoded.column
-        kernels.encode_strings(
+        encode_strings(
             int(column.nullable),
             column.bounds,
             encoded.page_rows,

@@ -1,9 +1,10 @@
-"""Pages that kernels write are, byte for byte, pyarrow's."""
+"""Pages that kernels write are, byte for byte, pyarrow's; where strings share little, what pyarrow
+makes of their parts."""
 
 import random
 import zlib
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +20,12 @@ from lakebed.parquet_bytes.chunk_metadata import Column
 from lakebed.parquet_bytes.column_encoding import ColumnEncoder, can_encode
 from lakebed.parquet_bytes.encoded import EncodedChunk
 from lakebed.parquet_bytes.footer import Codec, Encoding
+from lakebed.parquet_bytes.thrift import Reader
 
 LONG = [2**63 - 1, -(2**63), 0, 1, 7]
 SHORT = [2**31 - 1, -(2**31), 0, 1, 7]
 TEXTS = ["", "a", "a\0", "ab", "é", "shared" * 9, "shared" * 9 + "x", "\U0010ffff"]
+SHARING = ["..", "..a", "..a\0", "..é", "shared" * 9, "shared" * 9 + "x", "..\U0010ffff"]
 CASES: list[tuple[pa.DataType, list[Any], Encoding]] = [
     (pa.int64(), LONG, Encoding.DELTA_BINARY_PACKED),
     (pa.timestamp("us", "UTC"), LONG, Encoding.DELTA_BINARY_PACKED),
@@ -36,8 +39,8 @@ CASES: list[tuple[pa.DataType, list[Any], Encoding]] = [
     (pa.uint8(), [0, 255], Encoding.DELTA_BINARY_PACKED),
     (pa.float64(), [0.0, -0.0, 1e300, float("inf")], Encoding.PLAIN),
     (pa.float32(), [0.0, -0.0, 1.5, float("inf")], Encoding.PLAIN),
-    (pa.string(), TEXTS, Encoding.DELTA_BYTE_ARRAY),
-    (pa.binary(), [b"", b"\xff", b"\0" * 70], Encoding.DELTA_BYTE_ARRAY),
+    (pa.string(), SHARING, Encoding.DELTA_BYTE_ARRAY),
+    (pa.binary(), [b"\0\0", b"\0\0\xff", b"\0" * 70], Encoding.DELTA_BYTE_ARRAY),
     (pa.string(), TEXTS, Encoding.RLE_DICTIONARY),
     (pa.string(), [f"word-{n}" for n in range(300)], Encoding.RLE_DICTIONARY),
     (pa.binary(), [b"one value"], Encoding.RLE_DICTIONARY),
@@ -82,6 +85,24 @@ def pyarrows(column: Column, array: pa.Array) -> EncodedChunk:
     }
     (chunk,) = encode_by_arrow(pa.Table.from_arrays([array], schema=schema), options)
     return chunk
+
+
+def bodies(chunk: EncodedChunk) -> list[bytes]:
+    """What stands behind the headers of pages that are not compressed."""
+    raw = bytes(chunk.raw)
+    found = []
+    for at, size in zip(*located(chunk)[:2], strict=True):
+        header = Reader(raw, at)
+        header.struct()
+        found.append(raw[header.at : at + size])
+    return found
+
+
+def by_pyarrow(array: pa.Array, encoding: Encoding) -> bytes:
+    """What pyarrow makes of values without nulls, one page or less."""
+    column = Column("c", array.type, False, encoding)
+    (body,) = bodies(pyarrows(column, array))
+    return body
 
 
 def located(chunk: EncodedChunk) -> list[list[int]]:
@@ -132,6 +153,36 @@ def test_runs_in_dictionary_columns_are_pyarrows(
     array = pa.array([f"{value}" for value, times in runs for _ in range(times)])
     column = Column("c", pa.string(), nullable, Encoding.RLE_DICTIONARY)
     assert ours(column, array, 70).raw == pyarrows(column, array).raw
+
+
+def beginning(pair: tuple[bytes, bytes]) -> int:
+    """How many first bytes two strings share."""
+    return len(list(takewhile(lambda both: both[0] == both[1], zip(*pair, strict=False))))
+
+
+LITTLE = st.sampled_from([st.text(max_size=3), st.text("ab", max_size=70), st.sampled_from(TEXTS)])
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_strings_share_beginnings_where_that_is_a_byte_each_else_nothing(
+    draw: st.DataObject,
+) -> None:
+    texts = draw.draw(st.lists(draw.draw(LITTLE), min_size=1, max_size=60)) * 3
+    nulls = draw.draw(st.sets(st.integers(0, len(texts) - 1)))
+    rows = pa.array([None if n in nulls else text for n, text in enumerate(texts)], pa.string())
+    column = Column("c", pa.string(), True, Encoding.DELTA_BYTE_ARRAY)
+    for page, body in enumerate(bodies(ours(column, rows, draw.draw(st.sampled_from([7, 70]))))):
+        values = rows.slice(page * PAGE, PAGE).drop_null()
+        raw = [text.encode() for text in values.to_pylist()]
+        shared = sum(map(beginning, pairwise(raw)))
+        wanted = by_pyarrow(values, Encoding.DELTA_BYTE_ARRAY) if raw else None
+        if shared < len(raw):
+            zeros = pa.array([0] * len(raw), pa.int32())
+            wanted = by_pyarrow(zeros, Encoding.DELTA_BINARY_PACKED)
+            wanted += by_pyarrow(values, Encoding.DELTA_LENGTH_BYTE_ARRAY)
+        levels = 4 + int.from_bytes(body[:4], "little")
+        assert wanted is None or body[levels:] == wanted
 
 
 def test_nulls_have_no_place_in_a_dictionary() -> None:

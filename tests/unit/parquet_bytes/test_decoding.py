@@ -31,6 +31,7 @@ TEXTS = ["", "a", "ab", "abc" * 20, "\0", "ü", "日本", "prefix", "prefixed", 
 VALUES: dict[str, tuple[pa.DataType, Any]] = {
     "string": (pa.string(), st.sampled_from(TEXTS) | st.text(max_size=40)),
     "binary": (pa.binary(), st.binary(max_size=40)),
+    "unlike": (pa.string(), st.text(max_size=3)),
     "int8": (pa.int8(), st.integers(-128, 127)),
     "uint16": (pa.uint16(), st.integers(0, 65535)),
     "int32": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
@@ -49,6 +50,7 @@ VALUES: dict[str, tuple[pa.DataType, Any]] = {
 ENCODINGS: dict[str, tuple[str, ...]] = {
     "string": ("PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "dictionary"),
     "binary": ("PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "dictionary"),
+    "unlike": ("DELTA_BYTE_ARRAY",),
     "float32": ("PLAIN",),
     "float64": ("PLAIN",),
     "bool": ("PLAIN",),
@@ -157,6 +159,8 @@ def many(name: str, rows: int, nulls: float, chance: random.Random) -> pa.Array:
     values: list[Any]
     if name in ("string", "binary"):
         values = sorted(chance.choice(TEXTS) + str(chance.randrange(10**5)) for _ in range(rows))
+    elif name == "unlike":  # no string begins as the one before
+        values = [chr(97 + n % 26) * chance.randrange(40) for n in range(rows)]
     elif name == "bool":
         values = [chance.random() < 0.5 for _ in range(rows)]
     elif "decimal" in name:

@@ -1,0 +1,248 @@
+"""Pages of a column chunk of strings: DELTA_BYTE_ARRAY. Arguments as in `encoding`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lakebed.kernels.compiling import CHECKED, kernel, part
+from lakebed.kernels.encoding import UNBOUNDED, UNSORTED, is_set, segment_of
+from lakebed.kernels.keys import Numbers
+from lakebed.kernels.memory import (
+    copy_32,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u64,
+    store_32,
+    store_64,
+    store_u8,
+    trailing_zeros,
+)
+from lakebed.kernels.packing import PAGE_ROOM, Levels, put_deltas, put_levels, put_zeros
+
+_WORD = 8
+
+
+@part
+def _load_strings(
+    values: int,
+    bytes_: int,
+    bits: int,
+    skip: int,
+    first: int,
+    last: int,
+    starts: Numbers,
+    lengths: Numbers,
+    kept: int,
+    levels: Levels,
+    row: int,
+) -> int:
+    """Append addresses and lengths of a segment's strings that are not null. Returns how many."""
+    start = load_i32(values + 4 * first)
+    for place in range(first, last):
+        end = load_i32(values + 4 * place + 4)
+        starts[kept] = bytes_ + start
+        lengths[kept] = end - start
+        if CHECKED:
+            assert 0 <= start <= end
+        start = end
+        there = 1 if bits == 0 else is_set(bits, skip + place)
+        levels[row + place - first] = there
+        kept += there
+    return kept
+
+
+@part
+def load_string_page(
+    values: Numbers,
+    bytes_: Numbers,
+    bits: Numbers,
+    skip: Numbers,
+    firsts: Numbers,
+    row: int,
+    last: int,
+    starts: Numbers,
+    lengths: Numbers,
+    levels: Levels,
+) -> int:
+    """Load where the strings of some rows are that are not null. Returns how many."""
+    begin, count, segment = row, 0, segment_of(firsts, row)
+    while row < last:
+        start = firsts[segment]
+        stop = min(last, firsts[segment + 1])
+        count = _load_strings(
+            values[segment],
+            bytes_[segment],
+            bits[segment],
+            skip[segment],
+            row - start,
+            stop - start,
+            starts,
+            lengths,
+            count,
+            levels,
+            row - begin,
+        )
+        row = stop
+        segment += 1
+    return count
+
+
+@part
+def shared_bytes(a: int, b: int, both: int) -> int:
+    """Return how many first bytes two strings share, of `both` at most."""
+    place = 0
+    while place + _WORD <= both:
+        differ = load_u64(a + place) ^ load_u64(b + place)
+        if differ:
+            return place + (trailing_zeros(differ) >> 3)
+        place += _WORD
+    while place < both and load_u8(a + place) == load_u8(b + place):
+        place += 1
+    return place
+
+
+@part
+def is_below(a: int, a_length: int, b: int, b_length: int) -> bool:
+    both = min(a_length, b_length)
+    shared = shared_bytes(a, b, both)
+    if shared == both:
+        return a_length < b_length
+    return load_u8(a + shared) < load_u8(b + shared)
+
+
+@part
+def copy_bytes(to: int, source: int, size: int) -> None:
+    """Copy exactly so many bytes."""
+    if size >= 32:
+        place = 0
+        while place + 32 <= size:
+            copy_32(to + place, source + place)
+            place += 32
+        copy_32(to + size - 32, source + size - 32)
+    elif size >= 8:
+        place = 0
+        while place + 8 <= size:
+            store_64(to + place, load_i64(source + place))
+            place += 8
+        store_64(to + size - 8, load_i64(source + size - 8))
+    elif size >= 4:
+        store_32(to, load_i32(source))
+        store_32(to + size - 4, load_i32(source + size - 4))
+    else:
+        for place in range(size):
+            store_u8(to + place, load_u8(source + place))
+
+
+@part
+def _share_beginnings(starts: Numbers, lengths: Numbers, count: int, shared: Numbers) -> int:
+    """Write how many bytes each string shares with the one before; return how many all do."""
+    before = before_length = all_ = 0
+    for place in range(count):
+        start, length = starts[place], lengths[place]
+        shared[place] = shared_bytes(before, start, min(before_length, length))
+        all_ += shared[place]
+        before, before_length = start, length
+    return all_
+
+
+@part
+def _put_prefixed(to: int, starts: Numbers, lengths: Numbers, count: int, prefixes: Numbers) -> int:
+    """Write what each string shares with the one before, and the rest. Changes all lists.
+
+    Where they share less than a byte each, they are said to share nothing: to tell what they do
+    takes more, and the rest is then copied, and read, all at once.
+    """
+    if _share_beginnings(starts, lengths, count, prefixes) < count:
+        to = put_zeros(to, count)
+        to = put_deltas(to, lengths, count, True)
+        return _put_bytes(to, starts, lengths, count)
+    to = put_deltas(to, prefixes, count, True)
+    for place in range(count):
+        lengths[place] -= prefixes[place]
+    to = put_deltas(to, lengths, count, True)
+    for place in range(count):
+        copy_bytes(to, starts[place] + prefixes[place], lengths[place])
+        to += lengths[place]
+    return to
+
+
+@part
+def _put_bytes(to: int, starts: Numbers, lengths: Numbers, count: int) -> int:
+    """Copy strings, those together that lie one behind the other."""
+    place = 0
+    while place < count:
+        start = starts[place]
+        end = start + lengths[place]
+        place += 1
+        while place < count and starts[place] == end:
+            end += lengths[place]
+            place += 1
+        copy_bytes(to, start, end - start)
+        to += end - start
+    return to
+
+
+@part
+def _bound_strings(
+    bounded: int, starts: Numbers, lengths: Numbers, count: int, bounds: Numbers, page: int
+) -> None:
+    least = 0
+    greatest = count - 1
+    if bounded == UNSORTED:
+        greatest = 0
+        for place in range(1, count):
+            start, length = starts[place], lengths[place]
+            if is_below(start, length, starts[least], lengths[least]):
+                least = place
+            elif is_below(starts[greatest], lengths[greatest], start, length):
+                greatest = place
+    bounds[4 * page] = starts[least]
+    bounds[4 * page + 1] = lengths[least]
+    bounds[4 * page + 2] = starts[greatest]
+    bounds[4 * page + 3] = lengths[greatest]
+
+
+@kernel
+def encode_strings(
+    nullable: int,
+    bounded: int,
+    rows: int,
+    values: Numbers,
+    bytes_: Numbers,
+    bits: Numbers,
+    skip: Numbers,
+    firsts: Numbers,
+    to: int,
+    room: int,
+    ends: Numbers,
+    kept: Numbers,
+    sizes: Numbers,
+    bounds: Numbers,
+) -> None:
+    """Write pages of strings. sizes: gets the bytes of each page's strings. bounds: gets address
+    and length of each page's least string, and of its greatest."""
+    starts = np.empty(rows + 1, np.int64)
+    lengths = np.empty(rows + 1, np.int64)
+    prefixes = np.empty(rows + 1, np.int64)
+    levels = np.empty(rows, np.uint8)
+    at = to
+    for page in range(len(ends)):
+        begin = page * rows
+        last = min(firsts[-1], begin + rows)
+        count = load_string_page(
+            values, bytes_, bits, skip, firsts, begin, last, starts, lengths, levels
+        )
+        size = 0
+        for place in range(count):
+            size += lengths[place]
+        sizes[page] = size
+        if bounded != UNBOUNDED:
+            _bound_strings(bounded, starts, lengths, count, bounds, page)
+        if CHECKED:
+            assert at - to + size + 2 * (9 * count + PAGE_ROOM) <= room
+        if nullable:
+            at = put_levels(at, levels, last - begin, count)
+        at = _put_prefixed(at, starts, lengths, count, prefixes)
+        ends[page] = at - to
+        kept[page] = count
