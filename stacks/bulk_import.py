@@ -102,6 +102,7 @@ class BulkImportStack(Stack):
         own = [
             *use_key(deployment),
             *stores.may_commit(deployment),
+            permissions.write_bodies(deployment),
             permissions.write_objects(deployment, "tables/*/files/*", *folders),
             permissions.delete_objects(deployment, *folders),
             permissions.tell_of_jobs(stores.tracker),

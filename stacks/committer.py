@@ -43,7 +43,8 @@ class CommitterStack(Stack):
             environment=environment,
             permissions=[
                 *permissions.read_objects(deployment),
-                *permissions.commit(deployment, stores.log),
+                permissions.commit(stores.log),
+                permissions.write_bodies(deployment),
                 permissions.mark_changes(stores.registry),
                 permissions.delete_objects(deployment, "tables/*/commits/*"),
                 permissions.tell_of_many_jobs(stores.tracker),

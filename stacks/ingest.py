@@ -54,6 +54,7 @@ class IngestStack(Stack):
             ),
             may=[
                 *stores.may_commit(deployment),
+                permissions.write_bodies(deployment),
                 permissions.find_table(stores.registry),
                 *permissions.write_files(deployment),
                 permissions.tell_of_jobs(stores.tracker),

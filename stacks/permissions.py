@@ -114,12 +114,14 @@ def find_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
     return _allow([registry.table_arn], "dynamodb:GetItem", "dynamodb:Query")
 
 
-def commit(deployment: Deployment, log: dynamodb.ITable) -> list[iam.PolicyStatement]:
-    """Read the log of a table and add entries; bodies of large ones are objects."""
-    return [
-        _allow([log.table_arn], "dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem"),
-        write_objects(deployment, "logs/*"),
-    ]
+def commit(log: dynamodb.ITable) -> iam.PolicyStatement:
+    """Read the log of a table and add entries, as long as they are small."""
+    return _allow([log.table_arn], "dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem")
+
+
+def write_bodies(deployment: Deployment) -> iam.PolicyStatement:
+    """Put the bodies of large entries, which are objects."""
+    return write_objects(deployment, "logs/*")
 
 
 def truncate(deployment: Deployment, log: dynamodb.ITable) -> list[iam.PolicyStatement]:

@@ -5,6 +5,7 @@ from constructs import Construct
 
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import SPLITTING
+from stacks import permissions
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.scheduled_tables import ScheduledTables
 
@@ -29,5 +30,5 @@ class SplittingStack(Stack):
             every=Duration.minutes(1),
             registry=stores.registry,
             environment=stores.environment(deployment),
-            may=stores.may_commit(deployment),
+            may=[*stores.may_commit(deployment), permissions.write_bodies(deployment)],
         )

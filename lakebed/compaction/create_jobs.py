@@ -27,9 +27,9 @@ from lakebed.statestore.state import Job, TableState
 from lakebed.statestore.transactions import Transaction
 from lakebed.tasks.job_reports import JobReports
 
-NAMES_PER_ENTRY = 1_750
-"""So an entry of claims is small enough to lie in the log itself. A claim names its files, its job,
-its commit and a digest."""
+NAMES_PER_ENTRY = 1_300
+"""So an entry of claims lies in the log itself, whatever their names: who creates jobs may put no
+bodies beside it. A claim names its files, its job, its commit and a digest."""
 SENT_AT_ONCE = 1_000
 SETTLED_SECONDS_MIN = 3_600
 SETTLED_SECONDS_MIN_ASKED = 60

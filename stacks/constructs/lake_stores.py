@@ -41,9 +41,10 @@ class LakeStores:
         ]
 
     def may_commit(self, deployment: Deployment) -> list[iam.PolicyStatement]:
-        """Return what it takes to open tables, commit to them, and mark them."""
+        """Return what it takes to open tables, commit to them, and mark them. Entries above 32 KiB
+        take `permissions.write_bodies`, too."""
         return [
             *permissions.read_objects(deployment),
-            *permissions.commit(deployment, self.log),
+            permissions.commit(self.log),
             permissions.mark_tables(self.registry),
         ]
