@@ -12,6 +12,7 @@ from lakebed.localcloud.cloud import LocalCloud
 from lakebed.localcloud.synthesis import synthesize
 from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 from tests.cloud.permission_notes import permissions_of
+from tests.cloud.users import stop_tasks
 
 NOTES_VARIABLE = "LAKEBED_PERMISSION_NOTES"
 """Names a file, which gets what each statement of each role was good for in a session."""
@@ -48,3 +49,10 @@ def instance(running_instance: RunningInstance) -> Iterator[RunningInstance]:
     with running_instance.led_here():
         yield running_instance
     running_instance.forget()
+
+
+@pytest.fixture
+def no_tasks_left(instance: RunningInstance) -> Iterator[None]:
+    """They might take what the next test sends."""
+    yield
+    stop_tasks(instance)

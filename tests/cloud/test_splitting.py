@@ -1,14 +1,12 @@
 """Schedule, trigger, queue, handler: leaves of a real table are split by what is deployed."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from lakebed.config.job_queues import SPLITTING as SHAPE
 from lakebed.lake import Lake
 from lakebed.table import Table
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+from tests.cloud.operators import spoiled
 from tests.cloud.users import waiting
 
 pytestmark = pytest.mark.timeout(600)
@@ -98,14 +96,3 @@ def test_a_bad_table_holds_up_nobody_and_its_message_is_redriven_when_it_is_mend
         assert same_rows(bad, rows(700))
         instance.cloud.advance(360, schedules=False)
         assert instance.cloud.alarms()[f"{SPLITTING}-dead-letters"] == "OK"
-
-
-@contextmanager
-def spoiled(instance: RunningInstance, table: Table) -> Iterator[None]:
-    """A table whose log ends with an entry that is none, until the block ends."""
-    dynamodb, name = instance.cloud.client("dynamodb"), f"lakebed-{INSTANCE}-log"
-    last = table.log().entries[-1].number
-    key = {"pk": {"S": table._opened.id}, "sk": {"N": str(last + 1)}}
-    dynamodb.put_item(TableName=name, Item={**key, "body": {"B": b"none"}})
-    yield
-    dynamodb.delete_item(TableName=name, Key=key)

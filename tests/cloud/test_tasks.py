@@ -2,7 +2,6 @@
 do."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.cloud import users
 from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
 from tests.cloud.users import put, until, waiting
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("no_tasks_left")]
 """The first test also waits for the synthesis, and for the packages of bundles."""
 
 INGEST, COMPACTION = f"lakebed-{INSTANCE}-ingest", f"lakebed-{INSTANCE}-compaction"
@@ -26,13 +25,6 @@ HEAVY_FILES = 10
 def send(instance: RunningInstance, **message: object) -> None:
     """Send a message for ingest, in a group of its own."""
     users.send(instance, "ingest", json.dumps(message), group=str(message["id"]))
-
-
-@pytest.fixture(autouse=True)
-def no_tasks_left(instance: RunningInstance) -> Iterator[None]:
-    """They might take what the next test sends."""
-    yield
-    users.stop_tasks(instance)
 
 
 def test_files_that_a_message_names_become_rows_and_a_bad_message_is_told(

@@ -4,6 +4,7 @@ import pytest
 
 from lakebed.config.job_queues import COMPACTION_JOBS
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+from tests.cloud.operators import keys_in_bucket
 
 pytestmark = pytest.mark.timeout(600)
 """The first test also waits for the synthesis, and for the packages of bundles."""
@@ -16,10 +17,7 @@ KEPT_SECONDS = 7_200
 
 
 def files_in_bucket(instance: RunningInstance, table: str) -> int:
-    bucket = f"lakebed-{INSTANCE}-data-000000000000-us-east-1"
-    pages = instance.cloud.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket)
-    keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
-    return sum(table in key and key.endswith(".parquet") for key in keys)
+    return sum(table in key and key.endswith(".parquet") for key in keys_in_bucket(instance))
 
 
 def test_files_are_compacted_and_garbage_goes_after_its_delay(instance: RunningInstance) -> None:

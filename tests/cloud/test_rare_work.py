@@ -1,0 +1,143 @@
+"""What seldom happens to jobs: they fail and are done later, are lost and sent again, come many at
+once, name folders and unknown tables, or make files that are too large to be put at once."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.config.job_queues import QUERIES
+from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
+from tests.cloud.operators import keys_in_bucket, spoiled
+from tests.cloud.users import put, send, until, waiting
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("no_tasks_left"),
+]
+
+NAME = f"lakebed-{INSTANCE}"
+KINDS = ("ingest", "compaction", "query", "commits")
+PUT_AT_ONCE_MAX = 32 << 20
+LARGE_ROWS, LARGE_BYTES = 600, 1 << 15
+"""Two such parts exceed that."""
+
+
+def ingest(instance: RunningInstance, **message: object) -> None:
+    """Send a message for ingest, in a group of its own."""
+    send(instance, "ingest", json.dumps(message), group=str(message["id"]))
+
+
+def test_work_on_a_damaged_table_fails_and_is_done_when_it_is_mended(
+    instance: RunningInstance,
+) -> None:
+    cloud = instance.cloud
+    with instance.lake() as lake:
+        table = lake.create_table("damaged", SCHEMA, settings={"job_files_max": 4})
+        for seed in range(4):
+            table.ingest(rows(20, seed=seed))
+        cloud.fire(f"{NAME}-compaction-creation")
+        ingest(
+            instance,
+            id="file",
+            table="damaged",
+            files=[put(instance, "d.parquet", rows(20, seed=4))],
+        )
+        table.ingest(rows(20, seed=5), job="queued", queued=True)
+        asked = {"id": "asked", "table": "damaged", "ranges": [{}]}
+        send(instance, "query", json.dumps(asked), group="damaged")
+        assert [waiting(instance, kind) for kind in KINDS] == [1] * len(KINDS)
+        with spoiled(instance, table):
+            cloud.fire(f"{NAME}-ingest-tasks", f"{NAME}-compaction-tasks")
+            tasks = cloud.tasks.running
+            assert len(tasks) == 2
+            for task in tasks:
+                said = task.log.read_text
+                until(instance, "its job fails", lambda said=said: '"job_failed"' in said())
+            assert [waiting(instance, kind) for kind in KINDS] == [1] * len(KINDS)
+        cloud.advance(QUERIES.hidden_seconds, schedules=False)
+        for kind in KINDS:
+            until(instance, f"{kind} is done", lambda kind=kind: not waiting(instance, kind))
+        assert same_rows(table, *(rows(20, seed=seed) for seed in range(6)))
+        assert table.jobs(job="asked")[0].event == "finished"
+        assert not any(waiting(instance, f"{kind}-dead") for kind in KINDS)
+
+
+def test_a_folder_is_taken_in_and_a_table_that_is_not_there_is_told(
+    instance: RunningInstance,
+) -> None:
+    parts = [rows(20, seed=seed) for seed in range(2)]
+    with instance.lake() as lake:
+        table = lake.create_table("by-folder", SCHEMA)
+        for number, part in enumerate(parts):
+            put(instance, f"folder/{number}.parquet", part)
+        for id_, name in (("good", "by-folder"), ("bad", "by-folders")):
+            ingest(instance, id=id_, table=name, files=[f"{SOURCES}/folder/"])
+        instance.cloud.fire(f"{NAME}-ingest-tasks")
+        until(instance, "both are done", lambda: not waiting(instance, "ingest"))
+        assert same_rows(table, *parts)
+        (told,) = lake.nameless_jobs(job="bad")
+        assert told.event == "rejected"
+        assert "did you mean 'by-folder'" in told.reason
+        assert waiting(instance, "ingest-dead") == 1
+
+
+def test_jobs_whose_messages_were_lost_are_sent_again(instance: RunningInstance) -> None:
+    cloud, ingested = instance.cloud, [rows(60, seed=seed) for seed in range(4)]
+    settings = {"job_files_max": 4, "scrap_rows_max": 0, "redispatch_seconds": 600}
+    with instance.lake() as lake:
+        table = lake.create_table("lost", SCHEMA, split_points=["k050000"], settings=settings)
+        for part in ingested:
+            table.ingest(part)
+        cloud.fire(f"{NAME}-compaction-creation")
+        assert waiting(instance, "compaction") == 2
+        sqs = cloud.client("sqs")
+        queue = sqs.get_queue_url(QueueName=f"{NAME}-compaction.fifo")["QueueUrl"]
+        sqs.purge_queue(QueueUrl=queue)
+        cloud.fire(f"{NAME}-compaction-creation")
+        assert waiting(instance, "compaction") == 0
+        cloud.advance(600, schedules=False)
+        cloud.fire(f"{NAME}-compaction-creation")
+        assert waiting(instance, "compaction") == 2
+        for _ in range(2):
+            cloud.fire(f"{NAME}-compaction-tasks")
+            cloud.advance(1, schedules=False)
+        assert len(cloud.tasks.running) == 2
+        until(instance, "both are merged", lambda: not waiting(instance, "compaction"))
+        assert lake.status("lost")[0].files == 2
+        assert same_rows(table, *ingested)
+        assert not cloud.failures
+
+
+def test_tasks_write_files_that_are_too_large_to_be_put_at_once(instance: RunningInstance) -> None:
+    cloud, chance = instance.cloud, np.random.default_rng(7)
+
+    def large(part: int) -> pa.Table:
+        ids = [f"{part}-{number:04}" for number in range(LARGE_ROWS)]
+        data = [chance.bytes(LARGE_BYTES) for _ in range(LARGE_ROWS)]
+        return pa.table({"id": ids, "data": pa.array(data, pa.binary())})
+
+    parts = [large(part) for part in range(3)]
+    schema = lakebed.schema_of(row_keys={"id": "string"}, values={"data": "binary"})
+    settings = {"job_files_max": 2, "compaction_strategy": "basic"}
+    with instance.lake() as lake:
+        table = lake.create_table("heavy", schema, settings=settings)
+        table.ingest(parts[0])
+        files = [put(instance, f"heavy/{number}.parquet", parts[number]) for number in (1, 2)]
+        ingest(instance, id="heavy", table="heavy", files=files)
+        cloud.fire(f"{NAME}-ingest-tasks")
+        until(instance, "the files are in", lambda: not waiting(instance, "ingest"))
+        cloud.fire(f"{NAME}-compaction-creation")
+        cloud.fire(f"{NAME}-compaction-tasks")
+        until(instance, "they are merged", lambda: not waiting(instance, "compaction"))
+        (status,) = lake.status("heavy")
+        assert (status.files, status.rows) == (1, 3 * LARGE_ROWS)
+        assert status.bytes > 3 * LARGE_ROWS * LARGE_BYTES > PUT_AT_ONCE_MAX
+        found = pa.Table.from_batches(list(table.query()))
+        wanted = pa.concat_tables(parts)
+        assert found.select(wanted.column_names).cast(wanted.schema).equals(wanted)
+        assert not [key for key in keys_in_bucket(instance) if "/unfinished/" in key]
+        assert not cloud.failures
