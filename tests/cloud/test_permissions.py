@@ -28,7 +28,16 @@ from tests.spark.shell import spark_home
 
 pytestmark = pytest.mark.slow
 
-STORIES = ("bulk_import", "functions", "query", "splitting", "tasks", "upkeep")
+STORIES = (
+    "bulk_import",
+    "functions",
+    "query",
+    "rare_entries",
+    "rare_work",
+    "splitting",
+    "tasks",
+    "upkeep",
+)
 LEFT_OUT = "not killed_in_mid_job and not leave_an_idle"
 """They take long, and use nothing that others do not."""
 STORIES_SECONDS_MAX = 1_800
@@ -50,25 +59,13 @@ UNSEEN = (
     Unseen("", "sqs:GetQueueAttributes", ".fifo", "Lambda asks for them to map a queue"),
     Unseen("ExecutionRole", "ecr:", "", "Fargate fetches images, here they are folders"),
     Unseen("query-", "s3:ListBucket", "-results-", "S3 answers 403 without it, not 404"),
-    Unseen("", "dynamodb:GetItem", "-log$", "an entry is read back when an answer was lost"),
-    Unseen("", "s3:GetObject", "/lake/", "snapshots and bodies of large entries"),
-    Unseen("", "s3:PutObject", "/logs/", "the body of an entry above 32 KiB"),
-    Unseen("committer-", "s3:DeleteObject", "/commits/", "commits too large for a message"),
-    Unseen("committer-", "sqs:ChangeMessageVisibility", "", "a commit that must wait"),
-    Unseen("query-Handle", "sqs:ChangeMessageVisibility", "", "a query that failed"),
-    Unseen("TasksRole", "sqs:ChangeMessageVisibility", "", "a job that failed, or takes long"),
-    Unseen("TasksRole", "s3:DeleteObject", "/unfinished/", "files above 32 MiB: as results"),
-    Unseen("ingest-TasksRole", "s3:ListBucket", "", "a message that names a folder"),
-    Unseen("ingest-TasksRole", "dynamodb:Query", "registry", "a message that names no table"),
-    Unseen("compaction-CreationHandle", "dynamodb:GetItem", "-tracker", "a job is sent again"),
-    Unseen("compaction-CreationHandle", "dynamodb:BatchWriteItem", "-tracker", "many jobs at once"),
-    Unseen("compaction-TasksStart", "ecs:DescribeTasks", "", "tasks run already; ingest's does"),
+    Unseen("bulk-import-[FJ]", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
+    Unseen("bulk-import-Follow", "s3:GetObject", "/lake/", "snapshots and bodies of large entries"),
     Unseen("bulk-import-Start", "sqs:ChangeMessageVisibility", "", "a start that failed"),
     Unseen("bulk-import-Start", "s3:GetObject", "/bulk-import/", "read back: an answer was lost"),
     Unseen("bulk-import-Start", "s3:ListBucket", "-data-", "S3 answers 403 without it, not 404"),
     Unseen("bulk-import-Start", "s3:DeleteObject", "", "a run that the platform refuses"),
     Unseen("bulk-import-Start", "emr-serverless:ListJobRuns", "", "other settings since a start"),
-    Unseen("garbage-Nameless", "", "", "a table whose maker died before it got its name"),
 )
 
 DROPPED = (
