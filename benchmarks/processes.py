@@ -33,34 +33,38 @@ class Used(NamedTuple):
 class _Run(NamedTuple):
     used: Used
     modules: list[str]
+    waited_seconds: float
 
 
 def measured(module: str, *arguments: str, cpus: int = 1) -> Used:
     """Return what a run of a module took, less what its imports take.
 
-    Loading compiled kernels is no import: it counts.
+    Loading compiled kernels is no import: it counts. wall_seconds are also less what it waited for
+    other processes to import theirs; their processor time is in cpu_seconds.
     """
     run = _run(module, arguments, cpus)
     imports = _run(module, [IMPORTS_ONLY, *run.modules], cpus).used
     return Used(
         max(run.used.cpu_seconds - imports.cpu_seconds, SECONDS_MIN),
-        max(run.used.wall_seconds - imports.wall_seconds, SECONDS_MIN),
+        max(run.used.wall_seconds - imports.wall_seconds - run.waited_seconds, SECONDS_MIN),
         run.used.peak_mib,
     )
 
 
-def run_measured(main: Callable[..., None]) -> None:
+def run_measured(main: Callable[..., float | None]) -> None:
     """Do what a measured module is for, with the command's arguments: its last line.
 
-    Prints what `measured` wants to know: peak memory, and which of our modules were imported.
+    main: returns the seconds that it waited for other processes to be ready, if it did. Prints what
+    `measured` wants to know: peak memory, and which of our modules were imported.
     """
+    waited = None
     if sys.argv[1:2] == [IMPORTS_ONLY]:
         for module in sys.argv[2:]:
             import_module(module)
     else:
-        main(*sys.argv[1:])
+        waited = main(*sys.argv[1:])
     ours = [name for name in sys.modules if name.partition(".")[0] == "lakebed"]
-    print(json.dumps({"peak_mib": _peak_mib(), "modules": ours}))
+    print(json.dumps({"peak_mib": _peak_mib(), "modules": ours, "waited_seconds": waited or 0.0}))
 
 
 def _run(module: str, arguments: Sequence[str], cpus: int) -> _Run:
@@ -76,7 +80,7 @@ def _run(module: str, arguments: Sequence[str], cpus: int) -> _Run:
         out.seek(0)
         told = json.loads(out.read().splitlines()[-1])
     used = Used(usage.ru_utime + usage.ru_stime, wall, told["peak_mib"])
-    return _Run(used, told["modules"])
+    return _Run(used, told["modules"], told["waited_seconds"])
 
 
 @contextmanager

@@ -28,8 +28,9 @@ HELPED_GROUPS_MIN = 16
 """Row groups of a merge for which helpers are asked: fewer are merged before one is there."""
 RANGE_GROUPS_MIN = 3
 """A range has so many row groups at least: its last one is not full."""
-RANGES_EACH = 8
-"""For each process: none waits long for the last range of another."""
+RANGES_EACH = 6
+"""For each process: none waits long for the last range of another, and cuts are few: of each input
+some pages are decoded on both sides of one."""
 
 _serial = count()
 Answer = RangeMerged | RangeFailed

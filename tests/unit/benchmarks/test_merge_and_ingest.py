@@ -58,8 +58,8 @@ def test_a_small_benchmark_gives_figures_and_leaves_nothing_but_its_inputs(
 @pytest.mark.slow
 def test_two_workers_and_files_apart_are_measured() -> None:
     names = [figure.name for figure in merge_two_workers.run(ROWS, 1, ["narrow"])]
-    kind = "two_workers_wall_ratio_to_datafusion"
-    assert names == [f"merge.narrow.{kind}", f"merge.{kind}"]
+    kinds = [f"two_workers_{start}wall_ratio_to_datafusion" for start in ("", "cold_")]
+    assert names == [f"merge.{part}{kind}" for part in ("narrow.", "") for kind in kinds]
     assert merge_pass_through.run(ROWS, 1)[0].name == "merge.pass_through.ratio_to_copy"
 
 
