@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-import lakebed
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process
@@ -28,7 +27,7 @@ def merge_helpers(place: ObjectsPlace | None, scratch: Path, count: int) -> Merg
     if place is None or count < 1 or not sys.executable:
         return None
     words = (sys.executable, "-P", "-m", __name__, _encoded(place), str(scratch))
-    package = str(Path(lakebed.__file__).parent.parent)
+    package = str(Path(__file__).parents[2])
     paths = os.pathsep.join([package, *filter(None, [os.environ.get(PATHS)])])
     command = Command(words, {**os.environ, PATHS: paths})
     return MergeHelpers(command, open_scratch=partial(_scratch, scratch), count=count)
