@@ -9,12 +9,12 @@ not in time, is done without it.
 from __future__ import annotations
 
 import functools
-import select
 import subprocess
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
+from selectors import EVENT_READ, DefaultSelector
 
 import msgspec
 
@@ -98,7 +98,9 @@ class Helper:
         """Return the next line without its end; None: there is none in time."""
         assert self._process.stdout is not None, "it is a pipe"
         while b"\n" not in self._rest and len(self._rest) < LINE_BYTES_MAX:
-            ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+            with DefaultSelector() as selector:
+                selector.register(self._process.stdout, EVENT_READ)
+                ready = selector.select(seconds)
             more = self._process.stdout.read(LINE_BYTES_MAX) if ready else b""
             if not more:
                 return None
@@ -152,8 +154,6 @@ class MergeHelpers:
             helper.end()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
-        for helper in list(self._helpers):  # one that was being started
-            helper.end()
         self._helpers.clear()
 
     def _lent(self, help_: Help) -> None:
@@ -174,12 +174,12 @@ class MergeHelpers:
             self._idle.put(helper)
 
     def _started(self) -> Helper | None:
-        """Return a new helper; None: they fail here, or nobody wants any."""
-        if self._failures >= FAILURES_MAX or self._is_closed:
+        """Return a new helper; None: they fail here."""
+        if self._failures >= FAILURES_MAX:
             return None
         helper = Helper(self._command)
         self._helpers.add(helper)
-        if not helper.is_ready():
+        if self._is_closed or not helper.is_ready():
             self._helpers.discard(helper)
             helper.end()
             raise BrokenPipeError("a helper did not start")

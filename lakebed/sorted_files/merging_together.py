@@ -16,7 +16,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.observe import events
 from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.merge_helpers import Helper, MergeHelpers
+from lakebed.sorted_files.merge_helpers import RANGE_SECONDS_MAX, Helper, MergeHelpers
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.range_messages import MergeTold, RangeFailed, RangeMerged, RangeTold
 from lakebed.sorted_files.stored_groups import stored_groups
@@ -31,6 +31,9 @@ RANGE_GROUPS_MIN = 3
 RANGES_EACH = 6
 """For each process: none waits long for the last range of another, and cuts are few: of each input
 some pages are decoded on both sides of one."""
+
+ANSWER_SECONDS_MAX = RANGE_SECONDS_MAX + 60.0
+"""A helper that does not even read is not waited for longer."""
 
 _serial = count()
 Answer = RangeMerged | RangeFailed
@@ -50,7 +53,7 @@ def merged_together(
     try:
         for place, within in enumerate(ranges):
             taken = board.taken_by_helper(place)
-            answer = None if taken is None else taken.result()
+            answer = None if taken is None else _answer(taken)
             if isinstance(answer, RangeMerged):
                 yield from _joined(merge, helpers, answer)
             else:
@@ -59,6 +62,14 @@ def merged_together(
         board.end()
         for answer in board.answers():
             _forget(helpers, answer)
+
+
+def _answer(taken: Future[Answer]) -> Answer | None:
+    """Return what a helper answers; None: nothing, as if it were not there."""
+    try:
+        return taken.result(ANSWER_SECONDS_MAX)
+    except TimeoutError:
+        return None
 
 
 class Board:

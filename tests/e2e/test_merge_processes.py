@@ -146,10 +146,18 @@ def test_a_helper_that_is_killed_is_made_up_for_and_another_comes(
         "",
         "import time; time.sleep(60)",
         "print('ready', flush=True)",
+        "print('ready', flush=True); import time; time.sleep(60)",
         "print('no', flush=True)",
         "print('ready', flush=True); input(); input(); print('{}', flush=True); input()",
     ],
-    ids=["ends", "hangs", "ends when asked", "is not ready", "answers something else"],
+    ids=[
+        "ends",
+        "hangs",
+        "ends when asked",
+        "hangs when asked",
+        "is not ready",
+        "answers something else",
+    ],
 )
 def test_helpers_that_fail_are_not_started_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
