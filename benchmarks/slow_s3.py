@@ -78,7 +78,8 @@ class _File(NamedTuple):
 
 
 class _Connection(asyncio.Protocol):
-    """One client's requests, answered one after the other: each so long after it came."""
+    """One client's requests, answered one after the other: each so long after it came, whatever the
+    server does for it meanwhile."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -95,9 +96,10 @@ class _Connection(asyncio.Protocol):
         """Take a request. Clients of S3 wait for an answer before they send the next."""
         self._raw += data
         if self._raw.endswith(b"\r\n\r\n"):
+            came = self._server.now()
             lines, self._raw = self._raw.decode("latin-1").split("\r\n"), b""
             seconds, parts = self._server.answer(lines)
-            self._loop.call_later(seconds, self._send, parts)
+            self._loop.call_at(came + seconds, self._send, parts)
 
     def _send(self, parts: Sequence[bytes]) -> None:
         assert self._transport is not None, "it has begun"
@@ -112,6 +114,18 @@ class _Server:
         self._seconds_per_byte = seconds_per_byte
         self._files: dict[str, _File] = {}
         self._requests = self._bytes = 0
+        self._loop = asyncio.get_running_loop()
+        self._now: float | None = None
+
+    def now(self) -> float:
+        """Return when the loop began its turn: what else came then has not waited for this."""
+        if self._now is None:
+            self._now = self._loop.time()
+            self._loop.call_soon(self._begin_turn)
+        return self._now
+
+    def _begin_turn(self) -> None:
+        self._now = None
 
     def answer(self, lines: list[str]) -> tuple[float, Sequence[bytes]]:
         """Return what to send to a request, and after how many seconds."""
