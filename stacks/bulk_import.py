@@ -174,6 +174,7 @@ class BulkImportStack(Stack):
                 permissions.tell_of_jobs(stores.tracker),
                 permissions.read_reports(stores.tracker),
                 *permissions.import_requests(deployment, "s3:DeleteObject"),
+                permissions.put_import_requests_aside(deployment),
                 permissions.list_spark_runs(self._application),
             ],
             timeout_seconds=WORK_SECONDS_MAX,

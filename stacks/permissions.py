@@ -23,6 +23,8 @@ from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
 
 IMPORTS = f"{IMPORTS_PREFIX}/*"
 """Keys of requests for bulk imports: beside the lake's."""
+UNREADABLE_IMPORTS = f"{IMPORTS_PREFIX}/objects/unreadable/*"
+"""Keys of what is left of damaged ones."""
 
 OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
 SOURCES = "users put files there under names of their own; the setting `sources` names the place"
@@ -278,6 +280,11 @@ def import_requests(deployment: Deployment, *actions: str) -> list[iam.PolicySta
     ]
 
 
+def put_import_requests_aside(deployment: Deployment) -> iam.PolicyStatement:
+    """Keep what is left of damaged requests for bulk imports."""
+    return _allow([f"{_bucket(deployment)}/{UNREADABLE_IMPORTS}"], "s3:PutObject")
+
+
 def read_assets(*assets: s3_assets.Asset) -> iam.PolicyStatement:
     """Read what the deployment put into its own bucket."""
     arns = [f"arn:{Aws.PARTITION}:s3:::{a.s3_bucket_name}/{a.s3_object_key}" for a in assets]
@@ -339,6 +346,7 @@ def accepted(deployment: Deployment) -> list[Acknowledgment]:
         **{f"{data}/{keys_of(folder)}": OBJECTS for folder in get_args(Folder)},
         **{f"{results}/{folder}": OBJECTS for folder in get_args(ResultsFolder)},
         f"{data}/{IMPORTS}": OBJECTS,
+        f"{data}/{UNREADABLE_IMPORTS}": OBJECTS,
         **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in _sources(deployment)},
         f"{ours}:task/{cluster}/*": TASKS,
     }

@@ -4,20 +4,29 @@ printed. A driver tells its end itself; here it is told for one that could not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 
-from lakebed.bulk_import.requests import ImportRequest, ImportRequests, newest_accepted
+import msgspec
+
+from lakebed.bulk_import.requests import (
+    ImportRequest,
+    ImportRequests,
+    UnreadableRequest,
+    newest_accepted,
+)
 from lakebed.errors import JobIdReusedError, LakebedError, TableMissingError
 from lakebed.model.names import (
     MICROS_PER_SECOND,
+    JobId,
     Micros,
     RequestDigest,
     TableId,
     TransactionNumber,
 )
-from lakebed.observe import events
+from lakebed.observe import events, metrics
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.job_tracker import NO_TABLE, JobTracker
 from lakebed.ports.spark_runs import RunState, SparkRun, StartedRuns
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.job_reports import JobReports
@@ -55,9 +64,23 @@ class FollowRuns:
             UnavailableError, UnknownOutcomeError: some may not be told; do it again. Others as
                 reading a table's log raises them. All requests were looked at.
         """
-        waiting = list(self._requests.open())
-        if not waiting:
-            return
+        failed: list[LakebedError] = []
+        waiting: list[ImportRequest] = []
+        for kept in self._requests.open():
+            if isinstance(kept, ImportRequest):
+                waiting.append(kept)
+                continue
+            try:
+                self._end_unreadable(kept)
+            except LakebedError as error:
+                failed.append(error)
+        if waiting:
+            failed += self._look_at_all(waiting)
+        if failed:
+            raise failed[0]
+
+    def _look_at_all(self, waiting: Sequence[ImportRequest]) -> list[LakebedError]:
+        """Tell the ends of requests. Returns why some could not be told."""
         since = min(request.at for request in waiting) - CLOCKS_SECONDS * MICROS_PER_SECOND
         runs = {run.name: run for run in self._runs.since(Micros(max(0, since)))}
         failed: list[LakebedError] = []
@@ -70,8 +93,36 @@ class FollowRuns:
                 self._requests.forget(request)
             except LakebedError as error:
                 failed.append(error)
-        if failed:
-            raise failed[0]
+        return failed
+
+    def _end_unreadable(self, request: UnreadableRequest) -> None:
+        """Tell that a request ended, once, and put what is left of it aside.
+
+        A run that has read it before goes on, and tells its own end after this one.
+        """
+        whose = request
+        told = self._tracker.history(request.table, request.job)
+        if told and all(report.run != request.name for report in told):
+            whose = msgspec.structs.replace(request, table=NO_TABLE, job=JobId(request.name))
+            told = self._tracker.history(whose.table, whose.job)
+        newest = newest_accepted(told) in (request.name, None)
+        if newest and (not told or told[-1].event in UNENDED):
+            what = f"{request.error.code()}: its request cannot be read any more"
+            reason = f"{what} (run={request.name}; send the message again: it is done once)"
+            self._reports.tell(
+                whose.table, whose.job, "failed", reason=reason, run=request.name, surely=True
+            )
+        aside = self._requests.put_aside(request)
+        events.tell(
+            events.WORK_FAILED,
+            level=logging.ERROR,
+            kind=metrics.WORK_CORRUPT,
+            code=request.error.code(),
+            table=whose.table,
+            job=whose.job,
+            reason=request.error,
+            kept=aside,
+        )
 
     def _missing(self, request: ImportRequest) -> SparkRun:
         """Return what is told of a run that the platform does not know: it is being started, until

@@ -6,20 +6,22 @@ reads there what is asked of it: a message is too large for a command line.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 import msgspec
 
-from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError
-from lakebed.model.names import JobId, Micros, TableId, digest_of
-from lakebed.observe import events, metrics
-from lakebed.ports.job_tracker import JobReport
+from lakebed.errors import CorruptError, InvalidError, ObjectExistsError, ObjectMissingError
+from lakebed.model.names import JobId, Micros, TableId, digest_of, job_id, table_id
+from lakebed.ports.job_tracker import NO_TABLE, JobReport
 from lakebed.ports.object_store import ObjectStore
 from lakebed.sorted_files.object_sink import ObjectSink, finish_object
 
-FOLDER = "requests/"
+FOLDER, UNREADABLE = "requests/", "unreadable/"
 REQUEST_BYTES_MAX = 1 << 20
+_OWNER = re.compile(rb'"table":"([0-9a-f]+)","job":("(?:[^"\\\\]|\\\\.)*")')
+"""Where a request says whose it is, before all that is long."""
 
 
 class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +35,16 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: str
     digest: str
     at: Micros
+
+
+class UnreadableRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that is no request. name: of its run. table, job: whose it seems to be; NO_TABLE
+    and the name where it does not say so."""
+
+    name: str
+    table: TableId
+    job: JobId
+    error: CorruptError
 
 
 def name_of(job: JobId, body: bytes, sent_at: Micros) -> str:
@@ -58,16 +70,8 @@ class ImportRequests:
         Raises:
             UnavailableError, UnknownOutcomeError: put it again.
         """
-        path = _path(request.name)
-        writer = self._objects.create(path)
-        sink = ObjectSink(writer)
-        try:
-            sink.write([msgspec.json.encode(request)])
-            finish_object(self._objects, writer, path=path, size=sink.size, checksum=sink.checksum)
-        except ObjectExistsError:  # of another receipt of the message
-            return
-        finally:
-            writer.abort()
+        with suppress(ObjectExistsError):  # of another receipt of the message
+            self._write(_path(request.name), [msgspec.json.encode(request)])
 
     def get(self, name: str) -> ImportRequest:
         """Return a request.
@@ -76,35 +80,83 @@ class ImportRequests:
             ObjectMissingError: its end is known. CorruptError: it is none. UnavailableError: ask
                 again.
         """
-        path = _path(name)
-        size = self._objects.size_of(path)
-        if size is None:
-            raise ObjectMissingError(path)
-        (body,) = self._objects.read(path, [(0, min(size, REQUEST_BYTES_MAX))])
-        try:
-            return msgspec.json.decode(body, type=ImportRequest)
-        except msgspec.DecodeError as error:
-            raise CorruptError("not a request for an import", path=path, reason=error) from None
+        return _request_in(self._body(name), _path(name))
 
-    def open(self) -> Iterator[ImportRequest]:
-        """Yield all requests that are kept, but what is none: that is told to an operator.
+    def open(self) -> Iterator[ImportRequest | UnreadableRequest]:
+        """Yield all requests that are kept, and what is none.
 
         Raises:
             UnavailableError: ask again.
         """
         for path in self._objects.list(FOLDER):
+            name = path.removeprefix(FOLDER).removesuffix(".json")
             try:
-                yield self.get(path.removeprefix(FOLDER).removesuffix(".json"))
+                body = self._body(name)
             except ObjectMissingError:
                 continue
+            try:
+                request: ImportRequest | UnreadableRequest = _request_in(body, path)
             except CorruptError as error:
-                what = {"kind": metrics.WORK_CORRUPT, "code": error.code(), "reason": error}
-                events.tell(events.WORK_FAILED, level=logging.ERROR, **what)
+                table, job = _owner_in(body) or (NO_TABLE, JobId(name))
+                request = UnreadableRequest(name=name, table=table, job=job, error=error)
+            yield request
 
     def forget(self, request: ImportRequest) -> None:
         """Its end is known. Raises: UnavailableError, UnknownOutcomeError: do it again."""
         self._objects.delete([_path(request.name)])
 
+    def put_aside(self, request: UnreadableRequest) -> str:
+        """Keep it where nobody looks for requests, as it is. Again does nothing. Returns where.
+
+        Raises:
+            UnavailableError, UnknownOutcomeError: do it again. ObjectExistsError: another one of
+                its name is there already.
+        """
+        path, aside = _path(request.name), f"{UNREADABLE}{request.name}.json"
+        size = self._objects.size_of(path) or 0
+        spans = [
+            (at, min(at + REQUEST_BYTES_MAX, size)) for at in range(0, size, REQUEST_BYTES_MAX)
+        ]
+        self._write(aside, (self._objects.read(path, [span])[0] for span in spans))
+        self._objects.delete([path])
+        return aside
+
+    def _body(self, name: str) -> bytes:
+        path = _path(name)
+        size = self._objects.size_of(path)
+        if size is None:
+            raise ObjectMissingError(path)
+        return self._objects.read(path, [(0, min(size, REQUEST_BYTES_MAX))])[0] if size else b""
+
+    def _write(self, path: str, pieces: Iterable[bytes]) -> None:
+        writer = self._objects.create(path)
+        sink = ObjectSink(writer)
+        try:
+            for piece in pieces:
+                sink.write([piece])
+            finish_object(self._objects, writer, path=path, size=sink.size, checksum=sink.checksum)
+        finally:
+            writer.abort()
+
 
 def _path(name: str) -> str:
     return f"{FOLDER}{name}.json"
+
+
+def _request_in(body: bytes, path: str) -> ImportRequest:
+    """Return the request that bytes are. Raises: CorruptError."""
+    try:
+        return msgspec.json.decode(body, type=ImportRequest)
+    except msgspec.DecodeError as error:
+        raise CorruptError("not a request for an import", path=path, reason=error) from None
+
+
+def _owner_in(body: bytes) -> tuple[TableId, JobId] | None:
+    """Return whose a damaged request seems to be; None: it does not say so any more."""
+    found = _OWNER.search(body)
+    if found is None:
+        return None
+    try:
+        return table_id(found[1].decode()), job_id(msgspec.json.decode(found[2]))
+    except (InvalidError, msgspec.DecodeError):
+        return None

@@ -83,6 +83,23 @@ def test_what_can_never_work_is_refused_where_its_sender_looks(instance: Running
         assert table.query().read_all().num_rows == 0
 
 
+def test_a_request_that_is_damaged_is_told_once_and_put_aside(instance: RunningInstance) -> None:
+    s3 = instance.cloud.client("s3")
+    names = [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
+    (bucket,) = [name for name in names if name.startswith(f"lakebed-{INSTANCE}-data-")]
+    s3.put_object(Bucket=bucket, Key="bulk-import/objects/requests/damaged.json", Body=b"{")
+    for _ in range(2):
+        instance.cloud.fire(NAME)
+        assert not instance.cloud.failures
+        found = s3.list_objects_v2(Bucket=bucket, Prefix="bulk-import/objects/")["Contents"]
+        assert [one["Key"] for one in found] == ["bulk-import/objects/unreadable/damaged.json"]
+        with instance.lake() as lake:
+            jobs = lake.nameless_jobs(job="damaged")
+        assert [report.event for report in jobs] == ["failed"]
+        assert "corrupt: " in jobs[0].reason
+    assert instance.cloud.alarms()[f"lakebed-{INSTANCE}-corruption-found"] == "ALARM"
+
+
 def test_a_driver_that_is_killed_is_told_and_its_message_can_be_sent_again(
     instance: RunningInstance,
 ) -> None:

@@ -58,6 +58,17 @@ class Office:
         pq.write_table(rows(keys), path)
         return str(path)
 
+    def given_object(self, path: str, body: bytes) -> None:
+        """Put bytes among the requests."""
+        writer = self.objects.create(path)
+        writer.write(body)
+        writer.finish()
+
+    def body_of(self, path: str) -> bytes:
+        size = self.objects.size_of(path)
+        assert size is not None, path
+        return self.objects.read(path, [(0, size)])[0]
+
     def when_sent(self, message: object, at: int = 1) -> None:
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         self.clock.advance(1)
