@@ -70,6 +70,11 @@ class SentMessage(Protocol):
         """The same whenever it comes, also when it was given up and sent again."""
         ...
 
+    @property
+    def receipt(self) -> str:
+        """Stands for this receipt of it, in its queue."""
+        ...
+
 
 class SentApp(Protocol):
     """What works on messages of users, and knows the queue that they came from."""

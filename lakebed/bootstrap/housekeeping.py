@@ -71,7 +71,7 @@ class Housekeeping:
             job_ended=self._reports.job_ended,
             visibility=Visibility(
                 hidden_seconds=HIDDEN_SECONDS,
-                keep_hidden=lambda m: keep_hidden(queue, m, hidden_seconds=HIDDEN_SECONDS),
+                keep_hidden=lambda m: keep_hidden(queue, m.receipt, hidden_seconds=HIDDEN_SECONDS),
             ),
         )
 

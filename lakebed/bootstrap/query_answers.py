@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from lakebed.bootstrap.sent_messages import SentMessages
 from lakebed.bootstrap.table_names import catalog_over
 from lakebed.bootstrap.table_stores import amazon_clients, amazon_table_stores
 from lakebed.config.environments import QueryEnvironment, QueryQueueEnvironment, environment_of
+from lakebed.config.job_queues import QUERY_HELD_SECONDS
+from lakebed.errors import LakebedError
 from lakebed.model.names import Micros
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue, Received
@@ -24,6 +27,7 @@ from lakebed.query.results import Results
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.statestore.open_table import OpenTable
+from lakebed.tasks.keep_hidden import keep_hidden
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
@@ -44,9 +48,13 @@ class QueuedQueries(SentMessages):
         super().__init__(queue, received=received)
         self._answers = answers
 
-    def keep(self, body: bytes, *, sent_at: Micros) -> Answer:
-        """Write a result down. Raises: as `AnswerMessages.keep`."""
-        return self._answers.keep(body, sent_at=sent_at)
+    def keep(self, body: bytes, *, sent_at: Micros, receipt: str) -> Answer:
+        """Write a result down. The message stays out of sight as long as that takes, and comes back
+        soon when this process dies meanwhile. Raises: as `AnswerMessages.keep`."""
+        with suppress(LakebedError):  # then it comes back later
+            self._queue.extend(receipt, hidden_seconds=QUERY_HELD_SECONDS)
+        with keep_hidden(self._queue, receipt, hidden_seconds=QUERY_HELD_SECONDS):
+            return self._answers.keep(body, sent_at=sent_at)
 
 
 def app() -> App:

@@ -40,6 +40,10 @@ INGEST_JOBS = JobQueueShape(kind="ingest", age_seconds_max=3_600, from_users=Tru
 QUERY_SECONDS_MAX = 300
 """How long a query may run whose message waited in the queue, or whose sender waits."""
 
+QUERY_HELD_SECONDS = 120
+"""For which a query's message is out of sight, and again while it runs: after its function died, so
+long until another. The queue's own time, which AWS wants above a run's, counts before it begins."""
+
 QUERIES = JobQueueShape(
     kind="query",
     age_seconds_max=3_600,

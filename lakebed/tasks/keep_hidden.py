@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakebed.errors import LakebedError
-from lakebed.ports.job_queue import JobQueue, Received
+from lakebed.ports.job_queue import JobQueue
 
 EXTENSIONS_PER_PERIOD = 3
 """Two extensions may be lost before the message comes back."""
 
 
 @contextmanager
-def keep_hidden(queue: JobQueue, message: Received, *, hidden_seconds: float) -> Iterator[None]:
-    """Extend the message's time from a thread until the `with` ends."""
+def keep_hidden(queue: JobQueue, receipt: str, *, hidden_seconds: float) -> Iterator[None]:
+    """Extend the time of a message in hand from a thread until the `with` ends."""
     stop = threading.Event()
 
     def extend() -> None:
         while not stop.wait(hidden_seconds / EXTENSIONS_PER_PERIOD):
             try:
-                queue.extend(message.receipt, hidden_seconds=hidden_seconds)
+                queue.extend(receipt, hidden_seconds=hidden_seconds)
             except LakebedError:
                 continue  # the next extension is near; a message that comes back does no harm
 

@@ -135,7 +135,7 @@ def kept_or_given_back(
 
     threading.Thread(target=watch, name="give-back", daemon=True).start()
     try:
-        with keep_hidden(queue, message, hidden_seconds=hidden_seconds):
+        with keep_hidden(queue, message.receipt, hidden_seconds=hidden_seconds):
             yield
     finally:
         over.set()

@@ -5,7 +5,7 @@ from lambdas.shape import SentMessage, sent_handler
 
 
 def keep(app: query_answers.QueuedQueries, message: SentMessage) -> None:
-    app.keep(message.body, sent_at=message.sent_at)
+    app.keep(message.body, sent_at=message.sent_at, receipt=message.receipt)
 
 
 handler = sent_handler(query_answers.queued, keep)

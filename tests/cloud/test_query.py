@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakebed.config.job_queues import QUERIES
+from lakebed.config.job_queues import QUERY_HELD_SECONDS
 from lakebed.ports.job_tracker import JobReport
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows
 from tests.cloud.users import fetched, send, waiting
@@ -100,7 +100,7 @@ def test_a_large_result_is_written_down_by_whichever_function(instance: RunningI
     send(instance, "query", json.dumps({"id": "later", **asked}), group="a")
     instance.cloud.settle()
     assert waiting(instance, "query") == 1
-    instance.cloud.advance(QUERIES.hidden_seconds, schedules=False)
+    instance.cloud.advance(QUERY_HELD_SECONDS, schedules=False)
     assert waiting(instance, "query") == 0
     later = invoked(instance, id="later", **asked)
     for answer in (found, later):

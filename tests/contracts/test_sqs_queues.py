@@ -116,7 +116,7 @@ def test_a_queue_without_dead_letters_is_refused(
 def test_a_job_longer_than_its_time_out_of_sight_is_kept_hidden(queue: SqsJobQueue) -> None:
     queue.send([Message(b"a")])
     (message,) = queue.receive(messages_max=1, hidden_seconds=2)
-    with keep_hidden(queue, message, hidden_seconds=2):
+    with keep_hidden(queue, message.receipt, hidden_seconds=2):
         SystemClock().sleep(3.5)
         assert bodies(queue) == []
     queue.delete(message.receipt)

@@ -1,6 +1,7 @@
 """What people get who invoke the query function, or send it a message."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from lakebed.backends.aws.job_queues import _text_of, received_record
 from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.backends.system import SystemClock
+from lakebed.bootstrap import query_answers
 from lakebed.bootstrap.local import LocalApp
 from lakebed.bootstrap.query_answers import App, QueuedQueries, answers_over
 from lakebed.bootstrap.sent_messages import RETRY_SECONDS
+from lakebed.config.job_queues import QUERY_HELD_SECONDS
 from lakebed.errors import UnavailableError
 from lakebed.lake import Lake
 from lakebed.model.names import Micros
@@ -125,6 +128,44 @@ def test_a_message_without_an_id_that_is_sent_again_is_the_same_job(
         queued.clock.advance(3_600)
     (manifest,) = (tmp_path / "results").rglob("manifest.json")
     assert message_job(body, sent_at) == json.loads(manifest.read_text())["id"]
+
+
+def test_a_query_whose_function_died_comes_back_soon(
+    build: Callable[[], App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued = Queued(build())
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AnswerMessages, "keep", killed)
+        with pytest.raises(KeyboardInterrupt):
+            queued.send(json.dumps(ASKED))
+    assert queued.queue.receive(messages_max=1, hidden_seconds=1) == []
+    queued.clock.advance(QUERY_HELD_SECONDS)
+    assert queued.run() == []
+    assert queued.queue.depth() == (0, 0)
+
+
+def test_a_query_that_takes_long_stays_out_of_sight(
+    build: Callable[[], App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_answers, "QUERY_HELD_SECONDS", 0.03)
+    queued = Queued(build())
+    extended, again = queued.queue.extend, threading.Event()
+    seen: list[float] = []
+
+    def noted(receipt: str, *, hidden_seconds: float) -> None:
+        extended(receipt, hidden_seconds=hidden_seconds)
+        seen.append(hidden_seconds)
+        if len(seen) == 3:
+            again.set()
+
+    monkeypatch.setattr(queued.queue, "extend", noted)
+    monkeypatch.setattr(AnswerMessages, "keep", lambda *_, **__: again.wait(60))
+    assert queued.send(json.dumps(ASKED)) == []
+    assert seen[:3] == [0.03] * 3
 
 
 def test_what_fails_comes_back_soon(
