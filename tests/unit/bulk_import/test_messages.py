@@ -311,69 +311,6 @@ def test_what_the_platform_refuses_is_told_and_forgotten(office: Office) -> None
     assert not list(office.requests.open())
 
 
-def corrupt(caplog: pytest.LogCaptureFixture) -> int:
-    """Return how often an operator was told of damage."""
-    return sum("kind=corrupt" in record.getMessage() for record in caplog.records)
-
-
-@pytest.mark.parametrize("body", [b"{", b"", b'{"name":"0","table":"ab","job":"x\\u0000"'])
-def test_what_is_no_request_keeps_nobody_from_looking_at_others(
-    office: Office, caplog: pytest.LogCaptureFixture, body: bytes
-) -> None:
-    office.given_object("requests/0.json", body)
-    office.when_sent(office.asked("a.parquet", "a"))
-    office.platform.end("failed", "FAILED: killed")
-    with caplog.at_level(logging.INFO, logger="lakebed"):
-        office.follower.run()
-        office.follower.run()
-    assert office.told() == ["accepted", "failed"]
-    (report,) = office.app.tracker.history(NO_TABLE, JobId("0"))
-    assert report.event == "failed"
-    assert "corrupt: " in report.reason
-    assert corrupt(caplog) == 1
-    assert office.objects.size_of("unreadable/0.json") == len(body)
-    assert not list(office.requests.open())
-
-
-def test_a_damaged_request_fails_where_its_sender_looks_and_can_be_sent_again(
-    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def busy(_: object) -> str:
-        raise UnavailableError("the store is busy")
-
-    message = office.asked("a.parquet", "a")
-    office.when_sent(message)
-    (path,) = office.objects.list("requests/")
-    damaged = office.body_of(path)[:-9]
-    office.objects.delete([path])
-    office.given_object(path, damaged)
-    with monkeypatch.context() as patch:
-        patch.setattr(office.requests, "put_aside", busy)
-        with pytest.raises(UnavailableError):
-            office.follower.run()
-    with caplog.at_level(logging.INFO, logger="lakebed"):
-        office.follower.run()
-        office.follower.run()
-    assert office.told() == ["accepted", "failed"]
-    assert corrupt(caplog) == 1
-    assert office.body_of(path.replace("requests/", "unreadable/")) == damaged
-    office.when_sent(message, at=2)
-    office.when_driven()
-    assert office.told()[2:] == ["accepted", "started", "committed"]
-
-
-def test_a_damaged_request_says_nothing_of_an_end_that_was_told(office: Office) -> None:
-    office.when_sent(office.asked("a.parquet", "a"))
-    office.when_driven()
-    (path,) = office.objects.list("requests/")
-    damaged = office.body_of(path)[:-9]
-    office.objects.delete([path])
-    office.given_object(path, damaged)
-    office.follower.run()
-    assert office.told() == ["accepted", "started", "committed"]
-    assert not list(office.requests.open())
-
-
 def test_a_table_that_cannot_be_read_keeps_nobody_from_looking_at_others(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
