@@ -74,12 +74,12 @@ def test_a_folder_is_taken_in_and_a_table_that_is_not_there_is_told(
         table = lake.create_table("by-folder", SCHEMA)
         for number, part in enumerate(parts):
             put(instance, f"folder/{number}.parquet", part)
-        for id_, name in (("good", "by-folder"), ("bad", "by-folders")):
+        for id_, name in (("folder", "by-folder"), ("no-table", "by-folders")):
             ingest(instance, id=id_, table=name, files=[f"{SOURCES}/folder/"])
         instance.cloud.fire(f"{NAME}-ingest-tasks")
         until(instance, "both are done", lambda: not waiting(instance, "ingest"))
         assert same_rows(table, *parts)
-        (told,) = lake.nameless_jobs(job="bad")
+        (told,) = lake.nameless_jobs(job="no-table")
         assert told.event == "rejected"
         assert "did you mean 'by-folder'" in told.reason
         assert waiting(instance, "ingest-dead") == 1
