@@ -39,6 +39,7 @@ VALUES: dict[str, tuple[str, st.SearchStrategy[Any], list[str]]] = {
 }
 KEYS: dict[str, st.SearchStrategy[Any]] = {
     "int64": st.integers(-2, 2),
+    "int32": st.integers(-2, 2),
     "string": st.sampled_from(["", "a", "a\0", "prefix-prefix-1", "prefix-prefix-2"]),
 }
 
@@ -63,16 +64,21 @@ def sources(schema: Schema, runs: Sequence[Sequence[pa.RecordBatch]]) -> list[So
 def test_folded_rows_are_what_processing_makes_of_all_rows(data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(KEYS)))
     names = data.draw(st.lists(st.sampled_from(sorted(VALUES)), unique=True, max_size=4))
+    sort_keys = data.draw(st.sampled_from([{"n": "int32"}, {}]))
     schema = schema_of(
-        row_keys={"key": key}, sort_keys={"n": "int32"}, values={n: VALUES[n][0] for n in names}
+        row_keys={"key": key}, sort_keys=sort_keys, values={n: VALUES[n][0] for n in names}
     )
     columns = arrow_schema(schema)
     aggregate = {name: data.draw(st.sampled_from(VALUES[name][2])) for name in names}
-    row = st.tuples(KEYS[key], st.integers(0, 1), *(VALUES[name][1] for name in names))
+    keys = len(schema.key_fields)
+    parts = [KEYS[key], st.integers(0, 1)][:keys]
+    row = st.tuples(*parts, *(VALUES[name][1] for name in names))
     runs = []
     for rows in data.draw(st.lists(st.lists(row, min_size=1, max_size=12), max_size=5)):
         ordered = zip(
-            *sorted(rows, key=lambda row: (row[0].encode() if key == "string" else row[0], row[1])),
+            *sorted(
+                rows, key=lambda row: (row[0].encode() if key == "string" else row[0], row[1:keys])
+            ),
             strict=True,
         )
         arrays = [pa.array(v, f.type) for v, f in zip(ordered, columns, strict=True)]
