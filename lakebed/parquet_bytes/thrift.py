@@ -176,16 +176,27 @@ class Reader:
         if depth > DEPTH_MAX:
             raise MalformedError("structs too deep inside each other")
         found = Struct()
-        number, kind = self._field(0)
-        while kind:
+        data, number = self._data, 0
+        while True:  # most heads and numbers are one byte: they are read here
+            head = data[self.at]
+            self.at += 1
+            kind, step = head & 15, head >> 4
+            if not kind:
+                return found
+            number = number + step if step else self._integer()
             if number in found:
                 raise MalformedError(f"field {number} comes twice")
-            if kind <= _FALSE:
+            if kind in _INTEGERS:
+                byte = data[self.at]
+                if byte < 0x80:
+                    self.at += 1
+                    found[number] = (kind, (byte >> 1) ^ -(byte & 1))
+                else:
+                    found[number] = (kind, self._integer())
+            elif kind <= _FALSE:
                 found[number] = (BOOL, kind == BOOL)
             else:
                 found[number] = (kind, self._value(kind, depth + 1))
-            number, kind = self._field(number)
-        return found
 
     def _value(self, kind: int, depth: int) -> Any:  # noqa: ANN401  what the type says
         if kind in _INTEGERS:
@@ -236,6 +247,16 @@ class Reader:
             raise MalformedError("neither true nor false")
         return byte == BOOL
 
+    def _skip_struct(self, depth: int) -> None:
+        data = self._data
+        while kind := (head := data[self.at]) & 15:
+            self.at += 1
+            if not head >> 4:
+                self._integer()
+            if kind > _FALSE:
+                self._skip(kind, depth + 1)
+        self.at += 1
+
     def _skip(self, kind: int, depth: int) -> None:
         if depth > DEPTH_MAX:
             raise MalformedError("structs too deep inside each other")
@@ -248,9 +269,7 @@ class Reader:
             size = self._varint()
             self.at += size
         elif kind == STRUCT:
-            while kind := self._field(0)[1]:
-                if kind > _FALSE:
-                    self._skip(kind, depth + 1)
+            self._skip_struct(depth)
         elif kind == LIST:
             kind, count = self._list_head()
             for _ in range(count):
