@@ -50,12 +50,14 @@ def unsorted_files(shape: Shape, files: int, rows: int) -> Path:
 
 
 def sorted_files(shape: Shape, files: int, rows: int) -> Path:
-    """Return the root of an object store with sorted files, `rows` each, all over the keys."""
+    """Return the root of an object store with sorted files, `rows` each, all over the keys, as one
+    job writes them that ingests all."""
 
     def fill(root: Path) -> None:
-        _write(root, shape, (shape.rows(seed, rows) for seed in range(files)))
+        tables = (shape.rows(seed, rows) for seed in range(files))
+        _write(root, shape, tables, job_rows=files * rows)
 
-    return kept(f"{shape.name}-{files}x{rows}-sorted-{FILE_FORMAT}", fill)
+    return kept(f"{shape.name}-{files}x{rows}-stored-{FILE_FORMAT}", fill)
 
 
 def files_apart(files: int, rows: int) -> Path:
@@ -63,9 +65,10 @@ def files_apart(files: int, rows: int) -> Path:
     a range of keys: their keys begin with the alphabet's first letters."""
 
     def fill(root: Path) -> None:
-        _write(root, SLEEPER, (_beginning(seed, rows) for seed in range(files)))
+        tables = (_beginning(seed, rows) for seed in range(files))
+        _write(root, SLEEPER, tables, job_rows=files * rows)
 
-    return kept(f"sleeper-{files}x{rows}-apart-{FILE_FORMAT}", fill)
+    return kept(f"sleeper-{files}x{rows}-stored-apart-{FILE_FORMAT}", fill)
 
 
 def parts_in(root: Path) -> list[FilePart]:
@@ -95,7 +98,7 @@ def scratch(root: Path) -> Iterator[Path]:
         yield Path(made)
 
 
-def _write(root: Path, shape: Shape, tables: Iterator[pa.Table]) -> None:
+def _write(root: Path, shape: Shape, tables: Iterator[pa.Table], *, job_rows: int) -> None:
     files = ParquetFiles(LocalObjectStore(root, SystemClock()), spill_directory=root / "spill")
     order = [(key, "ascending") for key in shape.keys]
     parts = []
@@ -103,7 +106,14 @@ def _write(root: Path, shape: Shape, tables: Iterator[pa.Table]) -> None:
         name = bench_file(sequence)
         path = file_path(TABLE, name)
         batches = rows.sort_by(order).to_batches()
-        written = files.write(shape.schema, batches, name=name, path=path, regions=[EVERYTHING])
+        written = files.write(
+            shape.schema,
+            batches,
+            name=name,
+            path=path,
+            regions=[EVERYTHING],
+            job_rows=job_rows,
+        )
         assert written is not None, "there are rows"
         parts.append(FilePart(written.file, path, EVERYTHING, len(rows)))
     (root / "parts").write_bytes(msgspec.msgpack.encode(parts))
