@@ -2,13 +2,18 @@
 
 import json
 import os
+import random
 import signal
 
 import pytest
 
+from lakebed.bulk_import.requests import name_of
+from lakebed.config.job_queues import BULK_IMPORT_JOBS
+from lakebed.model.names import JobId, Micros
 from lakebed.ports.job_tracker import JobReport
 from tests.cloud import users
 from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
+from tests.cloud.operators import spoiled
 from tests.cloud.users import put, until, waiting
 from tests.spark.shell import spark_home
 
@@ -24,9 +29,10 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(spark_home("4"))
 
 
-def send(instance: RunningInstance, **message: object) -> None:
-    """Send a message and let it be taken; what was started for it goes on."""
-    users.send(instance, "bulk-import", json.dumps(message), group="one")
+def send(instance: RunningInstance, *, sent: int | None = None, **message: object) -> None:
+    """Send a message and let it be taken; what was started for it goes on. sent: of one that was
+    sent earlier, in microseconds."""
+    users.send(instance, "bulk-import", json.dumps(message), group="one", sent=sent)
     instance.cloud.settle()
 
 
@@ -83,6 +89,45 @@ def test_what_can_never_work_is_refused_where_its_sender_looks(instance: Running
         assert table.query().read_all().num_rows == 0
 
 
+def started_by_an_earlier_deployment(instance: RunningInstance, name: str) -> None:
+    """Start a run under the name of a message's, with a program that is there no more."""
+    roles = instance.cloud.client("iam").list_roles(MaxItems=1_000)["Roles"]
+    (role,) = [role["Arn"] for role in roles if role["RoleName"].startswith(f"{NAME}-JobRole")]
+    (application,) = instance.cloud.deployment.running.spark
+    program = {"entryPoint": "s3://assets/earlier.py", "sparkSubmitParameters": ""}
+    instance.cloud.client("emr-serverless").start_job_run(
+        applicationId=application,
+        clientToken=name,
+        name=name,
+        executionRoleArn=role,
+        jobDriver={"sparkSubmit": program},
+    )
+
+
+def test_a_start_that_fails_is_killed_and_meets_another_run_is_done_once(
+    instance: RunningInstance,
+) -> None:
+    cloud, sent = instance.cloud, 1_795_341_600_000_000
+    message = {"id": "late", "table": "late", "files": [f"{SOURCES}/late.parquet"]}
+    kills = iter([True])
+    with instance.lake() as lake:
+        table = lake.create_table("late", SCHEMA)
+        with spoiled(instance, table):
+            send(instance, **message, sent=sent)
+            assert waiting(instance, "bulk-import") == 1
+        name = name_of(JobId("late"), json.dumps(message).encode(), Micros(sent))
+        started_by_an_earlier_deployment(instance, name)
+        cloud.faults.dies_before_delete = lambda f, _: f == f"{NAME}-start" and next(kills, False)
+        cloud.advance(120, schedules=False)
+        assert told(instance, "late", "late") == ["accepted"]
+        assert waiting(instance, "bulk-import") == 1
+        cloud.advance(BULK_IMPORT_JOBS.hidden_seconds, schedules=False)
+        assert waiting(instance, "bulk-import") == 0
+        finish(instance)
+        assert told(instance, "late", "late") == ["accepted", "failed"]
+        assert "no asset" in reports(instance, "late", "late")[-1].reason
+
+
 def test_a_request_that_is_damaged_is_told_once_and_put_aside(instance: RunningInstance) -> None:
     s3 = instance.cloud.client("s3")
     names = [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
@@ -104,7 +149,8 @@ def test_a_driver_that_is_killed_is_told_and_its_message_can_be_sent_again(
     instance: RunningInstance,
 ) -> None:
     with instance.lake() as lake:
-        table = lake.create_table("killed", SCHEMA)
+        points = sorted(f"{random.Random(n).getrandbits(512):0128x}" for n in range(900))
+        table = lake.create_table("killed", SCHEMA, split_points=points)  # a large first entry
         file = put(instance, "killed.parquet", rows(300))
         message = {"id": "j", "table": "killed", "files": [file]}
         send(instance, **message)

@@ -60,12 +60,8 @@ UNSEEN = (
     Unseen("ExecutionRole", "ecr:", "", "Fargate fetches images, here they are folders"),
     Unseen("query-", "s3:ListBucket", "-results-", "S3 answers 403 without it, not 404"),
     Unseen("bulk-import-[FJ]", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
-    Unseen("bulk-import-Follow", "s3:GetObject", "/lake/", "snapshots and bodies of large entries"),
-    Unseen("bulk-import-Start", "sqs:ChangeMessageVisibility", "", "a start that failed"),
-    Unseen("bulk-import-Start", "s3:GetObject", "/bulk-import/", "read back: an answer was lost"),
     Unseen("bulk-import-Start", "s3:ListBucket", "-data-", "S3 answers 403 without it, not 404"),
     Unseen("bulk-import-Start", "s3:DeleteObject", "", "a run that the platform refuses"),
-    Unseen("bulk-import-Start", "emr-serverless:ListJobRuns", "", "other settings since a start"),
 )
 
 DROPPED = (

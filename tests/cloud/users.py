@@ -26,11 +26,17 @@ def put(instance: RunningInstance, key: str, rows: pa.Table) -> str:
     return f"{SOURCES}/{key}"
 
 
-def send(instance: RunningInstance, kind: str, message: str, *, group: str) -> None:
-    """Send a message to the queue of its kind, as the reference pages say."""
+def send(
+    instance: RunningInstance, kind: str, message: str, *, group: str, sent: int | None = None
+) -> None:
+    """Send a message to the queue of its kind, as the reference pages say. sent: when it was sent
+    first, as `lakebed dead-letters redrive` tells; None: it was not."""
     sqs = instance.cloud.client("sqs")
     url = sqs.get_queue_url(QueueName=f"lakebed-{INSTANCE}-{kind}.fifo")["QueueUrl"]
-    sqs.send_message(QueueUrl=url, MessageBody=message, MessageGroupId=group)
+    told = {} if sent is None else {"sent": {"DataType": "Number", "StringValue": f"{sent}"}}
+    sqs.send_message(
+        QueueUrl=url, MessageBody=message, MessageGroupId=group, MessageAttributes=told
+    )
 
 
 def waiting(instance: RunningInstance, kind: str) -> int:
