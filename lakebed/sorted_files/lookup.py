@@ -34,10 +34,11 @@ LOOKUP_MEMORY_BYTES_MAX = 64 << 20
 GAP_BYTES_MAX = 32 << 10
 """Pages nearer to each other are read as one: 0.4 ms at 90 MB/s, against a request's 15 ms."""
 
-PageKey = tuple[StoredFile, int]
-"""A page: its file, and where it begins."""
+PageCache = ByteCache[tuple[StoredFile, int], bytes]
+"""Pages by their file, and where they begin."""
 
-PageCache = ByteCache[PageKey, bytes]
+PageKey = tuple[str, int]
+"""A page in one lookup: the path of its file, and where it begins."""
 
 
 class _Wanted(NamedTuple):
@@ -73,7 +74,7 @@ class Lookup:
         with figures.timed("choosing"):
             choices = self._choices(reads, tails)
             wanted = {
-                (file, page.offset): _Wanted(path, page.offset, page.offset + page.size, file, page)
+                (path, page.offset): _Wanted(path, page.offset, page.offset + page.size, file, page)
                 for place, choice in choices.items()
                 for file, path in [(reads[place].part.file, reads[place].part.path)]
                 for run in choice.runs
@@ -119,7 +120,7 @@ class Lookup:
         self, wanted: Mapping[PageKey, _Wanted], figures: ReadFigures
     ) -> dict[PageKey, bytes]:
         """Return verified pages; those that are damaged are not among them."""
-        held = ((key, self._pages.get(key)) for key in wanted)
+        held = ((key, self._pages.get((one.file, one.start))) for key, one in wanted.items())
         found = {key: body for key, body in held if body is not None}
         figures.pages_cached += len(found)
         asked = _asked([one for key, one in wanted.items() if key not in found])
@@ -135,19 +136,18 @@ class Lookup:
         with figures.timed("decoding"):
             for own, bodies in zip(asked.values(), answers, strict=True):
                 for near, body in zip(own, bodies, strict=True):
-                    found.update(self._checked(near, memoryview(body)))
+                    found.update(self._checked(near, body))
         return found
 
-    def _checked(
-        self, near: Sequence[_Wanted], body: memoryview
-    ) -> Iterator[tuple[PageKey, bytes]]:
+    def _checked(self, near: Sequence[_Wanted], body: bytes) -> Iterator[tuple[PageKey, bytes]]:
         """Yield the pages in some bytes that are as they were written, and keep them."""
+        view = memoryview(body)
         for one in near:
-            raw = body[one.start - near[0].start : one.end - near[0].start]
+            raw = view[one.start - near[0].start : one.end - near[0].start]
             if len(raw) == one.page.size and block_checksum(raw) == one.page.checksum:
-                key, page = (one.file, one.start), bytes(raw)
-                self._pages.put(key, page, len(page))
-                yield key, page
+                page = body if len(raw) == len(body) else bytes(raw)
+                self._pages.put((one.file, one.start), page, len(page))
+                yield (one.path, one.start), page
 
 
 def _memory(tail: Tail, choice: Choice) -> int:
@@ -167,9 +167,9 @@ def _own(
     choice: Choice, bodies: Mapping[PageKey, bytes], read: PartRead
 ) -> dict[int, bytes] | None:
     """Return a part's pages by their places; None if one was damaged."""
-    file = read.part.file
+    path = read.part.path
     own = {
-        page.offset: bodies.get((file, page.offset))
+        page.offset: bodies.get((path, page.offset))
         for run in choice.runs
         for column in run.columns
         for page in column

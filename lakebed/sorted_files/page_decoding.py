@@ -57,11 +57,11 @@ class PageFile:
         self._names = names
         self._stretches = stretches
         self._places, size, tail = _laid_out(names, elements, stretches)
-        self._bytes = bytearray(size + len(tail))
+        file = pa.allocate_buffer(size + len(tail))
+        self._bytes = memoryview(file).cast("B")
         self._bytes[size:] = tail
         try:
-            source = pa.BufferReader(pa.py_buffer(self._bytes))
-            self._parquet = pq.ParquetFile(source, pre_buffer=False)
+            self._parquet = pq.ParquetFile(pa.BufferReader(file), pre_buffer=False)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise NotByPagesError(str(error)) from error
 
