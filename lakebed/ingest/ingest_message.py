@@ -14,7 +14,7 @@ from lakebed.model.names import RequestDigest
 from lakebed.model.schema import Schema
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import Received, message_job
-from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.job_tracker import NO_TABLE, JobTracker
 from lakebed.ports.source_files import SourceFiles
 from lakebed.sorted_files.input_files import InputFile, format_of, rows_of
 from lakebed.tasks.job_reports import JobReports
@@ -60,6 +60,10 @@ class IngestFromMessages:
             source = MessageSource(asked, self._files, table.schema)
         except InvalidError as error:
             tell_refused(self._reports, self._find_table, message.body, job, error)
+            raise
+        except LakebedError as error:  # before there is a run that tells it
+            reason = f"{error.code()}: {error}"
+            self._reports.tell(NO_TABLE, job, "failed", reason=reason)
             raise
         try:
             return self._ingest.run(table, source, job)

@@ -182,7 +182,7 @@ def test_refused_messages_are_dead_letters_and_others_go_on(office: Office) -> N
     assert queue.depth() == (0, 1)
 
 
-@pytest.mark.parametrize("place", ["log", "objects"])
+@pytest.mark.parametrize("place", ["registry", "log", "objects"])
 def test_a_lake_that_denies_us_leaves_the_message_for_another_try(
     office: Office, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -197,13 +197,16 @@ def test_a_lake_that_denies_us_leaves_the_message_for_another_try(
         raise DeniedError("the store refuses the credentials", permission="s3:PutObject")
 
     with monkeypatch.context() as patch:
-        if place == "log":
+        if place == "registry":
+            patch.setattr(office.app.registry, "find", denied)
+        elif place == "log":
             patch.setattr(office.table._opened.head._log, "append", denied)
         else:
             patch.setattr(office.app.objects, "create", denied)
         assert worker.step() == "failed"
     assert queue.depth() == (1, 0)
-    last = office.told("j")[-1]
+    told = Lake(office.app).nameless_jobs(job="j") if place == "registry" else office.told("j")
+    last = told[-1]
     assert last.event == "failed"
     assert last.reason.startswith("denied: ")
     assert "s3:PutObject" in last.reason
