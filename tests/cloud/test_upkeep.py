@@ -20,6 +20,12 @@ def files_in_bucket(instance: RunningInstance, table: str) -> int:
     return sum(table in key and key.endswith(".parquet") for key in keys_in_bucket(instance))
 
 
+def alarms_on(instance: RunningInstance) -> set[str]:
+    """The alarms that are on: some that earlier stories set off never end in the emulator, since
+    nothing is counted any more."""
+    return {name for name, state in instance.cloud.alarms().items() if state == "ALARM"}
+
+
 def test_files_are_compacted_and_garbage_goes_after_its_delay(instance: RunningInstance) -> None:
     ingested = [rows(60, seed=seed) for seed in range(4)]
     settings = {"job_files_max": 4, "garbage_seconds_min": KEPT_SECONDS}
@@ -47,8 +53,9 @@ def test_schedules_leave_an_idle_instance_alone_for_an_hour(instance: RunningIns
     with instance.lake() as lake:
         lake.create_table("quiet", SCHEMA).ingest(rows(10))
         instance.cloud.fire()
+        alarmed = alarms_on(instance)
         entries = lake.table("quiet").log().entries
         instance.cloud.advance(3_600)
         assert lake.table("quiet").log().entries == entries
         assert not instance.cloud.failures
-        assert "ALARM" not in instance.cloud.alarms().values()
+        assert alarms_on(instance) <= alarmed
