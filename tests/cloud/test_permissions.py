@@ -174,6 +174,28 @@ def test_a_message_waits_while_its_task_lacks_a_permission(instance: RunningInst
         assert same_rows(table, rows(50))
 
 
+@pytest.mark.timeout(600)
+def test_spark_has_its_own_role_and_says_what_that_lacks(
+    instance: RunningInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(spark_home("4"))
+    cloud, name = instance.cloud, f"{NAME}-bulk-import"
+    with instance.lake() as lake:
+        table = lake.create_table("sparkless", SCHEMA)
+        message = {"id": "s", "table": table.name, "files": [put(instance, "s.parquet", rows(50))]}
+        with without(cloud, f"{name}-JobRole", "s3:PutObject", "/runs/"):
+            send(instance, "bulk-import", json.dumps(message), group="one")
+            cloud.settle()
+            assert cloud.finish_tasks(seconds_max=300)
+        cloud.fire(name)
+        assert [report.event for report in table.jobs(job="s")] == ["accepted", "started", "failed"]
+        (report,) = table.jobs()
+        assert report.reason.startswith("denied: ")
+        assert f"bucket={NAME}-data-" in report.reason
+        assert "permission=s3:PutObject" in report.reason
+        assert not list(table.query())
+
+
 def is_split_and_answered(instance: RunningInstance) -> bool:
     instance.cloud.fire(f"{NAME}-splitting")
     asked = {"table": "dropped", "ranges": [{}]}
