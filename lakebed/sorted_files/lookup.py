@@ -20,7 +20,7 @@ from lakebed.sorted_files.column_matching import Match, matched
 from lakebed.sorted_files.file_notes import block_checksum
 from lakebed.sorted_files.page_choosing import Choice, choose_pages
 from lakebed.sorted_files.page_index_parts import FileIndex, IndexCache, NotByPagesError, Page
-from lakebed.sorted_files.page_rows import PartChoice, RowsOfPages
+from lakebed.sorted_files.page_rows import PartPages, rows_of_pages
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.reading import groups_met
 from lakebed.sorted_files.tails import Tail
@@ -34,11 +34,10 @@ LOOKUP_MEMORY_BYTES_MAX = 64 << 20
 GAP_BYTES_MAX = 32 << 10
 """Pages nearer to each other are read as one: 0.4 ms at 90 MB/s, against a request's 15 ms."""
 
-PageCache = ByteCache[tuple[StoredFile, int], bytes]
-"""Pages by their file, and where they begin."""
+PageKey = tuple[StoredFile, int]
+"""A page: its file, and where it begins."""
 
-PageKey = tuple[str, int]
-"""A page in one lookup: the path of its file, and where it begins."""
+PageCache = ByteCache[PageKey, bytes]
 
 
 class _Wanted(NamedTuple):
@@ -74,7 +73,7 @@ class Lookup:
         with figures.timed("choosing"):
             choices = self._choices(reads, tails)
             wanted = {
-                (path, page.offset): _Wanted(path, page.offset, page.offset + page.size, file, page)
+                (file, page.offset): _Wanted(path, page.offset, page.offset + page.size, file, page)
                 for place, choice in choices.items()
                 for file, path in [(reads[place].part.file, reads[place].part.path)]
                 for run in choice.runs
@@ -86,18 +85,11 @@ class Lookup:
         if size > LOOKUP_BYTES_MAX or memory > LOOKUP_MEMORY_BYTES_MAX:
             return None
         _count(choices.values(), len(wanted), figures)
-        with figures.timed("decoding"):
-            pages = RowsOfPages(
-                {
-                    place: PartChoice(reads[place], tails[place], choice)
-                    for place, choice in choices.items()
-                }
-            )
         bodies = self._bodies(wanted, figures)
         with figures.timed("decoding"):
-            return pages.rows(
+            return rows_of_pages(
                 {
-                    place: own
+                    place: PartPages(reads[place], tails[place], choice, own)
                     for place, choice in choices.items()
                     if (own := _own(choice, bodies, reads[place])) is not None
                 }
@@ -120,7 +112,7 @@ class Lookup:
         self, wanted: Mapping[PageKey, _Wanted], figures: ReadFigures
     ) -> dict[PageKey, bytes]:
         """Return verified pages; those that are damaged are not among them."""
-        held = ((key, self._pages.get((one.file, one.start))) for key, one in wanted.items())
+        held = ((key, self._pages.get(key)) for key in wanted)
         found = {key: body for key, body in held if body is not None}
         figures.pages_cached += len(found)
         asked = _asked([one for key, one in wanted.items() if key not in found])
@@ -136,18 +128,19 @@ class Lookup:
         with figures.timed("decoding"):
             for own, bodies in zip(asked.values(), answers, strict=True):
                 for near, body in zip(own, bodies, strict=True):
-                    found.update(self._checked(near, body))
+                    found.update(self._checked(near, memoryview(body)))
         return found
 
-    def _checked(self, near: Sequence[_Wanted], body: bytes) -> Iterator[tuple[PageKey, bytes]]:
+    def _checked(
+        self, near: Sequence[_Wanted], body: memoryview
+    ) -> Iterator[tuple[PageKey, bytes]]:
         """Yield the pages in some bytes that are as they were written, and keep them."""
-        view = memoryview(body)
         for one in near:
-            raw = view[one.start - near[0].start : one.end - near[0].start]
+            raw = body[one.start - near[0].start : one.end - near[0].start]
             if len(raw) == one.page.size and block_checksum(raw) == one.page.checksum:
-                page = body if len(raw) == len(body) else bytes(raw)
-                self._pages.put((one.file, one.start), page, len(page))
-                yield (one.path, one.start), page
+                key, page = (one.file, one.start), bytes(raw)
+                self._pages.put(key, page, len(page))
+                yield key, page
 
 
 def _memory(tail: Tail, choice: Choice) -> int:
@@ -167,9 +160,9 @@ def _own(
     choice: Choice, bodies: Mapping[PageKey, bytes], read: PartRead
 ) -> dict[int, bytes] | None:
     """Return a part's pages by their places; None if one was damaged."""
-    path = read.part.path
+    file = read.part.file
     own = {
-        page.offset: bodies.get((path, page.offset))
+        page.offset: bodies.get((file, page.offset))
         for run in choice.runs
         for column in run.columns
         for page in column

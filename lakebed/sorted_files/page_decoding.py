@@ -1,15 +1,14 @@
 """Rows of some pages: Arrow decodes a file in memory that has these pages and nothing else.
 
-The file is made and opened before its pages are there: it takes their sizes, which the index tells.
-What is decoded together becomes one file: opening one costs Arrow as much as a page does. The
+What is decoded together becomes one file: opening a file costs Arrow more than a page does. The
 footer is put together from parts that are kept, for the same reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import groupby
 
 import msgspec
 import pyarrow as pa
@@ -24,7 +23,7 @@ from lakebed.parquet_bytes.thrift import (
     Struct,
     Values,
     encode_struct,
-    list_head,
+    varint,
     zigzag,
 )
 from lakebed.sorted_files.page_choosing import ColumnPages
@@ -32,114 +31,84 @@ from lakebed.sorted_files.page_index_parts import NotByPagesError
 
 _VERSION = 2
 _KEPT_MAX = 4096
-_I32, _I64 = 0x15, 0x16
-"""Heads of fields whose number is one above the last one's; each step more adds 16, a list is 0x19,
-a struct 0x1C."""
+_I32, _I64, _LIST = 0x15, 0x16, 0x19
+"""Heads of fields whose number is one above the last one's; each step more adds 16, a struct is
+0x1C."""
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """Rows `[first, end)` of a row group: pages of some of its columns, which hold just these."""
+    """Pages of the same rows of one row group. bodies: of each column its pages, verified, its
+    dictionary first."""
 
-    first: int
-    end: int
+    rows: int
     columns: tuple[ColumnPages, ...]
+    bodies: tuple[tuple[bytes, ...], ...]
 
 
-class PageFile:
-    """A Parquet file in memory that has stretches of the same columns for row groups.
+def decoded(
+    elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[Stretch]
+) -> list[pa.Table]:
+    """Return the rows of each stretch. elements: of the columns; paths: their names.
 
-    names, elements: of the columns. Raises NotByPagesError: Arrow cannot open it.
+    Raises:
+        NotByPagesError: Arrow cannot decode them.
     """
-
-    def __init__(
-        self, names: Sequence[str], elements: Sequence[bytes], stretches: Sequence[Stretch]
-    ) -> None:
-        self._names = names
-        self._stretches = stretches
-        self._places, size, tail = _laid_out(names, elements, stretches)
-        file = pa.allocate_buffer(size + len(tail))
-        self._bytes = memoryview(file).cast("B")
-        self._bytes[size:] = tail
-        try:
-            self._parquet = pq.ParquetFile(pa.BufferReader(file), pre_buffer=False)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise NotByPagesError(str(error)) from error
-
-    @property
-    def types(self) -> list[pa.DataType]:
-        """The types of the columns."""
-        types: list[pa.DataType] = self._parquet.schema_arrow.types
-        return types
-
-    def read(
-        self,
-        stretches: Sequence[int],
-        columns: Sequence[int],
-        bodies: Sequence[Mapping[int, bytes]],
-    ) -> list[list[pa.Array]]:
-        """Return these columns of each of some stretches. bodies: of each of these at least the
-        columns' pages, of the sizes that the index says, by where they begin in their file.
-
-        Raises:
-            NotByPagesError: Arrow cannot decode them.
-        """
-        for stretch, own in zip(stretches, bodies, strict=True):
-            for column in columns:
-                at = self._places[stretch][column]
-                for page in self._stretches[stretch].columns[column]:
-                    self._bytes[at : at + page.size] = own[page.offset]
-                    at += page.size
-        names = [self._names[column] for column in columns]
-        try:
-            found = self._parquet.read_row_groups(stretches, columns=names, use_threads=False)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise NotByPagesError(str(error)) from error
-        sizes = [self._stretches[place].end - self._stretches[place].first for place in stretches]
-        if len(found) != sum(sizes):
-            raise NotByPagesError("pages have other rows than the index says")
-        # By name: others are found, too, if a name has a dot in it.
-        whole = [_in_one(found.column(name)) for name in names]
-        begins = accumulate(sizes, initial=0)
-        return [
-            [column.slice(begin, size) for column in whole]
-            for begin, size in zip(begins, sizes, strict=False)
-        ]
-
-
-def _in_one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _laid_out(
-    names: Sequence[str], elements: Sequence[bytes], stretches: Sequence[Stretch]
-) -> tuple[list[list[int]], int, bytes]:
-    """Return where each stretch's columns begin, where the last one ends, and what follows."""
-    groups = bytearray()
-    places: list[list[int]] = []
-    at = len(MAGIC)
+    file = _file_of(elements, paths, stretches)
+    try:
+        with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as parquet:
+            table = parquet.read(use_threads=False)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise NotByPagesError(str(error)) from error
+    if len(table) != sum(stretch.rows for stretch in stretches):
+        raise NotByPagesError("pages have other rows than the index says")
+    tables, at = [], 0
     for stretch in stretches:
-        begun, rows = at, stretch.end - stretch.first
-        places.append([])
-        groups += list_head(len(names), STRUCT)
-        for name, pages in zip(names, stretch.columns, strict=True):
-            size = sum([page.size for page in pages])
-            groups += _chunk(name, pages, rows, at, size)
-            places[-1].append(at)
-            at += size
-        groups += _number(_I64, at - begun) + _number(_I64, rows) + b"\0"
+        tables.append(table.slice(at, stretch.rows))
+        at += stretch.rows
+    return tables
+
+
+def _file_of(
+    elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[Stretch]
+) -> pa.Buffer:
+    """Return a Parquet file. Stretches whose pages may stand behind each other are one row group: a
+    row group costs Arrow more than a page does."""
+    parts: list[bytes] = [MAGIC]
+    size = len(MAGIC)
+    groups = bytearray()
+    together = [list(alike) for _, alike in groupby(stretches, _kinds)]
+    for alike in together:
+        begun, rows = size, sum(stretch.rows for stretch in alike)
+        groups += bytes([_LIST]) + _list_head(len(paths))
+        for place, path in enumerate(paths):
+            bodies = [body for stretch in alike for body in stretch.bodies[place]]
+            total = sum(map(len, bodies))
+            groups += _chunk(path, alike[0].columns[place], rows, size, total)
+            parts += bodies
+            size += total
+        groups += _number(_I64, size - begun) + _number(_I64, rows) + b"\0"
     tail = b"".join(
         (
             _number(_I32, _VERSION),
-            list_head(1 + len(elements), STRUCT),
+            bytes([_LIST]) + _list_head(1 + len(elements)),
             _root(len(elements)),
             *elements,
-            _number(_I64, sum(stretch.end - stretch.first for stretch in stretches)),
-            list_head(len(stretches), STRUCT),
+            _number(_I64, sum(stretch.rows for stretch in stretches)),
+            bytes([_LIST]) + _list_head(len(together)),
             groups,
             b"\0",
         )
     )
-    return places, at, b"".join((tail, len(tail).to_bytes(4, "little"), MAGIC))
+    return pa.py_buffer(b"".join((*parts, tail, len(tail).to_bytes(4, "little"), MAGIC)))
+
+
+def _kinds(stretch: Stretch) -> object:
+    """Return what stretches have in common whose pages may be of one chunk: how these are stored,
+    without dictionaries, of which each has its own."""
+    if any(pages.column.dictionary is not None for pages in stretch.columns):
+        return id(stretch)
+    chunks = [pages.column.chunk for pages in stretch.columns]
+    return [(chunk.physical, chunk.codec, chunk.encodings) for chunk in chunks]
 
 
 def _chunk(path: str, pages: ColumnPages, rows: int, at: int, size: int) -> bytes:
@@ -186,3 +155,8 @@ def _root(columns: int) -> bytes:
 
 def _number(head: int, value: int) -> bytes:
     return bytes([head]) + zigzag(value)
+
+
+def _list_head(count: int) -> bytes:
+    """Return the head of a list of structs."""
+    return bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + varint(count)

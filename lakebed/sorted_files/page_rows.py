@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 
-from lakebed.sorted_files.page_choosing import Choice, RowRun
-from lakebed.sorted_files.page_decoding import PageFile, Stretch
+from lakebed.sorted_files.page_choosing import Choice, ColumnPages, RowRun
+from lakebed.sorted_files.page_decoding import Stretch, decoded
 from lakebed.sorted_files.page_index_parts import NotByPagesError
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.tails import Tail
@@ -17,169 +17,124 @@ from lakebed.sorted_files.tails import Tail
 RunKey = tuple[int, int]
 """A run: the place of its part, its own among the part's runs."""
 
-Arrays = dict[int, pa.Array]
+Arrays = dict[int, pa.ChunkedArray]
 """Columns of a run by their places."""
 
 
-class PartChoice(msgspec.Struct, frozen=True):
-    """What is to be read of a part."""
+class PartPages(msgspec.Struct, frozen=True):
+    """What was read of a part. bodies: verified pages by where they begin in the file."""
 
     read: PartRead
     tail: Tail
     choice: Choice
+    bodies: Mapping[int, bytes]
 
 
 class _Piece(NamedTuple):
-    """Columns of a run whose pages are of the same rows. places: theirs; keys, others: which of
-    them are row keys, and which are not."""
+    """Columns of a run that are decoded together, by their places."""
 
     run: RunKey
     places: tuple[int, ...]
-    keys: tuple[int, ...]
-    others: tuple[int, ...]
     stretch: Stretch
 
-    def rows_of(self, run: RowRun, columns: Sequence[int], arrays: Sequence[pa.Array]) -> Arrays:
-        """Return a run's rows of some columns, by their places. arrays: all rows of the pages."""
-        begin, rows = run.first - self.stretch.first, run.end - run.first
-        return {
-            self.places[column]: array.slice(begin, rows)
-            for column, array in zip(columns, arrays, strict=True)
-        }
+
+def rows_of_pages(parts: Mapping[int, PartPages]) -> dict[int, list[pa.RecordBatch]]:
+    """Return the wanted rows of parts, in order; of none that Arrow cannot decode."""
+    runs = {
+        (place, number): run
+        for place, part in parts.items()
+        for number, run in enumerate(part.choice.runs)
+    }
+    broken: set[int] = set()
+    others = {run: _others(parts[run[0]]) for run in runs}
+    first = {run: parts[run[0]].choice.keys for run in runs}
+    if len(runs) == 1:  # to open one more file costs more than columns that nobody may want
+        first = {run: (*keys, *others.pop(run)) for run, keys in first.items()}
+    keys = _decoded(parts, first, broken)
+    spans = {run: _spans(parts[run[0]], columns) for run, columns in keys.items()}
+    others = {run: others.get(run, ()) for run, found in spans.items() if found}
+    values = _decoded(parts, others, broken)
+    rows: dict[int, list[pa.RecordBatch]] = {place: [] for place in parts}
+    for (place, number), found in spans.items():
+        run = place, number
+        if found and (run in values or not others[run]):
+            rows[place] += _kept(parts[place], keys[run] | values.get(run, {}), found)
+    return {place: batches for place, batches in rows.items() if place not in broken}
 
 
-class _File(NamedTuple):
-    """Pieces of columns that are stored alike: each is a row group of the file."""
-
-    pieces: Sequence[_Piece]
-    pages: PageFile
-
-
-class RowsOfPages:
-    """The wanted rows of some parts, by the parts' places. What can be done before the pages are
-    there is done when this is made."""
-
-    def __init__(self, parts: Mapping[int, PartChoice]) -> None:
-        self._parts = parts
-        self._runs = {
-            (place, number): run
-            for place, part in parts.items()
-            for number, run in enumerate(part.choice.runs)
-        }
-        self._broken: set[int] = set()
-        self._files = list(self._opened())
-
-    def rows(self, bodies: Mapping[int, Mapping[int, bytes]]) -> dict[int, list[pa.RecordBatch]]:
-        """Return the wanted rows of parts, in order; of none that Arrow cannot decode.
-
-        bodies: of each part whose pages are all verified, these by where they begin in its file.
-        """
-        self._broken |= self._parts.keys() - bodies.keys()
-        runs = self._whole(self._runs)
-        at_once = len(runs) == 1  # to read twice costs more than columns that nobody may want
-        columns = self._decoded(runs, bodies, keys=True, others=at_once)
-        spans = {run: self._spans(run, columns[run]) for run in self._whole(runs)}
-        found = {run: own for run, own in spans.items() if own}
-        if not at_once:
-            for run, others in self._decoded(found, bodies, keys=False, others=True).items():
-                columns[run] |= others
-        rows: dict[int, list[pa.RecordBatch]] = {
-            place: [] for place in bodies if place not in self._broken
-        }
-        for run in self._whole(found):
-            rows[run[0]] += self._kept(run, columns[run], found[run])
-        return rows
-
-    def _whole(self, runs: Collection[RunKey]) -> dict[RunKey, RowRun]:
-        """Return those of some runs, in order, whose parts are not broken."""
-        return {
-            run: own
-            for run, own in self._runs.items()
-            if run in runs and run[0] not in self._broken
-        }
-
-    def _opened(self) -> Iterator[_File]:
-        """Yield files of all pieces, but of those whose parts are broken then."""
-        together: dict[tuple[tuple[str, ...], tuple[bytes, ...]], list[_Piece]] = {}
-        for key, run in self._runs.items():
-            choice = self._parts[key[0]].choice
-            for piece in _pieces(key, run, choice.keys):
-                names = tuple([choice.match.names[place] for place in piece.places])
-                elements = tuple([pages.column.element for pages in piece.stretch.columns])
-                together.setdefault((names, elements), []).append(piece)
-        for (names, elements), pieces in together.items():
-            try:
-                pages = PageFile(names, elements, [piece.stretch for piece in pieces])
-            except NotByPagesError:
-                self._broken |= {piece.run[0] for piece in pieces}
-                continue
-            for place in {piece.run[0] for piece in pieces}:
-                stored = self._parts[place].tail.columns
-                if [stored.field(name).type for name in names] != pages.types:
-                    self._broken.add(place)
-            yield _File(pieces, pages)
-
-    def _decoded(
-        self,
-        runs: Collection[RunKey],
-        bodies: Mapping[int, Mapping[int, bytes]],
-        *,
-        keys: bool,
-        others: bool,
-    ) -> dict[RunKey, Arrays]:
-        """Return the row keys of some runs, or the other columns, or both."""
-        found: dict[RunKey, Arrays] = {run: {} for run in runs}
-        for file in self._files:
-            alike: dict[tuple[int, ...], list[int]] = {}
-            for number, piece in enumerate(file.pieces):
-                columns = piece.keys * keys + piece.others * others
-                if columns and piece.run in found:
-                    alike.setdefault(columns, []).append(number)
-            for columns, numbers in alike.items():
-                own = [bodies[file.pieces[number].run[0]] for number in numbers]
-                try:
-                    arrays = file.pages.read(numbers, columns, own)
-                except NotByPagesError:
-                    self._broken |= {file.pieces[number].run[0] for number in numbers}
-                    continue
-                for number, some in zip(numbers, arrays, strict=True):
-                    piece = file.pieces[number]
-                    found[piece.run] |= piece.rows_of(self._runs[piece.run], columns, some)
-        return found
-
-    def _spans(self, run: RunKey, columns: Arrays) -> list[tuple[int, int]]:
-        """Return the rows of a run whose keys are wanted."""
-        part = self._parts[run[0]]
-        wanted = part.read.wanted
-        arrays = [columns[place] for place in part.choice.keys]
-        names = [field.name for field in wanted.fields]
-        return wanted.spans(pa.RecordBatch.from_arrays(arrays, names=names))
-
-    def _kept(
-        self, run: RunKey, columns: Arrays, spans: Sequence[tuple[int, int]]
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted rows of a run. spans: those whose keys are wanted."""
-        part = self._parts[run[0]]
-        match, wanted = part.choice.match, part.read.wanted
-        stored = pa.schema([part.tail.columns.field(name) for name in match.names])
-        for start, end in spans:
-            arrays = [columns[place].slice(start, end - start) for place in range(len(stored))]
-            batch = pa.RecordBatch.from_arrays(arrays, schema=stored)
-            yield from wanted.kept(match.fitted(batch))
+def _decoded(
+    parts: Mapping[int, PartPages], wanted: Mapping[RunKey, Sequence[int]], broken: set[int]
+) -> dict[RunKey, Arrays]:
+    """Return some columns of runs. broken: where parts go that cannot be decoded."""
+    together: dict[tuple[tuple[str, ...], tuple[bytes, ...]], list[_Piece]] = {}
+    for run, places in wanted.items():
+        part = parts[run[0]]
+        for piece in _pieces(part, run, places):
+            names = tuple(part.choice.match.names[place] for place in piece.places)
+            elements = tuple(one.column.element for one in piece.stretch.columns)
+            together.setdefault((names, elements), []).append(piece)
+    found: dict[RunKey, Arrays] = {}
+    for (names, elements), pieces in together.items():
+        try:
+            tables = decoded(elements, names, [piece.stretch for piece in pieces])
+        except NotByPagesError:
+            broken |= {place for (place, _), _, _ in pieces}
+            continue
+        for (run, places, stretch), table in zip(pieces, tables, strict=True):
+            rows = _run(parts, run)
+            wanted_rows = table.slice(rows.first - stretch.columns[0].first, rows.end - rows.first)
+            types = [_column(parts[run[0]], place).type for place in places]
+            if wanted_rows.schema.types != types:
+                broken.add(run[0])
+            found.setdefault(run, {}).update(zip(places, wanted_rows.columns, strict=True))
+    return found
 
 
-def _pieces(key: RunKey, run: RowRun, keys: Sequence[int]) -> Iterator[_Piece]:
-    """Yield the columns of a run, together where their pages end alike. keys: the places of the row
-    keys."""
-    alike: dict[tuple[int, int], list[int]] = {}
-    for place, pages in enumerate(run.columns):
-        alike.setdefault((pages.first, pages.end), []).append(place)
-    for (first, end), places in alike.items():
-        own = [place in keys for place in places]
-        yield _Piece(
-            key,
-            tuple(places),
-            tuple([column for column, is_key in enumerate(own) if is_key]),
-            tuple([column for column, is_key in enumerate(own) if not is_key]),
-            Stretch(first, end, tuple([run.columns[place] for place in places])),
-        )
+def _pieces(part: PartPages, run: RunKey, places: Sequence[int]) -> Iterator[_Piece]:
+    """Yield the columns of a run, together where their pages end alike."""
+    columns = part.choice.runs[run[1]].columns
+    by_span: dict[tuple[int, int], list[int]] = {}
+    for place in places:
+        by_span.setdefault((columns[place].first, columns[place].end), []).append(place)
+    for (first, end), alike in by_span.items():
+        own: tuple[ColumnPages, ...] = tuple(columns[place] for place in alike)
+        bodies = tuple(tuple(part.bodies[page.offset] for page in column) for column in own)
+        yield _Piece(run, tuple(alike), Stretch(end - first, own, bodies))
+
+
+def _run(parts: Mapping[int, PartPages], run: RunKey) -> RowRun:
+    return parts[run[0]].choice.runs[run[1]]
+
+
+def _column(part: PartPages, place: int) -> pa.Field:
+    """Return a column as the file has it."""
+    return part.tail.columns.field(part.choice.match.names[place])
+
+
+def _others(part: PartPages) -> tuple[int, ...]:
+    """Return the places of the columns that are no row keys."""
+    keys = part.choice.keys
+    return tuple(place for place in range(len(part.choice.match.names)) if place not in keys)
+
+
+def _spans(part: PartPages, columns: Arrays) -> list[tuple[int, int]]:
+    """Return the rows of a run whose keys are wanted."""
+    fields = part.read.wanted.fields
+    arrays = [columns[place] for place in part.choice.keys]
+    whole = [
+        array.combine_chunks() if array.num_chunks != 1 else array.chunk(0) for array in arrays
+    ]
+    keys = pa.RecordBatch.from_arrays(whole, names=[field.name for field in fields])
+    return part.read.wanted.spans(keys)
+
+
+def _kept(
+    part: PartPages, columns: Arrays, spans: Sequence[tuple[int, int]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted rows of a run. spans: those whose keys are wanted."""
+    match = part.choice.match
+    stored = pa.schema([_column(part, place) for place in range(len(match.names))])
+    table = pa.Table.from_arrays([columns[place] for place in range(len(stored))], schema=stored)
+    for start, end in spans:
+        for batch in table.slice(start, end - start).to_batches():
+            yield from part.read.wanted.kept(match.fitted(batch))
