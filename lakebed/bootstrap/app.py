@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from lakebed.backends.local.process_folder import (
     others_alive,
     remove_dead,
 )
+from lakebed.bootstrap.machine import merge_processes
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.compaction.create_jobs import CreateCompactionJobs
@@ -118,7 +118,7 @@ class App:
         self._states = states
         self.heads = self._heads()
         self._merge_helpers = merge_helpers(
-            stores.for_processes, self.spill.path / "ranges", count=_cpus() - 1
+            stores.for_processes, self.spill.path / "ranges", count=merge_processes() - 1
         )
         self.files = ParquetFiles(
             self.objects,
@@ -342,9 +342,3 @@ class App:
             self._merge_helpers.close()
         self.heads.close()
         self.spill.close()
-
-
-def _cpus() -> int:
-    """Return how many CPUs this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not everywhere
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 import msgspec
 import pyarrow as pa
@@ -13,10 +16,16 @@ import pyarrow as pa
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process
-from lakebed.sorted_files.merge_helpers import READY, Command, MergeHelpers
+from lakebed.sorted_files.merge_helpers import READY, MergeHelpers
 from lakebed.sorted_files.range_merger import RangeMerger, load_kernels
 
-PATHS = "PYTHONPATH"
+PROGRAM = f"""
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from {__name__} import main
+main(*sys.argv[2:])
+"""
+"""Modules are found where the process that is helped finds them, in the same order."""
 
 
 def merge_helpers(place: ObjectsPlace | None, scratch: Path, count: int) -> MergeHelpers | None:
@@ -24,30 +33,38 @@ def merge_helpers(place: ObjectsPlace | None, scratch: Path, count: int) -> Merg
 
     scratch: a folder for what they merged, made when there is something.
     """
-    if place is None or count < 1 or not sys.executable:
+    is_python = Path(sys.executable or "").name.startswith("python")  # or a program that embeds it
+    if place is None or count < 1 or not is_python:
         return None
-    words = (sys.executable, "-P", "-m", __name__, _encoded(place), str(scratch))
-    package = str(Path(__file__).parents[2])
-    paths = os.pathsep.join([package, *filter(None, [os.environ.get(PATHS)])])
-    command = Command(words, {**os.environ, PATHS: paths})
+    paths = json.dumps([path for path in sys.path if path])
+    command = (sys.executable, "-c", PROGRAM, paths, _encoded(place), str(scratch))
     return MergeHelpers(command, open_scratch=partial(_scratch, scratch), count=count)
 
 
 def main(place: str, scratch: str) -> None:
-    """Answer lines until there are no more."""
+    """Answer lines until there are no more; then end at once, whatever is being merged."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else is printed is no answer
+    lines: SimpleQueue[bytes] = SimpleQueue()
+    Thread(target=_read, args=[lines], daemon=True).start()
     pa.set_cpu_count(1)
     objects, _ = objects_for_process(msgspec.json.decode(place, type=ObjectsPlace))
     merger = RangeMerger(objects, _scratch(Path(scratch)))
     load_kernels()
     answers.write(READY + b"\n")
     answers.flush()
-    for line in sys.stdin.buffer:
-        answer = merger.answer(line)
+    while True:  # until `_read` ends the process
+        answer = merger.answer(lines.get())
         if answer is not None:
             answers.write(answer + b"\n")
             answers.flush()
+
+
+def _read(lines: SimpleQueue[bytes]) -> None:
+    """Pass lines on. Their end is that of the process that is helped: nobody wants the answer."""
+    for line in sys.stdin.buffer:
+        lines.put(line)
+    os._exit(0)
 
 
 def _encoded(place: ObjectsPlace) -> str:
@@ -57,7 +74,3 @@ def _encoded(place: ObjectsPlace) -> str:
 def _scratch(folder: Path) -> LocalObjectStore:
     folder.mkdir(parents=True, exist_ok=True)
     return LocalObjectStore(folder, SystemClock(), durable=False)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import msgspec
 
@@ -15,10 +15,14 @@ from lakebed.sorted_files.merging_together import merged_together
 from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.part_sources import PartRead, reads_of
 from lakebed.sorted_files.range_messages import GroupsRead, MergeTold
+from lakebed.sorted_files.reading import Share
 from lakebed.sorted_files.row_requests import RowRequest
 from lakebed.sorted_files.stored_groups import Stretch, stored_groups, stretches_of
 from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.writing import Content
+
+HELPED_GROUPS_MIN = 16
+"""Row groups of a merge for which helpers are asked: fewer are merged before one is there."""
 
 
 class FileMerge(msgspec.Struct, frozen=True):
@@ -33,18 +37,15 @@ class FileMerge(msgspec.Struct, frozen=True):
     helpers: MergeHelpers | None
     told: MergeTold
 
-    def contents(self, parts: Sequence[FilePart]) -> Iterator[Content]:
+    def contents(self, parts: Sequence[FilePart]) -> Generator[Content]:
         """Yield rows and row groups in the order of their keys.
 
         Raises:
             InvalidError: the limit of memory cannot be kept; nothing was read but tails.
         """
         outlines = self.memory.outlines(self.objects)
-        reads = self._reads(parts, self.memory)
-        helpers, memory = self._helpers(reads, outlines), self.memory
-        if helpers is not None:
-            memory = memory.shared_by(helpers.count + 1)
-            reads = self._reads(parts, memory)
+        reads = reads_of(self.request, parts, self._share(parts, self.memory))
+        helpers = self._helpers(reads, outlines)
         if self.request.work is not None:  # every row is looked at
             stretches = [Stretch(tuple(reads), is_passed_on=False)]
         else:
@@ -55,10 +56,12 @@ class FileMerge(msgspec.Struct, frozen=True):
                 yield from stored_groups(self.objects, read, outlines.whole(read.part))
                 continue
             merge = StretchMerge(self.objects, outlines, self.request, stretch.reads, self.engine)
-            if helpers is None:
+            if helpers is None or merge.row_groups() < HELPED_GROUPS_MIN:
                 yield from merge.rows()
-            else:
-                yield from merged_together(merge, helpers, self._told(stretch, memory))
+                continue
+            memory = self.memory.shared_by(helpers.count + 1)
+            merge.share(self._share(parts, memory))
+            yield from merged_together(merge, helpers, self._told(stretch, memory))
 
     def _helpers(self, reads: Sequence[PartRead], outlines: Outlines) -> MergeHelpers | None:
         """Return who helps. An iterator sees all rows of a leaf, in one process."""
@@ -72,10 +75,9 @@ class FileMerge(msgspec.Struct, frozen=True):
                 helpers = None
         return helpers
 
-    def _reads(self, parts: Sequence[FilePart], memory: MergeMemory) -> list[PartRead]:
+    def _share(self, parts: Sequence[FilePart], memory: MergeMemory) -> Share:
         inputs = overlap([part.region for part in parts])
-        by_pages = self.engine is not PLAIN
-        return reads_of(self.request, parts, memory.share(inputs, by_pages=by_pages))
+        return memory.share(inputs, by_pages=self.engine is not PLAIN)
 
     def _told(self, stretch: Stretch, memory: MergeMemory) -> MergeTold:
         reads = (

@@ -2,15 +2,15 @@
 next, ended with it.
 
 A helper reads lines from its standard input and answers on its standard output; it ends when its
-input does, which the kernel closes however the other process dies. What a helper does not do, or
-not in time, is done without it.
+input does, at once, and the kernel closes that however the other process dies. What a helper does
+not do, or not in time, is done without it.
 """
 
 from __future__ import annotations
 
 import functools
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
@@ -38,23 +38,15 @@ FAILURES_MAX = 3
 LINE_BYTES_MAX = 1 << 20
 
 
-class Command(msgspec.Struct, frozen=True):
-    """How a helper is started. environment: all variables; None: those of this process."""
-
-    words: tuple[str, ...]
-    environment: Mapping[str, str] | None = None
-
-
 class Helper:
     """One process, asked by one thread at a time."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(  # noqa: S603  our own program, without a shell
-            command.words,
+            list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            env=command.environment,
             start_new_session=True,  # a terminal's ^C is for the process that it helps
         )
         self._told: MergeTold | None = None
@@ -74,14 +66,21 @@ class Helper:
         if line is None:
             raise BrokenPipeError("a helper did not answer")
         try:
-            return decode_answer(line)
+            answer = decode_answer(line)
         except msgspec.MsgspecError as error:
             raise BrokenPipeError(f"a helper says what is no answer: {error}") from None
+        if isinstance(answer, RangeMerged) and answer.path != asked.path:
+            raise BrokenPipeError("a helper answers what was not asked")
+        return answer
 
-    def end(self) -> None:
-        """End the process, whatever it does."""
+    def kill(self) -> None:
+        """End the process, whatever it does: who waits for a line gets none."""
         with suppress(OSError):
             self._process.kill()
+
+    def end(self) -> None:
+        """End the process; nobody asks it any more."""
+        self.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -119,7 +118,7 @@ class MergeHelpers:
     """
 
     def __init__(
-        self, command: Command, *, open_scratch: Callable[[], ObjectStore], count: int
+        self, command: Sequence[str], *, open_scratch: Callable[[], ObjectStore], count: int
     ) -> None:
         self.count = count
         self._open_scratch = open_scratch
@@ -128,7 +127,7 @@ class MergeHelpers:
         self._idle: SimpleQueue[Helper | None] = SimpleQueue()
         for _ in range(count):
             self._idle.put(None)
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="lakebed-merge")
         self._helpers: set[Helper] = set()
         self._is_closed = False
 
@@ -137,41 +136,48 @@ class MergeHelpers:
         """Where helpers leave what they merged."""
         return self._open_scratch()
 
-    def each(self, help_: Help) -> None:
-        """Let every helper do this, once it is there and idle. Returns at once.
+    def each(self, help_: Help, *, at_most: int | None = None) -> None:
+        """Let every helper do this, or so many, once it is there and idle. Returns at once.
 
-        help_: in a thread of the helper. When it raises OSError the helper is lost.
+        help_: in a thread of the helper. When it raises OSError the helper is lost. Raises:
+        RuntimeError: there is no thread to be had.
         """
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="lakebed-merge")
-        for _ in range(self.count):
+        for _ in range(self.count if at_most is None else min(self.count, at_most)):
             self._threads.submit(self._lent, help_)
 
     def close(self) -> None:
         """End all of them. Safe to call again."""
         self._is_closed = True
         for helper in list(self._helpers):
+            helper.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for helper in list(self._helpers):
             helper.end()
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
         self._helpers.clear()
 
     def _lent(self, help_: Help) -> None:
-        helper = self._idle.get()
+        helper, problem = self._idle.get(), "a helper failed"
+        is_kept = False
         try:
             helper = helper or self._started()
             if helper is not None:
                 help_(helper)
+            is_kept = True
         except OSError as error:
-            self._failures += 1
-            if not self._is_closed:
-                events.tell(events.MERGE_HELPER_LOST, problem=str(error))
-            if helper is not None:
-                helper.end()
-                self._helpers.discard(helper)
-            helper = None
+            problem = str(error)
         finally:
+            if not is_kept:
+                self._lose(helper, problem)
+                helper = None
             self._idle.put(helper)
+
+    def _lose(self, helper: Helper | None, problem: str) -> None:
+        self._failures += 1
+        if not self._is_closed:
+            events.tell(events.MERGE_HELPER_LOST, problem=problem)
+        if helper is not None:
+            self._helpers.discard(helper)
+            helper.end()
 
     def _started(self) -> Helper | None:
         """Return a new helper; None: they fail here."""

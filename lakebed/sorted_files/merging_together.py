@@ -10,11 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from itertools import count
 
+from lakebed.errors import CorruptError, LakebedError, ObjectMissingError, UnavailableError
 from lakebed.model.files import FilePart
 from lakebed.model.ranges import EVERYTHING, KeyRange
-from lakebed.observe import events
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merge_helpers import RANGE_SECONDS_MAX, Helper, MergeHelpers
 from lakebed.sorted_files.part_sources import PartRead
@@ -24,8 +26,6 @@ from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.writing import Content
 
-HELPED_GROUPS_MIN = 16
-"""Row groups of a merge for which helpers are asked: fewer are merged before one is there."""
 RANGE_GROUPS_MIN = 3
 """A range has so many row groups at least: its last one is not full."""
 RANGES_EACH = 6
@@ -43,21 +43,23 @@ def merged_together(
     merge: StretchMerge, helpers: MergeHelpers, told: MergeTold
 ) -> Iterator[Content]:
     """Yield rows and row groups in the order of their keys. told: the same merge, for helpers."""
-    groups, processes = merge.row_groups(), helpers.count + 1
-    if groups < HELPED_GROUPS_MIN:
-        yield from merge.rows()
-        return
-    ranges = merge.ranges(min(RANGES_EACH * processes, groups // RANGE_GROUPS_MIN))
-    board = Board(ranges, processes)
-    helpers.each(lambda helper: _help(helper, helpers, board, told))
+    processes = helpers.count + 1
+    ranges = merge.ranges(min(RANGES_EACH * processes, merge.row_groups() // RANGE_GROUPS_MIN))
+    board = Board(ranges, min(processes, len(ranges)))
     try:
+        with suppress(RuntimeError):  # there is no thread to be had
+            helpers.each(partial(_help, helpers, board, told), at_most=len(ranges) - 1)
         for place, within in enumerate(ranges):
             taken = board.taken_by_helper(place)
             answer = None if taken is None else _answer(taken)
+            joined = None
             if isinstance(answer, RangeMerged):
-                yield from _joined(merge, helpers, answer)
-            else:
+                joined = _joined(merge, helpers, answer)
+            if joined is None:
                 yield from merge.rows(within)
+            else:
+                yield from joined
+                _forget(helpers, answer)
     finally:
         board.end()
         for answer in board.answers():
@@ -115,8 +117,8 @@ class Board:
                 yield found.result()
 
 
-def _help(helper: Helper, helpers: MergeHelpers, board: Board, told: MergeTold) -> None:
-    """Let a helper merge ranges until there are no more."""
+def _help(helpers: MergeHelpers, board: Board, told: MergeTold, helper: Helper) -> None:
+    """Let a helper merge ranges until there are no more. Raises: OSError: it is lost."""
     while (taken := board.take()) is not None:
         within, found = taken
         answer: Answer = RangeFailed("the helper is lost")
@@ -127,18 +129,23 @@ def _help(helper: Helper, helpers: MergeHelpers, board: Board, told: MergeTold) 
             if board.is_over:
                 _forget(helpers, answer)
         if isinstance(answer, RangeFailed):
-            events.tell(events.MERGE_HELPER_LOST, problem=answer.problem)
+            raise BrokenPipeError(answer.problem)
 
 
-def _joined(merge: StretchMerge, helpers: MergeHelpers, answer: RangeMerged) -> Iterator[Content]:
-    """Yield the row groups of a helper's file, which is not wanted any more then."""
+def _joined(
+    merge: StretchMerge, helpers: MergeHelpers, answer: RangeMerged
+) -> Iterator[Content] | None:
+    """Return the row groups of a helper's file; None: it cannot be read."""
     written = answer.written
     if written is None:
-        return
+        return iter(())
     (rows,) = written.regions
     assert rows is not None, "a file has rows"
     part = FilePart(written.file, answer.path, EVERYTHING, rows.rows)
-    tail = Tails(helpers.scratch, bytes_max=0).of(part)
+    try:
+        tail = Tails(helpers.scratch, bytes_max=0).of(part)
+    except LakebedError:
+        return None
     everything = RowFilter(merge.request.schema.row_keys, EVERYTHING, None)
     read = PartRead(
         part,
@@ -147,11 +154,22 @@ def _joined(merge: StretchMerge, helpers: MergeHelpers, answer: RangeMerged) -> 
         merge.reads[0].share,
         groups=range(len(tail.groups)),
     )
-    yield from stored_groups(helpers.scratch, read, tail)
-    _forget(helpers, answer)
+    return _verified(stored_groups(helpers.scratch, read, tail))
 
 
-def _forget(helpers: MergeHelpers, answer: Answer) -> None:
-    """Remove a helper's file."""
+def _verified(groups: Iterator[Content]) -> Iterator[Content]:
+    """Yield the row groups. What is wrong with this machine's disk is no damage of the lake."""
+    try:
+        yield from groups
+    except (ObjectMissingError, CorruptError) as error:
+        hint = "try again; if it goes on, look at this machine's disk"
+        raise UnavailableError(
+            "what a helper merged cannot be read", problem=str(error), hint=hint
+        ) from error
+
+
+def _forget(helpers: MergeHelpers, answer: Answer | None) -> None:
+    """Remove a helper's file. The process's folder goes with it, should that fail."""
     if isinstance(answer, RangeMerged):
-        helpers.scratch.delete([answer.path])
+        with suppress(LakebedError):
+            helpers.scratch.delete([answer.path])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -127,16 +128,17 @@ class ParquetFiles:
             self._helpers,
             merge_told(schema, processing, name, rows, value_statistics=value_statistics),
         )
-        return write_file(
-            self._objects,
-            schema,
-            merge.contents(parts),
-            name=name,
-            path=path,
-            regions=[region],
-            compiled=engine is not PLAIN,
-            value_statistics=value_statistics,
-        )
+        with closing(merge.contents(parts)) as contents:
+            return write_file(
+                self._objects,
+                schema,
+                contents,
+                name=name,
+                path=path,
+                regions=[region],
+                compiled=engine is not PLAIN,
+                value_statistics=value_statistics,
+            )
 
     def merge(
         self,

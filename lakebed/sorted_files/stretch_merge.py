@@ -15,7 +15,7 @@ from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, Engine
 from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
-from lakebed.sorted_files.reading import groups_met
+from lakebed.sorted_files.reading import Share, groups_met
 from lakebed.sorted_files.row_requests import RowRequest
 
 
@@ -45,6 +45,10 @@ class StretchMerge:
         request = self.request
         merged = self._engine.merge(sources, request.schema.key_fields, request.folds)
         return request.processed(merged, [read.part for read in reads])
+
+    def share(self, share: Share) -> None:
+        """Let each input hold another share from now on."""
+        self.reads = [msgspec.structs.replace(read, share=share) for read in self.reads]
 
     def row_groups(self) -> int:
         """Return how many row groups are read."""

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,14 +15,14 @@ import lakebed
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.memory.object_store import MemoryObjectStore
 from lakebed.backends.system.clock import SystemClock
-from lakebed.bootstrap import app
+from lakebed.bootstrap import machine
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.config.instance import InstanceResources
 from lakebed.kernels.presence import SWITCH, available
+from lakebed.sorted_files import file_merge, merging_together
 from lakebed.sorted_files import merge_helpers as helping
-from lakebed.sorted_files import merging_together
-from lakebed.sorted_files.merge_helpers import Command, Helper, MergeHelpers
+from lakebed.sorted_files.merge_helpers import Helper, MergeHelpers
 from lakebed.sorted_files.range_messages import (
     MergeTold,
     RangeFailed,
@@ -46,9 +46,9 @@ Asked = list[RangeMerged | RangeFailed]
 @pytest.fixture(autouse=True)
 def _small_jobs_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, "always")
-    monkeypatch.setattr(merging_together, "HELPED_GROUPS_MIN", 1)
+    monkeypatch.setattr(file_merge, "HELPED_GROUPS_MIN", 1)
     monkeypatch.setattr(merging_together, "RANGE_GROUPS_MIN", 1)
-    monkeypatch.setattr(app, "_cpus", lambda: 2)
+    monkeypatch.setenv(machine.PROCESSES, "2")
 
 
 @pytest.fixture
@@ -162,12 +162,12 @@ def test_a_helper_that_is_killed_is_made_up_for_and_another_comes(
 def test_helpers_that_fail_are_not_started_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    started: list[Command] = []
+    started: list[Sequence[str]] = []
     init = Helper.__init__
 
-    def wrong(self: Helper, command: Command) -> None:
+    def wrong(self: Helper, command: Sequence[str]) -> None:
         started.append(command)
-        init(self, Command((sys.executable, "-c", code)))
+        init(self, (sys.executable, "-c", code))
 
     monkeypatch.setattr(Helper, "__init__", wrong)
     monkeypatch.setattr(helping, "START_SECONDS_MAX", 0.5)
@@ -191,23 +191,41 @@ def test_nobody_else_finds_objects_in_a_store_that_a_program_made(tmp_path: Path
 
 
 HELPED = """
-import sys, time
+import msgspec, sys, time
 from pathlib import Path
+from lakebed import schema_of
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
-from lakebed.config.instance import InstanceResources
+from lakebed.model.files import FilePart, StoredFile
+from lakebed.model.ranges import EVERYTHING
+from lakebed.sorted_files.range_messages import GroupsRead, RangeTold, merge_told
 
-root = Path(sys.argv[1])
-helpers = merge_helpers(ObjectsPlace(str(root)), root / "ranges", 1)
-helpers.each(lambda helper: print(helper._process.pid, flush=True))
+root, is_busy = Path(sys.argv[1]), sys.argv[2] == "busy"
+schema = schema_of(row_keys={"k": "int64"}, values={})
+told = merge_told(schema, None, bytes(16), 1, value_statistics=False)
+part = FilePart(StoredFile(bytes(16), 200, 100, 0, 0), "never", EVERYTHING, 1)
+told = msgspec.structs.replace(told, reads=(GroupsRead(part, None),), memory=1 << 28)
+
+def ask(helper):
+    if is_busy:
+        helper._say(told)
+        helper._say(RangeTold(EVERYTHING, "ranges/0"))
+        time.sleep(1)
+    print(helper._process.pid, flush=True)
+
+merge_helpers(ObjectsPlace(str(root)), root / "ranges", 1).each(ask)
 time.sleep(60)
 """
 
 
+@pytest.mark.parametrize("work", ["idle", "busy"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "asked to stop"])
-def test_a_helper_ends_with_the_process_that_it_helps(tmp_path: Path, how: signal.Signals) -> None:
+def test_a_helper_ends_with_the_process_that_it_helps(
+    tmp_path: Path, how: signal.Signals, work: str
+) -> None:
     LocalObjectStore(tmp_path, SystemClock())
-    command = [sys.executable, "-c", HELPED, str(tmp_path)]
+    os.mkfifo(tmp_path / "objects" / "never")  # whoever reads it waits
+    command = [sys.executable, "-c", HELPED, str(tmp_path), work]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         helper = int(process.stdout.readline())
@@ -224,8 +242,10 @@ def test_closing_ends_helpers_and_leaves_no_thread(tmp_path: Path) -> None:
     found: list[int] = []
     helpers.each(lambda helper: found.append(helper._process.pid))
     wait_for(lambda: len(found) == 2)
+    begun = time.monotonic()
     helpers.close()
     helpers.close()
+    assert time.monotonic() - begun < helping.START_SECONDS_MAX / 2, "nobody waits for a line"
     assert not any(map(is_alive, found))
     helpers = merge_helpers(ObjectsPlace(str(tmp_path)), tmp_path / "ranges", 1)
     assert isinstance(helpers, MergeHelpers)

@@ -1,0 +1,67 @@
+"""How much of this machine a process may use: its CPUs and memory, and less in a container."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from lakebed.errors import InvalidError
+
+PROCESSES = "LAKEBED_MERGE_PROCESSES"
+"""How many processes share a large merge; 1: the one that merges. Not set: as many as pay."""
+PROCESSES_MAX = 8
+"""More are slower: pages at the ends of ranges are decoded twice, and one process writes."""
+PROCESS_BYTES = 1 << 30
+"""Of memory for each process that merges: its libraries, kernels and buffers take half."""
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def merge_processes(cgroup: Path = CGROUP) -> int:
+    """Return how many processes may share a merge, this one among them.
+
+    Raises:
+        InvalidError: the variable says what is no number of processes.
+    """
+    told = os.environ.get(PROCESSES)
+    if told is not None:
+        if not told.isascii() or not told.isdigit() or not 1 <= int(told) <= PROCESSES_MAX:
+            hint = f"set {PROCESSES} to 1 to {PROCESSES_MAX}, or leave it out"
+            raise InvalidError("not a number of processes", got=ascii(told)[:40], hint=hint)
+        return int(told)
+    return max(1, min(PROCESSES_MAX, cpus(cgroup), memory_bytes(cgroup) // PROCESS_BYTES))
+
+
+def cpus(cgroup: Path = CGROUP) -> int:
+    """Return how many whole CPUs this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not everywhere
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    quota = _first(cgroup / "cpu.max", cgroup / "cpu" / "cpu.cfs_quota_us")
+    period = _last(cgroup / "cpu.max", cgroup / "cpu" / "cpu.cfs_period_us")
+    if quota is not None and period:
+        count = min(count, max(1, quota // period))
+    return count
+
+
+def memory_bytes(cgroup: Path = CGROUP) -> int:
+    """Return how many bytes of memory this process may use."""
+    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = _first(cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes")
+    return size if limit is None else min(size, limit)
+
+
+def _first(*files: Path) -> int | None:
+    return _number(files, 0)
+
+
+def _last(*files: Path) -> int | None:
+    return _number(files, -1)
+
+
+def _number(files: tuple[Path, ...], place: int) -> int | None:
+    """Return a number of the first file that is there; None: none has one, which means no limit."""
+    for file in files:
+        with suppress(OSError, IndexError):
+            word = file.read_text(encoding="ascii").split()[place]
+            return int(word) if word.isdigit() else None
+    return None

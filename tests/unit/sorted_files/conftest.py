@@ -1,0 +1,23 @@
+"""What several of these tests want."""
+
+import pytest
+
+from lakebed.sorted_files import (
+    engines,
+    file_merge,
+    merging_together,
+    row_groups,
+    stored_groups,
+    writer_options,
+)
+
+
+@pytest.fixture
+def small_pages_and_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "COMPILED_ROWS_MIN", 0)
+    monkeypatch.setattr(writer_options, "PAGE_ROWS_MIN", 8)
+    monkeypatch.setattr(writer_options, "PAGE_ROWS_MAX", 8)
+    monkeypatch.setattr(file_merge, "HELPED_GROUPS_MIN", 2)
+    monkeypatch.setattr(merging_together, "RANGE_GROUPS_MIN", 1)
+    monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 200)
+    monkeypatch.setattr(stored_groups, "GROUP_ROWS_MAX", 200)

@@ -1,0 +1,64 @@
+"""How many processes share a merge on this machine, or in this container."""
+
+from pathlib import Path
+
+import pytest
+
+from lakebed.bootstrap import machine
+from lakebed.bootstrap.machine import PROCESSES, PROCESSES_MAX, cpus, memory_bytes, merge_processes
+from lakebed.errors import InvalidError
+
+GIB = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def _large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PROCESSES, raising=False)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    sizes = {"SC_PHYS_PAGES": 64 * GIB // 4096, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(machine.os, "sysconf", sizes.__getitem__)
+
+
+def container(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{text}\n")
+    return root
+
+
+def test_a_machine_without_limits(tmp_path: Path) -> None:
+    assert (cpus(tmp_path), memory_bytes(tmp_path)) == (64, 64 * GIB)
+    assert merge_processes(tmp_path) == PROCESSES_MAX
+    root = container(tmp_path, {"cpu.max": "max 100000", "memory.max": "max"})
+    assert (cpus(root), memory_bytes(root)) == (64, 64 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "processes"),
+    [
+        ("200000 100000", 4 * GIB, 2),
+        ("400000 100000", 3 * GIB, 3),
+        ("50000 100000", 8 * GIB, 1),
+        ("400000 100000", GIB // 2, 1),
+    ],
+)
+def test_a_container(tmp_path: Path, cpu: str, memory: int, processes: int) -> None:
+    root = container(tmp_path, {"cpu.max": cpu, "memory.max": str(memory)})
+    assert merge_processes(root) == processes
+
+
+def test_a_container_of_the_older_kind(tmp_path: Path) -> None:
+    quota, period = "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
+    assert cpus(container(tmp_path, {quota: "300000", period: "100000"})) == 3
+    assert cpus(container(tmp_path, {quota: "-1"})) == 64
+    limit = "memory/memory.limit_in_bytes"
+    assert memory_bytes(container(tmp_path, {limit: str(2 * GIB)})) == 2 * GIB
+
+
+def test_a_variable_says_how_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROCESSES, "3")
+    assert merge_processes(tmp_path) == 3
+    for wrong in ("0", "-1", "9", "many", "", "²"):
+        monkeypatch.setenv(PROCESSES, wrong)
+        with pytest.raises(InvalidError, match="number of processes"):
+            merge_processes(tmp_path)
