@@ -1,11 +1,15 @@
 """One instance, many tables: all that users and schedules do, from files to answers."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from lakebed.backends.system.clock import SystemClock
 from lakebed.lake import Lake
+from lakebed.localcloud.cloud import LocalCloud
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
 from tests.cloud.users import fetched, put, send, until, waiting
 
@@ -22,6 +26,16 @@ SETTINGS = {
     "garbage_seconds_min": KEPT_SECONDS,
 }
 QUEUES = ("ingest", "compaction", "splitting", "compaction-creation", "garbage", "query")
+
+
+@pytest.fixture
+def instance(assembly: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningInstance]:
+    """One for each test: all that lies there is counted, and no alarm may be on."""
+    folder = tmp_path_factory.mktemp("many")
+    with LocalCloud(assembly, folder, clock=SystemClock()) as cloud:
+        own = RunningInstance(cloud, folder / "cache")
+        with own.led_here():
+            yield own
 
 
 class Tables:
