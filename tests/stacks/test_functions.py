@@ -74,6 +74,7 @@ MEGABYTES_MAX = 250
 """What Lambda takes of a function, unpacked."""
 
 FOLDERS = (
+    "/bulk-import/objects/unreadable/*",
     *(f"/{keys_of(folder)}" for folder in get_args(Folder)),
     *(f"/{folder}" for folder in get_args(ResultsFolder)),
     f"/{IMPORTS}",
