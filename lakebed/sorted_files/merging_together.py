@@ -26,7 +26,7 @@ from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.writing import Content
 
-RANGE_GROUPS_MIN = 3
+RANGE_GROUPS_MIN = 2
 """A range has so many row groups at least: its last one is not full."""
 RANGES_EACH = 6
 """For each process: none waits long for the last range of another, and cuts are few: of each input
