@@ -20,7 +20,13 @@ from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merge_helpers import RANGE_SECONDS_MAX, Helper, MergeHelpers
 from lakebed.sorted_files.part_sources import PartRead
-from lakebed.sorted_files.range_messages import MergeTold, RangeFailed, RangeMerged, RangeTold
+from lakebed.sorted_files.range_messages import (
+    Answer,
+    MergeTold,
+    RangeFailed,
+    RangeMerged,
+    RangeTold,
+)
 from lakebed.sorted_files.stored_groups import stored_groups
 from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.tails import Tails
@@ -36,7 +42,6 @@ ANSWER_SECONDS_MAX = RANGE_SECONDS_MAX + 60.0
 """A helper that does not even read is not waited for longer."""
 
 _serial = count()
-Answer = RangeMerged | RangeFailed
 
 
 def merged_together(
