@@ -1,13 +1,15 @@
 """The peer: DataFusion merges the same sorted files into one: `merge_datafusion STORE SHAPE`.
 
-Files, codec, level, row groups, encodings, dictionaries and statistics are as ours; its plan must
-be a merge of sorted files, never a sort; where it folds rows of equal keys, in their order.
+Files, level of zstd, row groups, encodings, dictionaries and statistics are as ours, and what it
+wrote is synced; its plan must be a merge of sorted files, never a sort; where it folds rows of
+equal keys, in their order.
 SHAPE: what `Shape.for_peers` says.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,10 @@ def main(store: str, shape: str) -> None:
     steps = merged.execution_plan().display_indent()
     assert "SortPreservingMergeExec" in steps, steps
     assert "SortExec" not in steps, steps
-    merged.write_parquet_with_options(str(Path(store) / "by-datafusion.parquet"), _options(plan))
+    output = Path(store) / "by-datafusion.parquet"
+    merged.write_parquet_with_options(str(output), _options(plan))
+    with output.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _folded(

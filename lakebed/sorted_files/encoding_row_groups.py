@@ -14,7 +14,7 @@ import pyarrow as pa
 from lakebed.model.schema import Schema
 from lakebed.parquet_bytes.arrow_chunks import encode_by_arrow, template_of
 from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedRowGroup
-from lakebed.parquet_bytes.footer import Codec, Encoding, Footer, Leaf
+from lakebed.parquet_bytes.footer import Codec, Encoding, Footer, Leaf, Physical
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.writer_options import (
     ZSTD_LEVEL,
@@ -27,32 +27,30 @@ from lakebed.sorted_files.writer_options import (
 if TYPE_CHECKING:  # loads llvmlite
     from lakebed.parquet_bytes.chunk_metadata import Column
 
-SAVING_MIN = 0.03
-"""Packed integers that zstd makes smaller by less than this are stored as they are, from the second
-row group on: it costs time, mostly for whoever reads."""
-
+SAVING_MIN = 0.1
+"""Numbers that zstd makes smaller by less than this are stored as they are: unpacking them takes as
+long as reading so many bytes more from S3, and packing them still longer."""
+TRIED_EVERY = 8
+"""Row groups: one of so many is packed whatever its numbers are, and tells of those behind it."""
+_NUMBERS = (Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE)
 
 _CODEC_NAMES = {Codec.ZSTD: "zstd", Codec.UNCOMPRESSED: "none"}
 
 
 class RowGroupEncoder:
-    """Encodes row groups, one after the other. Not for two threads.
+    """Encodes row groups, one after the other, of one file or of several. Not for two threads.
 
-    first: the rows of the first row group, which tell how columns are written. compiled: whether
-    kernels are used.
+    The rows of the first one tell how columns are written. compiled: whether kernels are used.
     """
 
-    def __init__(
-        self, schema: Schema, first: pa.Table, *, compiled: bool, value_statistics: bool = False
-    ) -> None:
-        self._choices = choose(schema, first, value_statistics=value_statistics)
-        self._columns = arrow_schema(schema)
+    def __init__(self, schema: Schema, *, compiled: bool, value_statistics: bool = False) -> None:
+        self._schema = schema
+        self._compiled = compiled
+        self._value_statistics = value_statistics
         self._leaves = template_for(schema).leaves
         self._codecs = [Codec.ZSTD] * len(self._leaves)
-        self._is_first = True
+        self._encoded = 0
         self.kernels: _Kernels | None = None
-        if compiled:
-            self.kernels = _Kernels(self._columns, self._choices)
 
     def close(self) -> None:
         """Say that all row groups are written."""
@@ -62,8 +60,14 @@ class RowGroupEncoder:
     def encode(self, rows: pa.Table, row_bytes: int) -> EncodedRowGroup:
         """Return a row group, which is there until the next is encoded. row_bytes: of a row in
         memory, where rows are widest."""
+        if not self._encoded:
+            self._choose(rows)
         count = page_rows(row_bytes)
         leaves = self._leaves
+        is_tried = self._encoded % TRIED_EVERY == 0
+        self._encoded += 1
+        if is_tried:
+            self._codecs = [Codec.ZSTD] * len(leaves)
         found: dict[int, EncodedChunk] = {}
         if self.kernels is not None:
             self.kernels.forget()
@@ -79,19 +83,20 @@ class RowGroupEncoder:
             chunks = encode_by_arrow(rows.select(names), options)
             found.update(zip(rest, chunks, strict=True))
         group = EncodedRowGroup(len(rows), [found[place] for place in range(len(leaves))])
-        if self._is_first:
+        if is_tried:
             self._choose_codecs(group)
         return group
 
-    def _choose_codecs(self, first: EncodedRowGroup) -> None:
-        self._is_first = False
-        for place, (leaf, chunk) in enumerate(zip(self._leaves, first.chunks, strict=True)):
-            encoding = self._choices.encodings.get(_path(leaf))
+    def _choose(self, first: pa.Table) -> None:
+        choices = choose(self._schema, first, value_statistics=self._value_statistics)
+        self._choices = choices
+        if self._compiled:
+            self.kernels = _Kernels(arrow_schema(self._schema), choices)
+
+    def _choose_codecs(self, packed: EncodedRowGroup) -> None:
+        for place, (leaf, chunk) in enumerate(zip(self._leaves, packed.chunks, strict=True)):
             saved = chunk.bytes_count - chunk.size
-            if (
-                encoding == Encoding.DELTA_BINARY_PACKED.name
-                and saved < SAVING_MIN * chunk.bytes_count
-            ):
+            if leaf.physical in _NUMBERS and saved < SAVING_MIN * chunk.bytes_count:
                 self._codecs[place] = Codec.UNCOMPRESSED
 
 

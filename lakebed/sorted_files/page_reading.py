@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -43,11 +44,15 @@ def read_part_by_pages(
     wanted: RowFilter,
     share: Share,
     among: Container[int] | None = None,
+    open_groups: OpenGroups | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of a file, as `reading.read_part` does."""
+    """Yield the wanted rows of a file, as `reading.read_part` does. open_groups: what is known
+    of the row group that was read last, unless all of it was wanted: for who reads the same columns
+    of the next keys."""
     match = matched(columns, tail.columns, path=part.path)
     groups = groups_wanted(tail, wanted, match, among)
-    paged = PagedGroups(objects, part, tail, match.names)
+    open_groups = {} if open_groups is None else open_groups
+    paged = PagedGroups(objects, part, tail, match.names, open_groups)
     by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
 
     def rows_in(group: int, rows_max: int, rows: range) -> Iterator[pa.RecordBatch]:
@@ -65,6 +70,8 @@ def read_part_by_pages(
         for batch in rows_in(group, share.rows_of(tail.groups[group].row_bytes), rows):
             fitted = match.fitted(batch)
             yield from [fitted] if is_whole else wanted.apply(fitted)
+        if is_whole:
+            paged.close()
 
 
 def rows_met(tail: Described, group: int, wanted: RowFilter) -> range:
@@ -88,15 +95,22 @@ def rows_met(tail: Described, group: int, wanted: RowFilter) -> range:
 
 
 class PagedGroups:
-    """Reads row groups of one file. names: of the file's columns to read."""
+    """Reads row groups of one file. names: of the file's columns to read. open_groups: what is
+    already known of row groups, one of each file, with these columns."""
 
     def __init__(
-        self, objects: ObjectReader, part: FilePart, tail: Described, names: Sequence[str]
+        self,
+        objects: ObjectReader,
+        part: FilePart,
+        tail: Described,
+        names: Sequence[str],
+        open_groups: OpenGroups,
     ) -> None:
         self._objects = objects
         self._part = part
         self._tail = tail
         self._schema = pa.schema([tail.columns.field(name) for name in names])
+        self._open_groups = open_groups
 
     def batches(
         self, group: int, rows_max: int, bytes_max: int, wanted: range
@@ -106,7 +120,9 @@ class PagedGroups:
 
         rows_max, bytes_max: of a batch, and of pages as stored, unless one page has more.
         """
-        read = self._group(group)
+        number, read = self._open_groups.pop(self._part.path, (-1, None))
+        if number != group:
+            read = self._group(group)
         if read is None:
             return
         first_rows = read.places.first_rows
@@ -116,7 +132,7 @@ class PagedGroups:
         size = max(1, sum(chunk.end - chunk.start for chunk in read.chunks))
         room = max(0, bytes_max - len(read.chunks) * BLOCK_BYTES)  # reading ends at blocks
         ahead = rows if size <= bytes_max else rows * room // size
-        if page > 0 and not self._load_dictionaries(read):
+        if page > 0 and not read.has_dictionaries and not self._load_dictionaries(read):
             return
         while page < pages:
             begin = int(first_rows[page])
@@ -131,8 +147,14 @@ class PagedGroups:
                 return
             yield begin, pa.RecordBatch.from_arrays(arrays, schema=self._schema)
             page = last
+        read.forget_bytes()
+        self._open_groups[self._part.path] = group, read
 
-    def _group(self, group: int) -> _Group | None:
+    def close(self) -> None:
+        """Forget the row group that is open, if there is one."""
+        self._open_groups.pop(self._part.path, None)
+
+    def _group(self, group: int) -> OpenGroup | None:
         """Return a row group; None if one of its columns is not known."""
         try:
             footer, found = self._tail.group_of(group)
@@ -152,9 +174,9 @@ class PagedGroups:
         places = places_of(footer, found, chunks)
         if places is None or len(flats) < len(chunks):
             return None
-        return _Group(flats, chunks, places)
+        return OpenGroup(flats, chunks, places)
 
-    def _load_dictionaries(self, read: _Group) -> bool:
+    def _load_dictionaries(self, read: OpenGroup) -> bool:
         """Read the dictionaries of a row group that is not read from its begin. Whether they are
         as expected."""
         tail_offset = self._part.file.tail_offset
@@ -167,7 +189,7 @@ class PagedGroups:
         read.has_dictionaries = True
         return True
 
-    def _load(self, read: _Group, page: int, last: int) -> bool:
+    def _load(self, read: OpenGroup, page: int, last: int) -> bool:
         """Read the blocks of pages from one up to another, with one call to the store. Whether
         dictionaries are as expected."""
         tail_offset = self._part.file.tail_offset
@@ -193,7 +215,7 @@ class PagedGroups:
         return True
 
 
-class _Group:
+class OpenGroup:
     """A row group being read page after page. loaded: up to which page. has_dictionaries: whether
     they are known, if there are any."""
 
@@ -201,11 +223,15 @@ class _Group:
         self.chunks = chunks
         self.places = places
         self.pages = GroupPages(flats, places)
-        self.loaded = 0
         self.has_dictionaries = False
         self._flats = flats
-        self._raw = [memoryview(b"")] * len(chunks)
-        self._raw_starts = [0] * len(chunks)
+        self.forget_bytes()
+
+    def forget_bytes(self) -> None:
+        """Keep where pages are, and dictionaries, but no page."""
+        self.loaded = 0
+        self._raw = [memoryview(b"")] * len(self.chunks)
+        self._raw_starts = [0] * len(self.chunks)
 
     def missing(self, page: int, last: int, data_end: int) -> list[tuple[int, int]]:
         """Return the blocks of each column to be read for pages from one up to another. What
@@ -247,3 +273,7 @@ class _Group:
         if dictionary is not None:
             self.pages.take_dictionary(place, dictionary)
         return dictionary is not None
+
+
+OpenGroups: TypeAlias = dict[str, tuple[int, OpenGroup]]
+"""Of each file the number of a row group, and what is known of it."""

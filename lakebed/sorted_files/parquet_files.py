@@ -18,6 +18,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.engines import PLAIN, engine_for, kernels_pay
 from lakebed.sorted_files.file_merge import FileMerge
 from lakebed.sorted_files.iterating import iterated
@@ -94,16 +95,18 @@ class ParquetFiles:
         value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put one file of sorted rows at `path`; None, and no object, when there are no rows."""
-        return write_file(
-            self._objects,
-            schema,
-            batches,
-            name=name,
-            path=path,
-            regions=regions,
-            compiled=kernels_pay(job_rows),
-            value_statistics=value_statistics,
-        )
+        compiled = kernels_pay(job_rows)
+        encoder = RowGroupEncoder(schema, compiled=compiled, value_statistics=value_statistics)
+        with closing(encoder):
+            return write_file(
+                self._objects,
+                schema,
+                batches,
+                name=name,
+                path=path,
+                regions=regions,
+                encoder=encoder,
+            )
 
     def merge_into_file(
         self,
@@ -128,7 +131,9 @@ class ParquetFiles:
             self._helpers,
             merge_told(schema, processing, name, rows, value_statistics=value_statistics),
         )
-        with closing(merge.contents(parts)) as contents:
+        compiled = engine is not PLAIN
+        encoder = RowGroupEncoder(schema, compiled=compiled, value_statistics=value_statistics)
+        with closing(merge.contents(parts)) as contents, closing(encoder):
             return write_file(
                 self._objects,
                 schema,
@@ -136,8 +141,7 @@ class ParquetFiles:
                 name=name,
                 path=path,
                 regions=[region],
-                compiled=engine is not PLAIN,
-                value_statistics=value_statistics,
+                encoder=encoder,
             )
 
     def merge(

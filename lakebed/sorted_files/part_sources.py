@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -17,6 +19,9 @@ from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.reading import Share, read_part
 from lakebed.sorted_files.row_requests import RowRequest
 from lakebed.sorted_files.tails import Tails
+
+if TYPE_CHECKING:  # loads llvmlite
+    from lakebed.sorted_files.page_reading import OpenGroups
 
 
 class PartRead(msgspec.Struct, frozen=True):
@@ -65,23 +70,27 @@ def reads_of(
 
 
 class GroupSources:
-    """Reads row group by row group, when a merge gets there."""
+    """Reads row group by row group, when a merge gets there. For reads of the same columns."""
 
     def __init__(self, objects: ObjectReader, tails: Tails | Outlines) -> None:
         self._objects = objects
         self._tails = tails
+        self._open_groups: OpenGroups = {}
 
     def source(self, read: PartRead, *, by_pages: bool = False) -> Source:
         """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how."""
         part, wanted = read.part, read.wanted
-        reader, keep = read_part, pa.RecordBatch.filter
+        reader: Callable[..., Iterator[pa.RecordBatch]] = read_part
+        keep = pa.RecordBatch.filter
         if by_pages:
             from lakebed.sorted_files.gathered_rows import (  # noqa: PLC0415  loads llvmlite
                 kept as keep,
             )
             from lakebed.sorted_files.page_reading import (  # noqa: PLC0415  loads llvmlite
-                read_part_by_pages as reader,
+                read_part_by_pages,
             )
+
+            reader = partial(read_part_by_pages, open_groups=self._open_groups)
 
         def look() -> bytes | None:
             tail = self._tails.of(part)

@@ -7,6 +7,7 @@ from importlib import import_module
 from lakebed.errors import LakebedError
 from lakebed.model.ranges import EVERYTHING
 from lakebed.ports.object_store import ObjectReader, ObjectStore
+from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.engines import engine_for
 from lakebed.sorted_files.merge_memory import MergeMemory, overlap
 from lakebed.sorted_files.part_sources import reads_of
@@ -39,12 +40,15 @@ class RangeMerger:
         self._scratch = scratch
         self._told: MergeTold | None = None
         self._merge: StretchMerge | None = None
+        self._encoder: RowGroupEncoder | None = None
 
     def answer(self, line: bytes) -> bytes | None:
         """Return the answer to a line, without its end; None: it asks for none."""
         told = decode_told(line)
         if isinstance(told, MergeTold):
-            self._told, self._merge = told, None
+            if self._encoder is not None:
+                self._encoder.close()
+            self._told, self._merge, self._encoder = told, None, None
             return None
         try:
             return encode(self._merged(told))
@@ -56,15 +60,18 @@ class RangeMerger:
         told = self._told
         if self._merge is None:
             self._merge = self._merge_of(told)
+        schema = self._merge.request.schema
+        if self._encoder is None:
+            statistics = told.value_statistics
+            self._encoder = RowGroupEncoder(schema, compiled=True, value_statistics=statistics)
         written = write_file(
             self._scratch,
-            self._merge.request.schema,
+            schema,
             self._merge.rows(asked.within),
             name=told.name,
             path=asked.path,
             regions=[EVERYTHING],
-            compiled=True,
-            value_statistics=told.value_statistics,
+            encoder=self._encoder,
         )
         return RangeMerged(asked.path, written)
 

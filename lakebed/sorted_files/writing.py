@@ -40,13 +40,12 @@ def write_file(
     name: FileName,
     path: str,
     regions: Sequence[KeyRange],
-    compiled: bool,
-    value_statistics: bool = False,
+    encoder: RowGroupEncoder,
 ) -> FileWritten | None:
     """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises.
 
-    contents: row groups that are passed on need one region. compiled: whether kernels encode.
-    value_statistics: of row groups that are encoded; those that are passed on stay as they are.
+    contents: row groups that are passed on need one region; they stay as they are. encoder: of the
+    others.
     """
     groups = iter(_groups(contents))
     first = next(groups, None)
@@ -54,13 +53,7 @@ def write_file(
         return None
     writer = objects.create(path)
     try:
-        file = _FileBeingWritten(
-            schema,
-            ObjectSink(writer),
-            regions,
-            compiled=compiled,
-            value_statistics=value_statistics,
-        )
+        file = _FileBeingWritten(schema, ObjectSink(writer), regions, encoder)
         file.add(first)
         del first
         for group in groups:
@@ -90,19 +83,14 @@ class _FileBeingWritten:
         schema: Schema,
         sink: ObjectSink,
         regions: Sequence[KeyRange],
-        *,
-        compiled: bool,
-        value_statistics: bool,
+        encoder: RowGroupEncoder,
     ) -> None:
-        self._schema = schema
         self._keys = schema.key_fields
         self._row_keys = schema.row_keys
         self._sink = sink
-        self._compiled = compiled
-        self._value_statistics = value_statistics
         template = template_for(schema)
         self._assembly = Assembly(template, sink.write, sorted_by=len(self._keys))
-        self._encoder: RowGroupEncoder | None = None
+        self._encoder = encoder
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
         self._groups: list[Group] = []
@@ -121,13 +109,6 @@ class _FileBeingWritten:
         first = encode_row(group.slice(0, 1).to_batches()[0], self._row_keys, 0)
         row_bytes = densest(group)
         self._groups.append(Group(first, row_bytes))
-        if self._encoder is None:  # its first row group tells how all are encoded
-            self._encoder = RowGroupEncoder(
-                self._schema,
-                group,
-                compiled=self._compiled,
-                value_statistics=self._value_statistics,
-            )
         encoded = self._encoder.encode(group, row_bytes)
         self._put(encoded, page_checksums(encoded))
 
@@ -157,8 +138,6 @@ class _FileBeingWritten:
         )
         self._assembly.end(encode_notes(notes))
         tail_checksum = sink.end_tail()
-        if self._encoder is not None:
-            self._encoder.close()
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)
         return FileWritten(file, self._regions.rows_written())
 

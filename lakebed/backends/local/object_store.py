@@ -19,6 +19,7 @@ from typing import BinaryIO
 import anycrc
 
 from lakebed.backends.local.durable_folder import (
+    begin_sync,
     make_folders,
     meaning_of,
     sync_file,
@@ -40,6 +41,8 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectFacts, ObjectRanges
 
 BUFFER_BYTES = 1 << 20
+SYNC_BYTES = 8 << 20
+"""So much at a time goes to the disk while more is written."""
 _CRC64 = anycrc.Model("CRC64-NVME")
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _serial = itertools.count()
@@ -51,7 +54,7 @@ class LocalObjectWriter:
     def __init__(self, store: LocalObjectStore, path: str) -> None:
         self._store = store
         self._path = path
-        self._size = 0
+        self._size = self._syncing = 0
         self._checksum = 0
         self._file, self._name = store._unfinished_file()  # noqa: SLF001  one class in two halves
 
@@ -66,6 +69,10 @@ class LocalObjectWriter:
             raise meaning_of(error, "writing an object") from error
         self._checksum = _CRC64.calc(data, self._checksum)
         self._size += len(data)
+        passed_on = self._size - BUFFER_BYTES
+        if self._store.durable and passed_on - self._syncing >= SYNC_BYTES:
+            begin_sync(self._file.fileno(), self._syncing, passed_on)
+            self._syncing = passed_on
         return len(data)
 
     def finish(self) -> ObjectFacts:

@@ -105,6 +105,33 @@ def test_an_object_whose_folder_cannot_be_synced_may_be_there(
     assert store.look("a") is not None
 
 
+@pytest.mark.parametrize("works", [True, False])
+def test_a_large_object_goes_to_the_disk_while_it_is_written(
+    store: LocalObjectStore, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    begun: list[tuple[int, int]] = []
+
+    def hint(_descriptor: int, start: int, size: int, _advice: int) -> None:
+        begun.append((start, size))
+        if not works:
+            raise OSError(errno.EINVAL, "this file system takes no hints")
+
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("os.posix_fadvise", hint, raising=False)
+    monkeypatch.setattr("os.POSIX_FADV_DONTNEED", 4, raising=False)
+    data = bytes(range(256)) * 4096
+    writer = store.create("a")
+    for _ in range(20):
+        writer.write(data)
+    assert sum(size for _, size in begun) <= 20 * len(data)  # what is written, once, in order
+    assert [start for start, _ in begun] == [
+        sum(s for _, s in begun[:n]) for n in range(len(begun))
+    ]
+    assert len(begun) == 2
+    assert writer.finish().size == 20 * len(data)
+    assert store.read("a", [(0, 20 * len(data))]) == [data * 20]
+
+
 def test_every_new_folder_is_synced_before_an_object_is_called_finished(
     tmp_path: Path, store: LocalObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,11 @@ from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
 from lakebed.parquet_bytes.footer import Chunk, Codec, Encoding, Footer
 from lakebed.parquet_bytes.page_index import bounds_of, pages_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder, template_for
+from lakebed.sorted_files.encoding_row_groups import (
+    TRIED_EVERY,
+    RowGroupEncoder,
+    template_for,
+)
 from lakebed.sorted_files.ordering import sorted_rows
 from lakebed.sorted_files.row_groups import densest
 from tests.unit.sorted_files.lakes import EVERY_TYPE, KEY_VALUES, TEXT
@@ -97,9 +101,7 @@ def file_of(
     compiled: bool,
     value_statistics: bool = False,
 ) -> bytes:
-    encoder = RowGroupEncoder(
-        schema, groups[0], compiled=compiled, value_statistics=value_statistics
-    )
+    encoder = RowGroupEncoder(schema, compiled=compiled, value_statistics=value_statistics)
     out = io.BytesIO()
     assembly = Assembly(template_for(schema), out.writelines, sorted_by=len(schema.key_fields))
     for group in groups:
@@ -210,22 +212,45 @@ def test_pages_have_few_rows_where_rows_are_wide() -> None:
     assert found[1] == tuple(range(0, 40, 3))
 
 
-def test_packed_integers_that_zstd_does_not_help_are_left_alone_from_the_second_group_on() -> None:
-    chance = random.Random(1)
-    group = rows_of(
-        TEXTS,
+MEASURED = schema_of(
+    row_keys={"k": "string"}, values={"n": "int64", "f": "float64", "few": "float64", "v": "binary"}
+)
+
+
+def measurements(chance: random.Random, *, few: int) -> pa.Table:
+    """Return numbers that zstd hardly makes smaller, but `few` where it has so few values."""
+    count = 5000
+    return rows_of(
+        MEASURED,
         {
-            "k": [f"{n:06}" for n in range(5000)],
-            "n": [chance.randrange(2**40) for _ in range(5000)],
-            "v": [b"same"] * 5000,
+            "k": [f"{n:06}" for n in range(count)],
+            "n": [chance.randrange(2**40) for _ in range(count)],
+            "f": [chance.random() for _ in range(count)],
+            "few": [chance.randrange(few) / few for _ in range(count)],
+            "v": [chance.randbytes(9) for _ in range(count)],
         },
     )
-    for compiled in (True, False):
-        file = file_of(TEXTS, [group, group], compiled=compiled)
-        footer = footer_of(file)
-        codecs = [[chunk.codec for chunk in footer.group(n).chunks] for n in (0, 1)]
-        assert codecs == [[Codec.ZSTD] * 3, [Codec.ZSTD, Codec.UNCOMPRESSED, Codec.ZSTD]]
-        assert read(file).equals(pa.concat_tables([group, group]))
+
+
+def codecs_of(file: bytes, name: str) -> list[int]:
+    footer = footer_of(file)
+    (place,) = [n for n, leaf in enumerate(footer.leaves) if leaf.path == (name,)]
+    return [footer.group(n).chunks[place].codec for n in range(footer.groups_count)]
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["by kernels", "plainly"])
+def test_numbers_that_zstd_hardly_makes_smaller_are_left_alone_but_tried_again(
+    compiled: bool,
+) -> None:
+    chance = random.Random(1)
+    groups = [measurements(chance, few=4 if n >= 4 else 2**50) for n in range(TRIED_EVERY + 2)]
+    file = file_of(MEASURED, groups, compiled=compiled)
+    zstd, plain = [Codec.ZSTD], [Codec.UNCOMPRESSED]
+    alone = zstd + plain * (TRIED_EVERY - 1) + zstd + plain
+    assert codecs_of(file, "n") == codecs_of(file, "f") == alone
+    assert codecs_of(file, "few") == alone[:-1] + zstd  # they became few on the way
+    assert codecs_of(file, "k") == codecs_of(file, "v") == zstd * len(groups)
+    assert read(file).equals(pa.concat_tables(groups))
 
 
 def test_a_dictionary_and_nested_columns_stay_with_pyarrow() -> None:

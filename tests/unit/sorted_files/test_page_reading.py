@@ -4,7 +4,8 @@ import random
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,11 @@ from lakebed.model.samples import KEYS_MIN
 from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files import engines, merge_memory, page_reading
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.merge_memory import MergeMemory
+from lakebed.sorted_files.part_sources import reads_of
+from lakebed.sorted_files.row_requests import row_request
+from lakebed.sorted_files.stretch_merge import StretchMerge
+from lakebed.sorted_files.tails import Tail
 from lakebed.sorted_files.writer_options import PAGE_ROWS_MAX
 from tests.unit.sorted_files.lakes import EVERY_TYPE, SLEEPER, Lake, batch_of
 from tests.unit.sorted_files.test_corruption import DamagedStore
@@ -150,6 +156,44 @@ def test_of_a_region_only_pages_near_it_are_decoded(
         found = lake.read(schema, [lake.part_of(part, region)])
         assert found.equals(pa.Table.from_batches([batch.slice(low, inside)]))
         assert decoded[0] <= len(found) + 2 * stride + 2 * PAGE_ROWS_MAX
+
+
+def merge_of(lake: Lake, schema: Schema, parts: Sequence[FilePart]) -> StretchMerge:
+    memory = MergeMemory(1 << 28)
+    request = row_request(schema, None, None)
+    reads = reads_of(request, parts, memory.share(len(parts), by_pages=True))
+    outlines, engine = memory.outlines(lake.objects), engines.engine_for(len(parts))
+    return StretchMerge(lake.objects, outlines, request, reads, engine)
+
+
+@pytest.mark.parametrize(
+    "cuts", [[5000], [1, 2, 3, 99_999, 100_000, 100_001], range(9_000, 120_000, 9_000)]
+)
+def test_ranges_of_a_merge_open_each_row_group_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: Sequence[int]
+) -> None:
+    lake = Lake(tmp_path)
+    schema = schema_of(row_keys={"k": "int64"}, values={"kind": "string", "text": "string"})
+    count, kinds = 120_000, ["red", "green", "blue"]
+    columns = [range(count), [kinds[n % 3] for n in range(count)], [f"{n}" for n in range(count)]]
+    rows = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=arrow_schema(schema))
+    parts = [lake.part(lake.write(schema, [rows])) for _ in range(2)]
+    only_by_pages(monkeypatch)
+    opened: list[int] = []
+    group_of = Tail.group_of
+
+    def noted(tail: Tail, group: int) -> object:
+        opened.append(group)
+        return group_of(tail, group)
+
+    monkeypatch.setattr(Tail, "group_of", noted)
+    merge = merge_of(lake, schema, parts)
+    keys = [encode_key(schema.row_keys, (cut,)) for cut in cuts]
+    bounds = [b"", *keys, None]
+    found = [batch for low, high in pairwise(bounds) for batch in merge.rows(KeyRange(low, high))]
+    twice = pa.Table.from_batches([rows, rows]).sort_by("k")
+    assert pa.Table.from_batches(found).equals(twice)
+    assert sorted(opened) == [0, 0, 1, 1]
 
 
 def test_a_file_with_nested_columns_is_left_to_arrow(tmp_path: Path) -> None:
