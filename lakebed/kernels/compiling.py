@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from llvmlite import binding
 
-from lakebed.kernels.native import load
+from lakebed.kernels.native import is_kept, load
 from lakebed.kernels.presence import checked
 
 PLACE = "LAKEBED_KERNEL_CACHE"
@@ -30,6 +30,7 @@ CHECKED = checked()
 _VERSIONED = ("numba", "llvmlite", "numpy")
 _TARGET = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 """Where these are set, numba compiles for them and not for the machine that it runs on."""
+_KERNELS: list[tuple[FunctionType, Callable[[], object]]] = []
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -85,7 +86,16 @@ def kernel(function: _Function) -> _Function:
     def call(*args: object) -> object:
         return loaded()(*args)
 
+    _KERNELS.append((cast("FunctionType", function), loaded))
     return cast("_Function", call)
+
+
+def load_kept() -> None:
+    """Load the kernels of all modules that are imported, if they are in the cache: before the first
+    call waits for that. Compiles none."""
+    for function, loaded in _KERNELS:
+        if is_kept(function, _DIRECTORY):
+            loaded()
 
 
 def with_parts(function: FunctionType) -> FunctionType:

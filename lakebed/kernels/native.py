@@ -39,7 +39,7 @@ _ENGINES: list[Any] = []
 
 def load(function: FunctionType, directory: Path) -> Callable[..., int | None]:
     """Return a kernel that can be called, from the cache in a directory if it is there."""
-    path = directory / f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    path = _path(function, directory)
     with _LOCK:
         code = _kept(path)
         if code is None:
@@ -49,6 +49,15 @@ def load(function: FunctionType, directory: Path) -> Callable[..., int | None]:
             _keep(path, code)
         address = _linked(code)
     return _Kernel(function, address)
+
+
+def is_kept(function: FunctionType, directory: Path) -> bool:
+    """Whether a kernel is in the cache."""
+    return _path(function, directory).exists()
+
+
+def _path(function: FunctionType, directory: Path) -> Path:
+    return directory / f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
 
 
 class _Kernel:

@@ -26,10 +26,13 @@ from lakebed.sorted_files.writing import write_file
 
 
 def load_kernels() -> None:
-    """Load what a merge by kernels takes, before the first is asked for."""
+    """Load what a merge by kernels takes, before the first is asked for. Compiles nothing."""
+    from lakebed.kernels.compiling import load_kept  # noqa: PLC0415  loads llvmlite
+
     for module in ("compiled_engine", "page_reading"):
         import_module(f"lakebed.sorted_files.{module}")
     import_module("lakebed.parquet_bytes.column_encoding")
+    load_kept()
 
 
 class RangeMerger:

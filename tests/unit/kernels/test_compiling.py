@@ -72,6 +72,19 @@ def test_arrays_that_are_not_as_annotated_are_refused() -> None:
             gather_64(wrong, np.zeros(1, np.uint16), rows, out)
 
 
+def test_kept_kernels_are_loaded_before_they_are_called_and_others_not_compiled(
+    tmp_path: Path,
+) -> None:
+    place, loads = str(tmp_path), "from lakebed.kernels.compiling import load_kept\nload_kept()\n"
+    run(f"import lakebed.kernels.gathering\n{loads}", LAKEBED_KERNEL_CACHE=place)
+    assert kept(tmp_path) == {}
+    run(GATHER, LAKEBED_KERNEL_CACHE=place)
+    first, _, rest = GATHER.partition("values")
+    forget = f"import shutil, sys\nshutil.rmtree({place!r})\n"
+    without = "assert 'numba' not in sys.modules\n"
+    run(f"{first}{loads}{forget}values{rest}{without}", LAKEBED_KERNEL_CACHE=place)
+
+
 def test_calling_kept_kernels_does_without_numba(tmp_path: Path) -> None:
     run(GATHER, LAKEBED_KERNEL_CACHE=str(tmp_path))
     code = GATHER + "import sys\nassert 'numba' not in sys.modules\n"
