@@ -21,6 +21,7 @@ from lakebed.kernels.keys import (
     number_at,
     shared_bytes,
 )
+from lakebed.kernels.memory import load_u8, trailing_zeros
 
 Segments = npt.NDArray[np.uint16]
 Rows = npt.NDArray[np.int32]
@@ -137,12 +138,31 @@ def _before(a: np.uint64, b: np.uint64, mask: np.uint64, keys: Keys, cursors: Cu
 
 
 @part
+def _next_row(masks: Numbers, segment: int, row: int, end: int) -> int:
+    """Return the next row of a segment that is wanted; the end behind the last one."""
+    row += 1
+    mask = masks[segment]
+    while mask != 0 and row < end:
+        bits = load_u8(mask + (row >> 3)) >> (row & 7)
+        if bits != 0:
+            return row + trailing_zeros(np.uint64(bits))
+        row = (row | 7) + 1
+    return row
+
+
+@part
 def _plant(
-    keys: Keys, difference: Difference, cursors: Cursors, coming: Words, losers: Words
+    keys: Keys,
+    difference: Difference,
+    cursors: Cursors,
+    masks: Numbers,
+    nexts: Numbers,
+    coming: Words,
+    losers: Words,
 ) -> np.uint64:
     """Fill the tree with the first row of each run; return the winner's node.
 
-    coming: the node of each run's row after the one in the tree.
+    nexts, coming: each run's row after the one in the tree, and its node.
     """
     segments, rows, ends = cursors
     leaves = len(losers)
@@ -153,8 +173,9 @@ def _plant(
         winners[leaves + run] = ~mask | np.uint64(run)
         if row < ends[run]:
             winners[leaves + run] = _node(keys, difference, mask, run, segment, row)
-        if row + 1 < ends[run]:
-            coming[run] = _node(keys, difference, mask, run, segment, row + 1)
+            nexts[run] = _next_row(masks, segment, row, ends[run])
+            if nexts[run] < ends[run]:
+                coming[run] = _node(keys, difference, mask, run, segment, nexts[run])
     for node in range(leaves - 1, 0, -1):
         a, b = winners[2 * node], winners[2 * node + 1]
         first = a < b if (a ^ b) > mask else _before(a, b, mask, keys, cursors)
@@ -169,6 +190,7 @@ def merge_rows(
     kinds: Numbers,
     values: Table,
     bytes_: Table,
+    masks: Numbers,
     segments: Numbers,
     rows: Numbers,
     ends: Numbers,
@@ -181,17 +203,19 @@ def merge_rows(
     until one run's segment is used up or `most` rows stand in the output. Returns how many do.
 
     Rows of equal keys stay in the order of runs, and in each run as they are. kinds, values,
-    bytes_: as in `keys`. segments, rows, ends: of each run its segment, its next row in it and the
-    row behind its last; as many as a power of two, those without rows are no runs, the first is
-    one. rows: moved on. filled: the rows that stand in the output already.
+    bytes_: as in `keys`. masks: of each segment the address of a bit for each row, of those that
+    are wanted; 0: all are. segments, rows, ends: of each run its segment, its next row in it and
+    the row behind its last, both of them wanted; as many as a power of two, those without rows are
+    no runs, the first is one. rows: moved on. filled: the rows that stand in the output already.
     """
     keys, cursors = (kinds, values, bytes_), (segments, rows, ends)
     leaves = len(segments)
     mask = np.uint64(leaves - 1)
     difference = _first_difference(keys, cursors)
+    nexts = np.empty(leaves, np.int64)
     coming = np.empty(leaves, np.uint64)
     losers = np.empty(leaves, np.uint64)
-    best = _plant(keys, difference, cursors, coming, losers)
+    best = _plant(keys, difference, cursors, masks, nexts, coming, losers)
     ties = _ties_from(keys, difference, leaves)
     for out in range(filled, most):
         run = int(np.int64(best & mask))
@@ -200,13 +224,15 @@ def merge_rows(
             assert 0 <= row < ends[run]
         segments_out[out] = segment
         rows_out[out] = row
-        row += 1
+        row = nexts[run]
         rows[run] = row
         if row == ends[run]:
             return out + 1
         best = coming[run]
-        if row + 1 < ends[run]:
-            coming[run] = _node(keys, difference, mask, run, segment, row + 1)
+        row = _next_row(masks, segment, row, ends[run])
+        nexts[run] = row
+        if row < ends[run]:
+            coming[run] = _node(keys, difference, mask, run, segment, row)
         node = (leaves + run) >> 1
         while node > 0:
             held = losers[node]

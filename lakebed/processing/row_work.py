@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from lakebed.processing.row_merging import (
 )
 from lakebed.processing.value_order import integers_of, without_nulls
 
-Keep = Callable[[pa.RecordBatch, pa.BooleanArray], pa.RecordBatch]
 _LEAST = int(np.iinfo(np.int64).min)
 
 
@@ -45,7 +44,8 @@ class RowWork:
         self._at = given.at
         self._stage = given.stage
         self._keys = [field.name for field in schema.key_fields]
-        self._taken_in = given.stage == "ingest"
+        self.takes_in = given.stage == "ingest"
+        """Whether selected rows are changed, too."""
         needed = columns_needed(schema, processing, columns)
         self.columns = tuple(f.name for f in schema.fields if f.name in needed)
         """Those that must be read, in the order of the schema."""
@@ -60,11 +60,11 @@ class RowWork:
         """Return what rows with equal keys may be folded by before `merged`; None: they may not."""
         return self.merge.folds if isinstance(self.merge, AggregatedRows) else None
 
-    def selected(self, batch: pa.RecordBatch, keep: Keep = pa.RecordBatch.filter) -> pa.RecordBatch:
-        """Return the rows that are not left out, in their order. keep: takes rows by a mask."""
+    def selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that are not left out, in their order."""
         mask = self.mask(batch)
-        rows = batch if mask is None else keep(batch, mask)
-        return _taken_in(rows, self._processing.aggregate or {}) if self._taken_in else rows
+        rows = batch if mask is None else batch.filter(mask)
+        return _taken_in(rows, self._processing.aggregate or {}) if self.takes_in else rows
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return which rows are not left out; None: all stay. Null is as false."""

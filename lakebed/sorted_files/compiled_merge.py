@@ -17,12 +17,14 @@ import pyarrow as pa
 from lakebed.kernels.merging import merge_rows
 from lakebed.model.schema import Field
 from lakebed.sorted_files.compiled_folding import Folds, can_fold, folded
-from lakebed.sorted_files.gathered_rows import Span, addresses_of, gathered, kind_of
+from lakebed.sorted_files.gathered_rows import Span, addresses_of, gathered, kept, kind_of
 from lakebed.sorted_files.key_encoding import encode_row
-from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.merging import Mask, Source
 from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
 
 HELD_BATCHES_MAX = 4096
+MASKED_MIN = 0.5
+"""Of a batch's rows. Where fewer are wanted they are copied, and the others forgotten at once."""
 
 
 class CompiledMerge:
@@ -93,15 +95,15 @@ class CompiledMerge:
         """Open the waiting source with the lowest key, or learn that its key is not that low."""
         lowest, place, source = heapq.heappop(self._waiting)
         if source.look is None:
-            self._runs.append(_Run(place, source.open()))
+            self._runs.append(_Run(place, source.open(), source.mask))
             self._runs.sort(key=lambda run: run.place)
         elif (better := source.look()) is not None:
-            seen = Source(max(lowest, better), source.open)
+            seen = Source(max(lowest, better), source.open, mask=source.mask)
             heapq.heappush(self._waiting, (seen.lowest, place, seen))
 
     def _hold(self, run: _Run) -> None:
         assert run.batch is not None, "a run has a batch while it has rows"
-        run.segment = self._held.add(run.batch, run.row, run.size)
+        run.segment = self._held.add(run.batch, run.mask, run.row, run.size)
         width = max(1, run.size // run.end)
         self._rows_here = min(self._rows_here, max(1, self._bytes_max // width))
 
@@ -115,6 +117,7 @@ class CompiledMerge:
             held.kinds,
             held.values,
             held.bytes,
+            held.masks,
             cursors[0],
             cursors[1],
             cursors[2],
@@ -160,28 +163,46 @@ class CompiledMerge:
 
 class _Run:
     """A source that is open. row, end: of its batch, the next row and the one behind the last;
-    size: its bytes."""
+    mask: which rows between them are wanted, None: all; size: its bytes."""
 
-    def __init__(self, place: int, batches: Iterator[pa.RecordBatch]) -> None:
+    def __init__(self, place: int, batches: Iterator[pa.RecordBatch], mask: Mask | None) -> None:
         self.place = place
         self.batch: pa.RecordBatch | None = None
+        self.mask: pa.BooleanArray | None = None
         self.segment = self.row = self.end = self.size = 0
         self._batches = batches
+        self._mask_of = mask
         self._last: bytes | None = None
 
     def read(self) -> bool:
         """Go on to the next batch that has rows; False: there is none."""
-        self.batch = next((batch for batch in self._batches if len(batch)), None)
-        self._last = None
+        self.batch = self._last = None
         self.row = self.end = 0
-        if self.batch is not None:
-            self.end, self.size = len(self.batch), self.batch.nbytes
-        return self.batch is not None
+        for batch in self._batches:
+            self._take(batch)
+            if self.row < self.end:
+                return True
+        return False
+
+    def _take(self, batch: pa.RecordBatch) -> None:
+        mask = None if self._mask_of is None or not len(batch) else self._mask_of(batch)
+        if mask is not None and (mask.offset or mask.true_count < MASKED_MIN * len(batch)):
+            batch, mask = kept(batch, mask), None
+        self.batch, self.mask, self.size = batch, mask, batch.nbytes
+        self.row, self.end = 0, len(batch)
+        if mask is not None:
+            bits = np.frombuffer(mask.buffers()[1], np.uint8)
+            wanted = np.unpackbits(bits, count=len(mask), bitorder="little")
+            self.row = int(wanted.argmax())
+            self.end -= int(wanted[::-1].argmax())
 
     def rest(self) -> pa.RecordBatch:
         """Return the rows of the batch that were not merged, and go behind them."""
         assert self.batch is not None, "a run has a batch while it has rows"
-        rest = self.batch.slice(self.row)
+        count = self.end - self.row
+        rest = self.batch.slice(self.row, count)
+        if self.mask is not None:
+            rest = kept(rest, self.mask.slice(self.row, count))
         self.row = self.end
         return rest
 
@@ -189,7 +210,7 @@ class _Run:
         """Return the encoded key of the batch's last row."""
         if self._last is None:
             assert self.batch is not None, "a run has a batch while it has rows"
-            self._last = encode_row(self.batch, fields, -1)
+            self._last = encode_row(self.batch, fields, self.end - 1)
         return self._last
 
 
@@ -203,6 +224,7 @@ class _HeldBatches:
     def __init__(self, fields: Sequence[Field]) -> None:
         self._fields = fields
         self.batches: list[pa.RecordBatch] = []
+        self._masks: list[pa.BooleanArray | None] = []  # whose bits are read at their addresses
         self.wanted_from: list[int] = []
         self.wanted_to: list[int] = []
         self.size = 0
@@ -210,13 +232,15 @@ class _HeldBatches:
         self.kinds = np.empty(0, np.int64)
         self.values = np.zeros((len(fields), 64), np.int64)
         self.bytes = np.zeros((len(fields), 64), np.int64)
+        self.masks = np.zeros(64, np.int64)
 
-    def add(self, batch: pa.RecordBatch, row: int, size: int) -> int:
+    def add(self, batch: pa.RecordBatch, mask: pa.BooleanArray | None, row: int, size: int) -> int:
         """Hold a batch from a row on; return its number."""
         number = len(self.batches)
         if number == self.values.shape[1]:
             self.values = np.hstack([self.values, np.zeros_like(self.values)])
             self.bytes = np.hstack([self.bytes, np.zeros_like(self.bytes)])
+            self.masks = np.hstack([self.masks, np.zeros_like(self.masks)])
         columns = [batch.column(field.name) for field in self._fields]
         kinds = [kind_of(column.type) for column in columns]
         if not number:
@@ -224,6 +248,8 @@ class _HeldBatches:
         for place, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
             assert kind is not None, "keys are of types that kernels know"
             self.values[place, number], self.bytes[place, number] = addresses_of(column, kind)
+        self.masks[number] = 0 if mask is None else mask.buffers()[1].address
+        self._masks.append(mask)
         self.batches.append(batch)
         self.wanted_from.append(row)
         self.wanted_to.append(row)

@@ -18,17 +18,21 @@ from lakebed.model.schema import Field
 from lakebed.sorted_files.key_encoding import encode_row, search
 from lakebed.sorted_files.ordering import sorted_rows
 
+Mask = Callable[[pa.RecordBatch], pa.BooleanArray | None]
+
 
 class Source(msgspec.Struct, frozen=True):
     """Sorted rows that can be opened when their turn comes.
 
     lowest: no row's encoded key lies below it. look: a better `lowest` at the price of a look into
-    the source; None: there are no rows.
+    the source; None: there are no rows. mask: which rows of a batch that was opened are wanted,
+    None: all of it; only merges by kernels take sources that have one.
     """
 
     lowest: bytes
     open: Callable[[], Iterator[pa.RecordBatch]]
     look: Callable[[], bytes | None] | None = None
+    mask: Mask | None = None
 
 
 Window = list[list[pa.RecordBatch]]
@@ -41,6 +45,7 @@ def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.Rec
     Holds at most one and a half batches of each source whose keys meet the window, and three times
     the window: how many bytes that is, the sources decide by the size of their batches.
     """
+    assert all(source.mask is None for source in sources), "rows are left out before this merge"
     if len(sources) == 1:
         (only,) = sources
         if only.look is None or only.look() is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
-from lakebed.processing.row_work import Keep, RowWork
+from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.outlines import Outlines
@@ -36,14 +35,9 @@ class PartRead(msgspec.Struct, frozen=True):
     work: RowWork | None = None
     groups: range | None = None
 
-    def selected(
-        self, batches: Iterable[pa.RecordBatch], keep: Keep = pa.RecordBatch.filter
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield what processing leaves of wanted rows, before they are merged. keep: takes rows by
-        a mask."""
-        if self.work is None:
-            return iter(batches)
-        return map(self.work.selected, batches, repeat(keep))
+    def selected(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what processing leaves of wanted rows, before they are merged."""
+        return iter(batches) if self.work is None else map(self.work.selected, batches)
 
 
 def reads_of(
@@ -79,13 +73,12 @@ class GroupSources:
 
     def source(self, read: PartRead, *, by_pages: bool = False) -> Source:
         """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how."""
-        part, wanted = read.part, read.wanted
+        part, wanted, work = read.part, read.wanted, read.work
         reader: Callable[..., Iterator[pa.RecordBatch]] = read_part
-        keep = pa.RecordBatch.filter
+        mask = None
         if by_pages:
-            from lakebed.sorted_files.gathered_rows import (  # noqa: PLC0415  loads llvmlite
-                kept as keep,
-            )
+            if work is not None and not work.takes_in:
+                mask = work.mask  # the merge leaves them out
             from lakebed.sorted_files.page_reading import (  # noqa: PLC0415  loads llvmlite
                 read_part_by_pages,
             )
@@ -107,7 +100,7 @@ class GroupSources:
                 share=read.share,
                 among=read.groups,
             )
-            return read.selected(batches, keep)
+            return batches if mask is not None else read.selected(batches)
 
         lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
-        return Source(lowest, open_, look)
+        return Source(lowest, open_, look, mask)

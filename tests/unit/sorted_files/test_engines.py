@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -140,6 +141,57 @@ def keyed_runs(draw: st.DrawFn) -> tuple[Schema, Runs]:
 @given(keyed_runs())
 def test_compiled_and_plain_engines_order_keys_alike(given: tuple[Schema, Runs]) -> None:
     hold_equal(given[1], given[0])
+
+
+def hold_equal_without_some(runs: Runs, schema: Schema, share: float, seed: int) -> None:
+    """Merged with masks, and merged without the rows that masks leave out: the same."""
+    chance = random.Random(seed)
+    masks: dict[int, pa.BooleanArray | None] = {}
+    left: Runs = []
+    for run in runs:
+        left.append([])
+        for batch in run:
+            before = chance.randrange(3)
+            bits = [chance.random() < share for _ in range(before + len(batch))]
+            mask = masks[id(batch)] = pa.array(bits, pa.bool_()).slice(before)
+            left[-1].append(batch.filter(mask))
+            if share == 1:
+                masks[id(batch)] = None
+    sources = [
+        msgspec.structs.replace(source, mask=lambda batch: masks[id(batch)])
+        for source in sources_of(runs, schema)
+    ]
+    fields, columns = schema.key_fields, arrow_schema(schema)
+    left = [filled for run in left if (filled := [batch for batch in run if len(batch)])]
+    wanted = pa.Table.from_batches(PLAIN.merge(sources_of(left, schema), fields), columns)
+    for merge in (
+        CompiledMerge(sources, fields),
+        CompiledMerge(sources, fields, rows_max=7, bytes_max=100),
+    ):
+        are_equal(pa.Table.from_batches(merge.batches(), columns), wanted, schema)
+
+
+SHARES = (0, 0.05, 0.6, 0.95, 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(keyed_runs(), st.sampled_from(SHARES), st.integers(0, 9))
+def test_rows_that_masks_leave_out_take_no_part(
+    given: tuple[Schema, Runs], share: float, seed: int
+) -> None:
+    hold_equal_without_some(given[1], given[0], share, seed)
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("count", [1, 3])
+def test_masks_of_large_batches_leave_rows_out(share: float, count: int) -> None:
+    schema = schema_of(row_keys={"k": "int64"}, values={"v": "string"})
+    chance = random.Random(count)
+    batches = [
+        batch_of(schema, [{"k": chance.randrange(900), "v": f"{n}"} for n in range(1000)])
+        for _ in range(count)
+    ]
+    hold_equal_without_some(runs_of(schema, batches, 333), schema, share, count)
 
 
 VALUE: dict[str, st.SearchStrategy[Any]] = {
