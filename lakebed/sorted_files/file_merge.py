@@ -77,7 +77,8 @@ class FileMerge(msgspec.Struct, frozen=True):
 
     def _share(self, parts: Sequence[FilePart], memory: MergeMemory) -> Share:
         inputs = overlap([part.region for part in parts])
-        return memory.share(inputs, by_pages=self.engine is not PLAIN)
+        paged_columns = 0 if self.engine is PLAIN else len(self.request.columns)
+        return memory.share(inputs, paged_columns=paged_columns)
 
     def _told(self, stretch: Stretch, memory: MergeMemory) -> MergeTold:
         reads = (

@@ -17,7 +17,8 @@ from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX
 from lakebed.sorted_files.writer_options import page_rows
 
 PAGED_BYTES_MAX = 2 * 1024 * 1024
-"""Of one part that is read by pages, as stored and decoded."""
+"""Of one part that is read by pages, decoded, and as stored but for one block of each column: what
+is read ends at blocks."""
 TAILS_FRACTION = 16
 """Of a merge's memory is for whole tails; of the other files it keeps outlines."""
 WINDOW_ROWS = 120_000
@@ -39,18 +40,21 @@ class MergeMemory(msgspec.Struct, frozen=True):
         """Return room for what is kept of files."""
         return Outlines(objects, whole_bytes_max=self.size // TAILS_FRACTION)
 
-    def share(self, inputs: int, *, by_pages: bool = False) -> Share:
-        """Return what each of so many inputs may hold.
+    def share(self, inputs: int, *, paged_columns: int = 0) -> Share:
+        """Return what each of so many inputs may hold. paged_columns: how many are read by pages;
+        0: row groups are read.
 
         A fourth of the memory is batches that wait (one and a half per input), a fourth their
         files' bytes; the window's copies, or those of a row group, take the rest.
         """
         each = self.size // (4 * max(1, inputs))
         rows = max(1024, min(BATCH_ROWS_MAX, 2 * WINDOW_ROWS // max(1, inputs)))
-        if by_pages:  # more is no faster, and there are no windows
+        file_bytes = each
+        if paged_columns:  # more is no faster, and there are no windows
+            file_bytes = min(each, PAGED_BYTES_MAX + paged_columns * BLOCK_BYTES)
             each, rows = min(each, PAGED_BYTES_MAX), BATCH_ROWS_MAX
         batch_bytes = max(1, int(each / BATCHES_WAITING))
-        return Share(batch_bytes=batch_bytes, batch_rows=rows, file_bytes=each)
+        return Share(batch_bytes=batch_bytes, batch_rows=rows, file_bytes=file_bytes)
 
     def check(self, smallest: int, inputs: int) -> None:
         """Raise InvalidError where it is less than a merge needs."""

@@ -155,8 +155,8 @@ class ParquetFiles:
         request = row_request(schema, condition, processing)
         rows = sum(part.rows for part in parts)
         engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
-        by_pages = engine is not PLAIN
-        reads = reads_of(request, parts, self._share(parts, by_pages=by_pages))
+        paged_columns = 0 if engine is PLAIN else len(request.columns)
+        reads = reads_of(request, parts, self._share(parts, paged_columns=paged_columns))
         outlines = self._merge_memory.outlines(self._objects)
         return StretchMerge(self._objects, outlines, request, reads, engine).rows()
 
@@ -221,6 +221,6 @@ class ParquetFiles:
         """Return the first rows of a batch."""
         return batch.slice(0, rows)
 
-    def _share(self, parts: Sequence[FilePart], *, by_pages: bool = False) -> Share:
+    def _share(self, parts: Sequence[FilePart], *, paged_columns: int = 0) -> Share:
         inputs = overlap([part.region for part in parts])
-        return self._merge_memory.share(inputs, by_pages=by_pages)
+        return self._merge_memory.share(inputs, paged_columns=paged_columns)

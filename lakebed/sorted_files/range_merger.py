@@ -82,7 +82,8 @@ class RangeMerger:
         memory = MergeMemory(told.memory)
         request = row_request(told.text.schema(), None, told.row_processing())
         parts = [read.part for read in told.reads]
-        share = memory.share(overlap([part.region for part in parts]), by_pages=True)
+        inputs, columns = overlap([part.region for part in parts]), len(request.columns)
+        share = memory.share(inputs, paged_columns=columns)
         groups = [None if read.groups is None else range(*read.groups) for read in told.reads]
         reads = reads_of(request, parts, share, groups)
         engine = engine_for(told.job_rows)

@@ -161,7 +161,7 @@ def test_of_a_region_only_pages_near_it_are_decoded(
 def merge_of(lake: Lake, schema: Schema, parts: Sequence[FilePart]) -> StretchMerge:
     memory = MergeMemory(1 << 28)
     request = row_request(schema, None, None)
-    reads = reads_of(request, parts, memory.share(len(parts), by_pages=True))
+    reads = reads_of(request, parts, memory.share(len(parts), paged_columns=len(schema.fields)))
     outlines, engine = memory.outlines(lake.objects), engines.engine_for(len(parts))
     return StretchMerge(lake.objects, outlines, request, reads, engine)
 
