@@ -33,7 +33,8 @@ from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.writing import Content
 
 RANGE_GROUPS_MIN = 2
-"""A range has so many row groups at least: its last one is not full."""
+"""A range has so many row groups at least: its last one is not full. Those at the end have half:
+whoever is done last is waited for."""
 RANGES_EACH = 6
 """For each process: none waits long for the last range of another, and cuts are few: of each input
 some pages are decoded on both sides of one."""
@@ -49,7 +50,8 @@ def merged_together(
 ) -> Iterator[Content]:
     """Yield rows and row groups in the order of their keys. told: the same merge, for helpers."""
     processes = helpers.count + 1
-    ranges = merge.ranges(min(RANGES_EACH * processes, merge.row_groups() // RANGE_GROUPS_MIN))
+    count_max = min(RANGES_EACH * processes, merge.row_groups() // RANGE_GROUPS_MIN)
+    ranges = merge.ranges(count_max, halved=processes)
     board = Board(ranges, min(processes, len(ranges)))
     try:
         with suppress(RuntimeError):  # there is no thread to be had

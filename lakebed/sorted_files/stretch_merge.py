@@ -54,11 +54,13 @@ class StretchMerge:
         """Return how many row groups are read."""
         return sum(len(self._groups_of(read)) for read in self.reads)
 
-    def ranges(self, count_max: int) -> list[KeyRange]:
-        """Return ranges of row keys, ascending, with about as many rows each: they hold all keys
-        together."""
+    def ranges(self, count_max: int, halved: int) -> list[KeyRange]:
+        """Return ranges of row keys, ascending, with about as many rows each, but so many of the
+        last ones are cut in two: they hold all keys together."""
         samples = [self._sample(read) for read in self.reads]
-        cuts = split_points(samples, count_max, self.request.schema.row_keys)
+        found = split_points(samples, 2 * count_max, self.request.schema.row_keys)
+        begin = len(found) - 2 * halved
+        cuts = [cut for place, cut in enumerate(found) if place % 2 or place >= begin]
         return [KeyRange(low or b"", high) for low, high in pairwise((b"", *cuts, None))]
 
     def _inside(self, read: PartRead, within: KeyRange) -> PartRead:
