@@ -52,8 +52,8 @@ def load(function: FunctionType, directory: Path) -> Callable[..., int | None]:
 
 
 def is_kept(function: FunctionType, directory: Path) -> bool:
-    """Whether a kernel is in the cache."""
-    return _path(function, directory).exists()
+    """Whether a kernel is in the cache, whole."""
+    return _kept(_path(function, directory)) is not None
 
 
 def _path(function: FunctionType, directory: Path) -> Path:

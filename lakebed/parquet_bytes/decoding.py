@@ -210,10 +210,15 @@ class GroupPages:
         self._dictionaries: dict[int, Dictionary] = {}
         self._words = np.zeros(1, np.int32)
         self._facts[:, kernels.WORDS_END] = 1
+        self._room: npt.NDArray[np.uint8] | None = None
 
     def lies_at(self, place: int, base: int) -> None:
         """Tell where a column's bytes lie: an address, less the place in the file."""
         self._facts[place, kernels.BASE] = base
+
+    def forget_room(self) -> None:
+        """Give up memory that pages were decompressed into. What was decoded does not need it."""
+        self._room = None
 
     def take_dictionary(self, place: int, found: Dictionary) -> None:
         """Tell a column's dictionary."""

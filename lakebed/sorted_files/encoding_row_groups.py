@@ -32,6 +32,8 @@ SAVING_MIN = 0.1
 long as reading so many bytes more from S3, and packing them still longer."""
 TRIED_EVERY = 8
 """Row groups: one of so many is packed whatever its numbers are, and tells of those behind it."""
+TELLING_ROWS_MIN = 4096
+"""A row group of fewer tells nothing of others: on few rows neither zstd nor dictionaries pay."""
 _NUMBERS = (Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE)
 
 _CODEC_NAMES = {Codec.ZSTD: "zstd", Codec.UNCOMPRESSED: "none"}
@@ -40,7 +42,8 @@ _CODEC_NAMES = {Codec.ZSTD: "zstd", Codec.UNCOMPRESSED: "none"}
 class RowGroupEncoder:
     """Encodes row groups, one after the other, of one file or of several. Not for two threads.
 
-    The rows of the first one tell how columns are written. compiled: whether kernels are used.
+    The rows of the first one that has many tell how columns are written. compiled: whether kernels
+    are used.
     """
 
     def __init__(self, schema: Schema, *, compiled: bool, value_statistics: bool = False) -> None:
@@ -49,23 +52,23 @@ class RowGroupEncoder:
         self._value_statistics = value_statistics
         self._leaves = template_for(schema).leaves
         self._codecs = [Codec.ZSTD] * len(self._leaves)
-        self._encoded = 0
+        self._is_chosen = False
+        self._until_tried = 0
         self.kernels: _Kernels | None = None
 
     def close(self) -> None:
-        """Say that all row groups are written."""
+        """Say that all row groups that were returned are written."""
         if self.kernels is not None:
             self.kernels.close()
 
     def encode(self, rows: pa.Table, row_bytes: int) -> EncodedRowGroup:
         """Return a row group, which is there until the next is encoded. row_bytes: of a row in
         memory, where rows are widest."""
-        if not self._encoded:
+        if not self._is_chosen:
             self._choose(rows)
         count = page_rows(row_bytes)
         leaves = self._leaves
-        is_tried = self._encoded % TRIED_EVERY == 0
-        self._encoded += 1
+        is_tried = not self._until_tried
         if is_tried:
             self._codecs = [Codec.ZSTD] * len(leaves)
         found: dict[int, EncodedChunk] = {}
@@ -83,13 +86,17 @@ class RowGroupEncoder:
             chunks = encode_by_arrow(rows.select(names), options)
             found.update(zip(rest, chunks, strict=True))
         group = EncodedRowGroup(len(rows), [found[place] for place in range(len(leaves))])
-        if is_tried:
+        if not is_tried:
+            self._until_tried -= 1
+        elif len(rows) >= TELLING_ROWS_MIN:
+            self._until_tried = TRIED_EVERY - 1
             self._choose_codecs(group)
         return group
 
     def _choose(self, first: pa.Table) -> None:
         choices = choose(self._schema, first, value_statistics=self._value_statistics)
-        self._choices = choices
+        self._choices, self._is_chosen = choices, len(first) >= TELLING_ROWS_MIN
+        self.close()
         if self._compiled:
             self.kernels = _Kernels(arrow_schema(self._schema), choices)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +29,7 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.column_matching import matched
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.open_groups import OpenGroups
 from lakebed.sorted_files.range_file import GAP_BYTES_MAX, aligned, joined_spans, read_verified
 from lakebed.sorted_files.reading import GroupsByArrow, Share, groups_wanted
 from lakebed.sorted_files.tails import Described
@@ -44,14 +44,14 @@ def read_part_by_pages(
     wanted: RowFilter,
     share: Share,
     among: Container[int] | None = None,
-    open_groups: OpenGroups | None = None,
+    open_groups: OpenGroups[OpenGroup] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a file, as `reading.read_part` does. open_groups: what is known
     of the row group that was read last, unless all of it was wanted: for who reads the same columns
     of the next keys."""
     match = matched(columns, tail.columns, path=part.path)
     groups = groups_wanted(tail, wanted, match, among)
-    open_groups = {} if open_groups is None else open_groups
+    open_groups = OpenGroups(1) if open_groups is None else open_groups
     paged = PagedGroups(objects, part, tail, match.names, open_groups)
     by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
 
@@ -71,7 +71,7 @@ def read_part_by_pages(
             fitted = match.fitted(batch)
             yield from [fitted] if is_whole else wanted.apply(fitted)
         if is_whole:
-            paged.close()
+            open_groups.take(part.path, group)
 
 
 def rows_met(tail: Described, group: int, wanted: RowFilter) -> range:
@@ -104,7 +104,7 @@ class PagedGroups:
         part: FilePart,
         tail: Described,
         names: Sequence[str],
-        open_groups: OpenGroups,
+        open_groups: OpenGroups[OpenGroup],
     ) -> None:
         self._objects = objects
         self._part = part
@@ -120,9 +120,7 @@ class PagedGroups:
 
         rows_max, bytes_max: of a batch, and of pages as stored, unless one page has more.
         """
-        number, read = self._open_groups.pop(self._part.path, (-1, None))
-        if number != group:
-            read = self._group(group)
+        read = self._open_groups.take(self._part.path, group) or self._group(group)
         if read is None:
             return
         first_rows = read.places.first_rows
@@ -148,11 +146,7 @@ class PagedGroups:
             yield begin, pa.RecordBatch.from_arrays(arrays, schema=self._schema)
             page = last
         read.forget_bytes()
-        self._open_groups[self._part.path] = group, read
-
-    def close(self) -> None:
-        """Forget the row group that is open, if there is one."""
-        self._open_groups.pop(self._part.path, None)
+        self._open_groups.put(self._part.path, group, read)
 
     def _group(self, group: int) -> OpenGroup | None:
         """Return a row group; None if one of its columns is not known."""
@@ -230,6 +224,7 @@ class OpenGroup:
     def forget_bytes(self) -> None:
         """Keep where pages are, and dictionaries, but no page."""
         self.loaded = 0
+        self.pages.forget_room()
         self._raw = [memoryview(b"")] * len(self.chunks)
         self._raw_starts = [0] * len(self.chunks)
 
@@ -273,7 +268,3 @@ class OpenGroup:
         if dictionary is not None:
             self.pages.take_dictionary(place, dictionary)
         return dictionary is not None
-
-
-OpenGroups: TypeAlias = dict[str, tuple[int, OpenGroup]]
-"""Of each file the number of a row group, and what is known of it."""

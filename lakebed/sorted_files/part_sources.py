@@ -14,13 +14,14 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.open_groups import OpenGroups
 from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.reading import Share, read_part
 from lakebed.sorted_files.row_requests import RowRequest
 from lakebed.sorted_files.tails import Tails
 
 if TYPE_CHECKING:  # loads llvmlite
-    from lakebed.sorted_files.page_reading import OpenGroups
+    from lakebed.sorted_files.page_reading import OpenGroup
 
 
 class PartRead(msgspec.Struct, frozen=True):
@@ -64,12 +65,13 @@ def reads_of(
 
 
 class GroupSources:
-    """Reads row group by row group, when a merge gets there. For reads of the same columns."""
+    """Reads row group by row group, when a merge gets there. For reads of the same columns, of so
+    many files at a time."""
 
-    def __init__(self, objects: ObjectReader, tails: Tails | Outlines) -> None:
+    def __init__(self, objects: ObjectReader, tails: Tails | Outlines, at_once: int = 1) -> None:
         self._objects = objects
         self._tails = tails
-        self._open_groups: OpenGroups = {}
+        self._open_groups: OpenGroups[OpenGroup] = OpenGroups(at_once)
 
     def source(self, read: PartRead, *, by_pages: bool = False) -> Source:
         """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how."""

@@ -13,6 +13,7 @@ from lakebed.model.samples import Sample, split_points
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, Engine
+from lakebed.sorted_files.merge_memory import overlap
 from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.reading import Share, groups_met
@@ -33,7 +34,8 @@ class StretchMerge:
         self.request = request
         self.reads = reads
         self._outlines = outlines
-        self._groups = GroupSources(objects, outlines)
+        at_once = overlap([read.part.region for read in reads])
+        self._groups = GroupSources(objects, outlines, at_once)
         self._engine = engine
 
     def rows(self, within: KeyRange = EVERYTHING) -> Iterator[pa.RecordBatch]:
@@ -56,11 +58,13 @@ class StretchMerge:
 
     def ranges(self, count_max: int, halved: int) -> list[KeyRange]:
         """Return ranges of row keys, ascending, with about as many rows each, but so many of the
-        last ones are cut in two: they hold all keys together."""
-        samples = [self._sample(read) for read in self.reads]
-        found = split_points(samples, 2 * count_max, self.request.schema.row_keys)
-        begin = len(found) - 2 * halved
-        cuts = [cut for place, cut in enumerate(found) if place % 2 or place >= begin]
+        last ones are cut in two where samples tell enough: they hold all keys together."""
+        samples, row_keys = [self._sample(r) for r in self.reads], self.request.schema.row_keys
+        halves = split_points(samples, 2 * count_max, row_keys)
+        begin = len(halves) - 2 * halved
+        cuts = [cut for place, cut in enumerate(halves) if place % 2 or place >= begin]
+        if len(halves) < 2 * count_max - 1:
+            cuts = list(split_points(samples, count_max, row_keys))
         return [KeyRange(low or b"", high) for low, high in pairwise((b"", *cuts, None))]
 
     def _inside(self, read: PartRead, within: KeyRange) -> PartRead:

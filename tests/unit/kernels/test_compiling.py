@@ -79,6 +79,11 @@ def test_kept_kernels_are_loaded_before_they_are_called_and_others_not_compiled(
     run(f"import lakebed.kernels.gathering\n{loads}", LAKEBED_KERNEL_CACHE=place)
     assert kept(tmp_path) == {}
     run(GATHER, LAKEBED_KERNEL_CACHE=place)
+    (path,) = kept(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])  # what is damaged is left to the first call
+    run(f"{loads}import sys\nassert 'numba' not in sys.modules\n", LAKEBED_KERNEL_CACHE=place)
+    path.write_bytes(whole)
     first, _, rest = GATHER.partition("values")
     forget = f"import shutil, sys\nshutil.rmtree({place!r})\n"
     without = "assert 'numba' not in sys.modules\n"

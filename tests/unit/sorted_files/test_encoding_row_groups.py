@@ -22,6 +22,7 @@ from lakebed.parquet_bytes.footer import Chunk, Codec, Encoding, Footer
 from lakebed.parquet_bytes.page_index import bounds_of, pages_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.encoding_row_groups import (
+    TELLING_ROWS_MIN,
     TRIED_EVERY,
     RowGroupEncoder,
     template_for,
@@ -250,6 +251,34 @@ def test_numbers_that_zstd_hardly_makes_smaller_are_left_alone_but_tried_again(
     assert codecs_of(file, "n") == codecs_of(file, "f") == alone
     assert codecs_of(file, "few") == alone[:-1] + zstd  # they became few on the way
     assert codecs_of(file, "k") == codecs_of(file, "v") == zstd * len(groups)
+    assert read(file).equals(pa.concat_tables(groups))
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["by kernels", "plainly"])
+def test_a_row_group_of_few_rows_tells_nothing_of_those_behind_it(compiled: bool) -> None:
+    schema = schema_of(row_keys={"k": "string"}, values={"few": "float64", "kind": "string"})
+    chance = random.Random(2)
+
+    def group(count: int) -> pa.Table:
+        return rows_of(
+            schema,
+            {
+                "k": [f"{n:06}" for n in range(count)],
+                "few": [chance.randrange(1000) / 10 for _ in range(count)],
+                "kind": [chance.choice(["red", "green"]) for _ in range(count)],
+            },
+        )
+
+    groups = [group(5), group(TELLING_ROWS_MIN), *(group(30) for _ in range(8)), group(20_000)]
+    file = file_of(schema, groups, compiled=compiled)
+    assert codecs_of(file, "few") == [Codec.ZSTD] * len(groups)
+    footer = footer_of(file)
+    (place,) = [n for n, leaf in enumerate(footer.leaves) if leaf.path == ("kind",)]
+    dictionaries = [
+        footer.group(n).chunks[place].dictionary_page_offset is not None
+        for n in range(footer.groups_count)
+    ]
+    assert dictionaries == [False] + [True] * (len(groups) - 1)
     assert read(file).equals(pa.concat_tables(groups))
 
 

@@ -22,7 +22,9 @@ from lakebed.model.samples import KEYS_MIN
 from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files import engines, merge_memory, page_reading
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.merge_memory import MergeMemory
+from lakebed.sorted_files.open_groups import OpenGroups
 from lakebed.sorted_files.part_sources import reads_of
 from lakebed.sorted_files.row_requests import row_request
 from lakebed.sorted_files.stretch_merge import StretchMerge
@@ -194,6 +196,48 @@ def test_ranges_of_a_merge_open_each_row_group_once(
     twice = pa.Table.from_batches([rows, rows]).sort_by("k")
     assert pa.Table.from_batches(found).equals(twice)
     assert sorted(opened) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("count", "halved"), [(8, 2), (8, 3), (3, 1)])
+def test_the_last_ranges_of_a_merge_are_cut_in_two(tmp_path: Path, count: int, halved: int) -> None:
+    lake = Lake(tmp_path)
+    schema = schema_of(row_keys={"k": "int64"})
+    rows = pa.RecordBatch.from_arrays([pa.array(range(60_000))], schema=arrow_schema(schema))
+    merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
+    found = [sum(map(len, merge.rows(within))) for within in merge.ranges(count, halved)]
+    assert sum(found) == 60_000
+    whole, half = [60_000 / count] * (count - halved), [60_000 / count / 2] * (2 * halved)
+    assert found == pytest.approx(whole + half, rel=0.1)
+
+
+def test_ranges_are_not_halved_where_samples_tell_too_little(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    schema = schema_of(row_keys={"k": "int64"})
+    rows = pa.RecordBatch.from_arrays([pa.array(range(20))], schema=arrow_schema(schema))
+    merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
+    found = [sum(map(len, merge.rows(within))) for within in merge.ranges(18, 3)]
+    assert sum(found) == 20
+    assert max(found) <= 2
+
+
+def test_open_row_groups_are_as_many_as_files_are_read_at_once() -> None:
+    held: OpenGroups[str] = OpenGroups(2)
+    for path in ("a", "b", "a", "c"):
+        held.put(path, 7, f"of {path}")
+    assert held.take("b", 7) is None
+    assert held.take("a", 7) == "of a"
+    assert held.take("a", 7) is None
+    assert held.take("c", 8) is None
+    assert held.take("c", 7) is None
+
+
+def test_pages_of_many_columns_have_room_for_a_block_of_each() -> None:
+    narrow, wide = (MergeMemory(1 << 30).share(10, paged_columns=n) for n in (2, 40))
+    assert wide.file_bytes - narrow.file_bytes == 38 * BLOCK_BYTES
+    assert wide.batch_bytes == narrow.batch_bytes
+    for inputs in (50, 500):  # never more than its share
+        share = MergeMemory(1 << 28).share(inputs, paged_columns=40)
+        assert share.file_bytes * 4 * inputs <= 1 << 28
 
 
 def test_a_file_with_nested_columns_is_left_to_arrow(tmp_path: Path) -> None:

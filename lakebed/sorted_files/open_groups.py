@@ -1,0 +1,31 @@
+"""Row groups that were read in part, kept for who reads on in the same files."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+Known = TypeVar("Known")
+
+
+class OpenGroups(Generic[Known]):
+    """What is known of row groups, one of each file, of so many files at most. Not for two threads.
+
+    What is known of one may be used by one reader at a time: taking it removes it.
+    """
+
+    def __init__(self, count_max: int) -> None:
+        self._count_max = count_max
+        self._held: dict[str, tuple[int, Known]] = {}
+
+    def take(self, path: str, group: int) -> Known | None:
+        """Return what is known of a row group, and forget whatever is of its file."""
+        number, known = self._held.pop(path, (group, None))
+        return known if number == group else None
+
+    def put(self, path: str, group: int, known: Known) -> None:
+        """Keep what is known of a row group, in place of another of its file, or of the file that
+        was kept longest."""
+        self._held.pop(path, None)
+        self._held[path] = group, known
+        if len(self._held) > self._count_max:
+            del self._held[next(iter(self._held))]
