@@ -4,8 +4,7 @@ import random
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,6 @@ from lakebed.model.samples import KEYS_MIN
 from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files import engines, merge_memory, page_reading
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.merge_memory import MergeMemory
-from lakebed.sorted_files.open_groups import OpenGroups
-from lakebed.sorted_files.part_sources import reads_of
-from lakebed.sorted_files.row_requests import row_request
-from lakebed.sorted_files.stretch_merge import StretchMerge
-from lakebed.sorted_files.tails import Tail
 from lakebed.sorted_files.writer_options import PAGE_ROWS_MAX
 from tests.unit.sorted_files.lakes import EVERY_TYPE, SLEEPER, Lake, batch_of
 from tests.unit.sorted_files.test_corruption import DamagedStore
@@ -158,86 +150,6 @@ def test_of_a_region_only_pages_near_it_are_decoded(
         found = lake.read(schema, [lake.part_of(part, region)])
         assert found.equals(pa.Table.from_batches([batch.slice(low, inside)]))
         assert decoded[0] <= len(found) + 2 * stride + 2 * PAGE_ROWS_MAX
-
-
-def merge_of(lake: Lake, schema: Schema, parts: Sequence[FilePart]) -> StretchMerge:
-    memory = MergeMemory(1 << 28)
-    request = row_request(schema, None, None)
-    reads = reads_of(request, parts, memory.share(len(parts), paged_columns=len(schema.fields)))
-    outlines, engine = memory.outlines(lake.objects), engines.engine_for(len(parts))
-    return StretchMerge(lake.objects, outlines, request, reads, engine)
-
-
-@pytest.mark.parametrize(
-    "cuts", [[5000], [1, 2, 3, 99_999, 100_000, 100_001], range(9_000, 120_000, 9_000)]
-)
-def test_ranges_of_a_merge_open_each_row_group_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: Sequence[int]
-) -> None:
-    lake = Lake(tmp_path)
-    schema = schema_of(row_keys={"k": "int64"}, values={"kind": "string", "text": "string"})
-    count, kinds = 120_000, ["red", "green", "blue"]
-    columns = [range(count), [kinds[n % 3] for n in range(count)], [f"{n}" for n in range(count)]]
-    rows = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=arrow_schema(schema))
-    parts = [lake.part(lake.write(schema, [rows])) for _ in range(2)]
-    only_by_pages(monkeypatch)
-    opened: list[int] = []
-    group_of = Tail.group_of
-
-    def noted(tail: Tail, group: int) -> object:
-        opened.append(group)
-        return group_of(tail, group)
-
-    monkeypatch.setattr(Tail, "group_of", noted)
-    merge = merge_of(lake, schema, parts)
-    keys = [encode_key(schema.row_keys, (cut,)) for cut in cuts]
-    bounds = [b"", *keys, None]
-    found = [batch for low, high in pairwise(bounds) for batch in merge.rows(KeyRange(low, high))]
-    twice = pa.Table.from_batches([rows, rows]).sort_by("k")
-    assert pa.Table.from_batches(found).equals(twice)
-    assert sorted(opened) == [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize(("count", "halved"), [(8, 2), (8, 3), (3, 1)])
-def test_the_last_ranges_of_a_merge_are_cut_in_two(tmp_path: Path, count: int, halved: int) -> None:
-    lake = Lake(tmp_path)
-    schema = schema_of(row_keys={"k": "int64"})
-    rows = pa.RecordBatch.from_arrays([pa.array(range(60_000))], schema=arrow_schema(schema))
-    merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
-    found = [sum(map(len, merge.rows(within))) for within in merge.ranges(count, halved)]
-    assert sum(found) == 60_000
-    whole, half = [60_000 / count] * (count - halved), [60_000 / count / 2] * (2 * halved)
-    assert found == pytest.approx(whole + half, rel=0.1)
-
-
-def test_ranges_are_not_halved_where_samples_tell_too_little(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
-    schema = schema_of(row_keys={"k": "int64"})
-    rows = pa.RecordBatch.from_arrays([pa.array(range(20))], schema=arrow_schema(schema))
-    merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
-    found = [sum(map(len, merge.rows(within))) for within in merge.ranges(18, 3)]
-    assert sum(found) == 20
-    assert max(found) <= 2
-
-
-def test_open_row_groups_are_as_many_as_files_are_read_at_once() -> None:
-    held: OpenGroups[str] = OpenGroups(2)
-    for path in ("a", "b", "a", "c"):
-        held.put(path, 7, f"of {path}")
-    assert held.take("b", 7) is None
-    assert held.take("a", 7) == "of a"
-    assert held.take("a", 7) is None
-    assert held.take("c", 8) is None
-    assert held.take("c", 7) is None
-
-
-def test_pages_of_many_columns_have_room_for_a_block_of_each() -> None:
-    narrow, wide = (MergeMemory(1 << 30).share(10, paged_columns=n) for n in (2, 40))
-    assert wide.file_bytes - narrow.file_bytes == 38 * BLOCK_BYTES
-    assert wide.batch_bytes == narrow.batch_bytes
-    for inputs in (50, 500):  # never more than its share
-        share = MergeMemory(1 << 28).share(inputs, paged_columns=40)
-        assert share.file_bytes * 4 * inputs <= 1 << 28
 
 
 def test_a_file_with_nested_columns_is_left_to_arrow(tmp_path: Path) -> None:
