@@ -84,7 +84,8 @@ def _finish(bench: _Bench) -> list[Figure]:
     queue, tracker, head = _queue(bench, "commits"), _tracker(bench), bench.table.head
     with head.reading() as state:
         start = start_of(state)
-        commits = [_commit(bench.table, start, job) for job in state.jobs()[:FINISHED]]
+        jobs = state.jobs()[:FINISHED]
+        commits = [_commit(bench.table, start, job, run) for run, job in enumerate(jobs)]
     send = SendCommits(queue=queue, objects=bench.objects, chance=random.Random(5))
     for at in range(0, FINISHED, SENT_AT_ONCE):
         send.run(bench.table.id, commits[at : at + SENT_AT_ONCE])
@@ -99,7 +100,7 @@ def _finish(bench: _Bench) -> list[Figure]:
     seconds, answered = _timed(lambda: committer.run(batches_max=FINISHED))
     assert answered == FINISHED, answered
     with head.reading() as state:
-        assert len(state.jobs()) == LEAVES - FINISHED
+        assert len(state.jobs()) == LEAVES - FINISHED, "every commit landed"
     count = bench.amazon.count()
     return [
         Figure("aws.commit_burst.seconds", seconds, "s", 60),
@@ -109,10 +110,11 @@ def _finish(bench: _Bench) -> list[Figure]:
     ]
 
 
-def _commit(table: OpenTable, start: Start, job: Job) -> QueuedCommit:
-    """Return the commit of a job that made one file of its inputs."""
+def _commit(table: OpenTable, start: Start, job: Job, run: int) -> QueuedCommit:
+    """Return the commit of a job that made one file of its inputs. run: its number, as good as any
+    other that no two runs share: names hold 32 bits of a job's id."""
     inputs = table.head.state.claimed(job.id)
-    name = file_name(base=start.base, job=job.id, run=1, sequence=0)
+    name = file_name(base=start.base, job=job.id, run=run, sequence=0)
     output = msgspec.structs.replace(
         inputs[0],
         file=msgspec.structs.replace(inputs[0].file, name=name),
@@ -121,7 +123,7 @@ def _commit(table: OpenTable, start: Start, job: Job) -> QueuedCommit:
     names = tuple(reference.file.name for reference in inputs)
     change = ReplaceFiles(job.id, job.partition, names, output)
     transaction: Transaction = table.own(start, change)
-    return QueuedCommit(transaction, WhomToTell("compaction", job.id, run="1", rows=output.rows))
+    return QueuedCommit(transaction, WhomToTell("compaction", job.id, run=str(run), rows=output.rows))
 
 
 def _queue(bench: _Bench, name: str) -> SqsJobQueue:
