@@ -123,7 +123,8 @@ def _commit(table: OpenTable, start: Start, job: Job, run: int) -> QueuedCommit:
     names = tuple(reference.file.name for reference in inputs)
     change = ReplaceFiles(job.id, job.partition, names, output)
     transaction: Transaction = table.own(start, change)
-    return QueuedCommit(transaction, WhomToTell("compaction", job.id, run=str(run), rows=output.rows))
+    whom = WhomToTell("compaction", job.id, run=str(run), rows=output.rows)
+    return QueuedCommit(transaction, whom)
 
 
 def _queue(bench: _Bench, name: str) -> SqsJobQueue:
