@@ -50,7 +50,9 @@ class RowGroupEncoder:
         self._schema = schema
         self._compiled = compiled
         self._value_statistics = value_statistics
-        self._leaves = template_for(schema).leaves
+        self.template = template_for(schema)
+        """A footer of no row groups, for files of these."""
+        self._leaves = self.template.leaves
         self._codecs = [Codec.ZSTD] * len(self._leaves)
         self._is_chosen = False
         self._until_tried = 0

@@ -10,7 +10,7 @@ from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.engines import PLAIN, Engine
 from lakebed.sorted_files.merge_helpers import MergeHelpers
-from lakebed.sorted_files.merge_memory import MergeMemory, memory_needed, overlap
+from lakebed.sorted_files.merge_memory import MergeMemory, memory_needed
 from lakebed.sorted_files.merging_together import merged_together
 from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.part_sources import PartRead, reads_of
@@ -76,9 +76,8 @@ class FileMerge(msgspec.Struct, frozen=True):
         return helpers
 
     def _share(self, parts: Sequence[FilePart], memory: MergeMemory) -> Share:
-        inputs = overlap([part.region for part in parts])
         paged_columns = 0 if self.engine is PLAIN else len(self.request.columns)
-        return memory.share(inputs, paged_columns=paged_columns)
+        return memory.share_of(parts, paged_columns=paged_columns)
 
     def _told(self, stretch: Stretch, memory: MergeMemory) -> MergeTold:
         reads = (

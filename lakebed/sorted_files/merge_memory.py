@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lakebed.errors import InvalidError
+from lakebed.model.files import FilePart
 from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
@@ -39,6 +40,11 @@ class MergeMemory(msgspec.Struct, frozen=True):
     def outlines(self, objects: ObjectReader) -> Outlines:
         """Return room for what is kept of files."""
         return Outlines(objects, whole_bytes_max=self.size // TAILS_FRACTION)
+
+    def share_of(self, parts: Sequence[FilePart], *, paged_columns: int = 0) -> Share:
+        """Return what each of these parts may hold, see `share`."""
+        inputs = overlap([part.region for part in parts])
+        return self.share(inputs, paged_columns=paged_columns)
 
     def share(self, inputs: int, *, paged_columns: int = 0) -> Share:
         """Return what each of so many inputs may hold. paged_columns: how many are read by pages;

@@ -1,4 +1,4 @@
-"""Row groups that were read in part, kept for who reads on in the same files."""
+"""What is known of row groups that were read, kept for who reads on in the same files."""
 
 from __future__ import annotations
 

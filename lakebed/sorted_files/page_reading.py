@@ -44,14 +44,12 @@ def read_part_by_pages(
     wanted: RowFilter,
     share: Share,
     among: Container[int] | None = None,
-    open_groups: OpenGroups[OpenGroup] | None = None,
+    open_groups: OpenGroups[OpenGroup],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of a file, as `reading.read_part` does. open_groups: what is known
-    of the row group that was read last, unless all of it was wanted: for who reads the same columns
-    of the next keys."""
+    """Yield the wanted rows of a file, as `reading.read_part` does. open_groups: what is known of
+    the row group that was read last, for who reads the same columns of the next keys."""
     match = matched(columns, tail.columns, path=part.path)
     groups = groups_wanted(tail, wanted, match, among)
-    open_groups = OpenGroups(1) if open_groups is None else open_groups
     paged = PagedGroups(objects, part, tail, match.names, open_groups)
     by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
 
@@ -70,8 +68,6 @@ def read_part_by_pages(
         for batch in rows_in(group, share.rows_of(tail.groups[group].row_bytes), rows):
             fitted = match.fitted(batch)
             yield from [fitted] if is_whole else wanted.apply(fitted)
-        if is_whole:
-            open_groups.take(part.path, group)
 
 
 def rows_met(tail: Described, group: int, wanted: RowFilter) -> range:

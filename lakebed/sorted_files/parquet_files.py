@@ -25,12 +25,12 @@ from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.lookup import Lookup, PageCache
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merge_helpers import MergeHelpers
-from lakebed.sorted_files.merge_memory import MergeMemory, overlap
+from lakebed.sorted_files.merge_memory import MergeMemory
 from lakebed.sorted_files.page_index_parts import IndexCache
 from lakebed.sorted_files.part_sources import reads_of
 from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.range_messages import merge_told
-from lakebed.sorted_files.reading import Share, read_part
+from lakebed.sorted_files.reading import read_part
 from lakebed.sorted_files.row_requests import row_request
 from lakebed.sorted_files.sorting import ExternalSorter
 from lakebed.sorted_files.stretch_merge import StretchMerge
@@ -156,7 +156,8 @@ class ParquetFiles:
         rows = sum(part.rows for part in parts)
         engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
         paged_columns = 0 if engine is PLAIN else len(request.columns)
-        reads = reads_of(request, parts, self._share(parts, paged_columns=paged_columns))
+        share = self._merge_memory.share_of(parts, paged_columns=paged_columns)
+        reads = reads_of(request, parts, share)
         outlines = self._merge_memory.outlines(self._objects)
         return StretchMerge(self._objects, outlines, request, reads, engine).rows()
 
@@ -170,7 +171,7 @@ class ParquetFiles:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one group after the other, reading ahead."""
         request = row_request(schema, condition, processing)
-        reads = [reads_of(request, parts, self._share(parts)) for parts in groups]
+        reads = [reads_of(request, parts, self._merge_memory.share_of(parts)) for parts in groups]
         sources = QuerySources(
             self._objects,
             self._tails,
@@ -220,7 +221,3 @@ class ParquetFiles:
     def head(self, batch: pa.RecordBatch, rows: int) -> pa.RecordBatch:
         """Return the first rows of a batch."""
         return batch.slice(0, rows)
-
-    def _share(self, parts: Sequence[FilePart], *, paged_columns: int = 0) -> Share:
-        inputs = overlap([part.region for part in parts])
-        return self._merge_memory.share(inputs, paged_columns=paged_columns)

@@ -9,7 +9,7 @@ from lakebed.model.ranges import EVERYTHING
 from lakebed.ports.object_store import ObjectReader, ObjectStore
 from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.engines import engine_for
-from lakebed.sorted_files.merge_memory import MergeMemory, overlap
+from lakebed.sorted_files.merge_memory import MergeMemory
 from lakebed.sorted_files.part_sources import reads_of
 from lakebed.sorted_files.range_messages import (
     Answer,
@@ -42,16 +42,15 @@ class RangeMerger:
         self._objects = objects
         self._scratch = scratch
         self._told: MergeTold | None = None
-        self._merge: StretchMerge | None = None
-        self._encoder: RowGroupEncoder | None = None
+        self._work: tuple[StretchMerge, RowGroupEncoder] | None = None
 
     def answer(self, line: bytes) -> bytes | None:
         """Return the answer to a line, without its end; None: it asks for none."""
         told = decode_told(line)
         if isinstance(told, MergeTold):
-            if self._encoder is not None:
-                self._encoder.close()
-            self._told, self._merge, self._encoder = told, None, None
+            if self._work is not None:
+                self._work[1].close()
+            self._told, self._work = told, None
             return None
         try:
             return encode(self._merged(told))
@@ -61,30 +60,31 @@ class RangeMerger:
     def _merged(self, asked: RangeTold) -> Answer:
         assert self._told is not None, "a merge is told before its ranges"
         told = self._told
-        if self._merge is None:
-            self._merge = self._merge_of(told)
-        schema = self._merge.request.schema
-        if self._encoder is None:
-            statistics = told.value_statistics
-            self._encoder = RowGroupEncoder(schema, compiled=True, value_statistics=statistics)
+        if self._work is None:
+            self._work = self._work_of(told)
+        merge, encoder = self._work
         written = write_file(
             self._scratch,
-            schema,
-            self._merge.rows(asked.within),
+            merge.request.schema,
+            merge.rows(asked.within),
             name=told.name,
             path=asked.path,
             regions=[EVERYTHING],
-            encoder=self._encoder,
+            encoder=encoder,
         )
         return RangeMerged(asked.path, written)
 
-    def _merge_of(self, told: MergeTold) -> StretchMerge:
+    def _work_of(self, told: MergeTold) -> tuple[StretchMerge, RowGroupEncoder]:
+        """Return the merge, and what encodes the rows of all its ranges."""
         memory = MergeMemory(told.memory)
         request = row_request(told.text.schema(), None, told.row_processing())
         parts = [read.part for read in told.reads]
-        inputs, columns = overlap([part.region for part in parts]), len(request.columns)
-        share = memory.share(inputs, paged_columns=columns)
+        share = memory.share_of(parts, paged_columns=len(request.columns))
         groups = [None if read.groups is None else range(*read.groups) for read in told.reads]
         reads = reads_of(request, parts, share, groups)
         engine = engine_for(told.job_rows)
-        return StretchMerge(self._objects, memory.outlines(self._objects), request, reads, engine)
+        outlines, statistics = memory.outlines(self._objects), told.value_statistics
+        return (
+            StretchMerge(self._objects, outlines, request, reads, engine),
+            RowGroupEncoder(request.schema, compiled=True, value_statistics=statistics),
+        )

@@ -60,11 +60,12 @@ class StretchMerge:
         """Return ranges of row keys, ascending, with about as many rows each, but so many of the
         last ones are cut in two where samples tell enough: they hold all keys together."""
         samples, row_keys = [self._sample(r) for r in self.reads], self.request.schema.row_keys
-        halves = split_points(samples, 2 * count_max, row_keys)
-        begin = len(halves) - 2 * halved
-        cuts = [cut for place, cut in enumerate(halves) if place % 2 or place >= begin]
-        if len(halves) < 2 * count_max - 1:
-            cuts = list(split_points(samples, count_max, row_keys))
+        cuts = split_points(samples, 2 * count_max, row_keys)
+        if len(cuts) == 2 * count_max - 1:
+            first_half = len(cuts) - 2 * halved
+            cuts = tuple(c for place, c in enumerate(cuts) if place % 2 or place >= first_half)
+        else:
+            cuts = split_points(samples, count_max, row_keys)
         return [KeyRange(low or b"", high) for low, high in pairwise((b"", *cuts, None))]
 
     def _inside(self, read: PartRead, within: KeyRange) -> PartRead:

@@ -20,7 +20,7 @@ from lakebed.parquet_bytes.encoded import EncodedRowGroup
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import FileWritten, RowsWritten
 from lakebed.processing.value_order import places_array
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder, template_for
+from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.file_notes import Group, Notes, encode_notes
 from lakebed.sorted_files.key_encoding import encode_keys, encode_row, search_many
 from lakebed.sorted_files.object_sink import ObjectSink, finish_object
@@ -88,8 +88,7 @@ class _FileBeingWritten:
         self._keys = schema.key_fields
         self._row_keys = schema.row_keys
         self._sink = sink
-        template = template_for(schema)
-        self._assembly = Assembly(template, sink.write, sorted_by=len(self._keys))
+        self._assembly = Assembly(encoder.template, sink.write, sorted_by=len(self._keys))
         self._encoder = encoder
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)

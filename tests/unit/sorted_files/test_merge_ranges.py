@@ -23,8 +23,6 @@ from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.tails import Tail
 from tests.unit.sorted_files.lakes import Lake
 
-pytestmark = pytest.mark.skipif(not available(), reason="kernels need numba")
-
 
 @pytest.fixture(autouse=True)
 def _few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +37,7 @@ def merge_of(lake: Lake, schema: Schema, parts: Sequence[FilePart]) -> StretchMe
     return StretchMerge(lake.objects, outlines, request, reads, engine)
 
 
+@pytest.mark.skipif(not available(), reason="only kernels read by pages, and they need numba")
 @pytest.mark.parametrize(
     "cuts", [[5000], [1, 2, 3, 99_999, 100_000, 100_001], range(9_000, 120_000, 9_000)]
 )
