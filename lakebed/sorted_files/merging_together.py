@@ -7,19 +7,17 @@ key lies in one range, so the rows are those that one process would give.
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from itertools import count
 
 from lakebed.errors import CorruptError, LakebedError, ObjectMissingError, UnavailableError
-from lakebed.model.files import FilePart
-from lakebed.model.ranges import EVERYTHING, KeyRange
-from lakebed.sorted_files.conditions import RowFilter
+from lakebed.model.ranges import KeyRange
+from lakebed.sorted_files.handing_over import RowGroupsHandedOver
 from lakebed.sorted_files.merge_helpers import RANGE_SECONDS_MAX, Helper, MergeHelpers
-from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.range_messages import (
     Answer,
     MergeTold,
@@ -27,22 +25,20 @@ from lakebed.sorted_files.range_messages import (
     RangeMerged,
     RangeTold,
 )
-from lakebed.sorted_files.stored_groups import stored_groups
 from lakebed.sorted_files.stretch_merge import StretchMerge
-from lakebed.sorted_files.tails import Tails
 from lakebed.sorted_files.writing import Content
 
-RANGE_GROUPS_MIN = 2
-"""A range has so many row groups at least: its last one is not full. Those at the end have half:
-whoever is done last is waited for."""
-RANGES_EACH = 6
-"""For each process: none waits long for the last range of another, and cuts are few: of each input
-some pages are decoded on both sides of one."""
+RANGES_EACH = 12
+"""For each process, one behind the other: whoever goes on where it was need not decode the rows
+around a cut again. More are cut only of large merges, so that little lies on the disk."""
+RANGE_GROUPS_MAX = 16
+JOINING = 8
+"""Merging rows takes so many times as long as joining what a helper made of as many."""
 
 ANSWER_SECONDS_MAX = RANGE_SECONDS_MAX + 60.0
 """A helper that does not even read is not waited for longer."""
 
-_serial = count()
+_serial = itertools.count()
 
 
 def merged_together(
@@ -50,9 +46,10 @@ def merged_together(
 ) -> Iterator[Content]:
     """Yield rows and row groups in the order of their keys. told: the same merge, for helpers."""
     processes = helpers.count + 1
-    count_max = min(RANGES_EACH * processes, merge.row_groups() // RANGE_GROUPS_MIN)
-    ranges = merge.ranges(count_max, halved=processes)
-    board = Board(ranges, min(processes, len(ranges)))
+    groups = merge.row_groups_out()
+    each = min(RANGE_GROUPS_MAX, -(-groups // (RANGES_EACH * processes)))
+    ranges = merge.ranges(-(-groups // each))
+    board = Board(ranges, processes)
     try:
         with suppress(RuntimeError):  # there is no thread to be had
             helpers.each(partial(_help, helpers, board, told), at_most=len(ranges) - 1)
@@ -61,7 +58,7 @@ def merged_together(
             answer = None if taken is None else _answer(taken)
             joined = None
             if isinstance(answer, RangeMerged):
-                joined = _joined(merge, helpers, answer)
+                joined = _joined(helpers, answer)
             if joined is None:
                 yield from merge.rows(within)
             else:
@@ -82,16 +79,15 @@ def _answer(taken: Future[Answer]) -> Answer | None:
 
 
 class Board:
-    """Ranges that are taken once each: here in order, by helpers those between, then the last.
+    """Ranges that are taken once each: here in order, by helpers in rows of neighbours.
 
-    So a helper is ahead of what is read here, and nobody waits while ranges are left.
+    The first row is for this process, the next ones for helpers, and so on. A helper that finds
+    none left takes what is last of all that is left, so nobody waits while ranges are.
     """
 
     def __init__(self, ranges: Sequence[KeyRange], processes: int) -> None:
-        self._ranges = ranges
-        places = range(len(ranges))
-        between = [place for place in places if place % processes]
-        self._order = between + [place for place in reversed(places) if not place % processes]
+        self.ranges = ranges
+        self._rows = list(_rows_of_helpers(len(ranges), processes - 1))
         self._lock = threading.Lock()
         self._taken: dict[int, Future[Answer] | None] = {}
         self.is_over = False
@@ -101,16 +97,24 @@ class Board:
         with self._lock:
             return self._taken.setdefault(place, None)
 
-    def take(self) -> tuple[KeyRange, Future[Answer]] | None:
-        """Return a range for a helper, and where its answer goes; None: there are no more."""
+    def take(self, before: int | None = None) -> tuple[int, Future[Answer]] | None:
+        """Return the place of a range for a helper, and where its answer goes; None: there are no
+        more. before: the place of what the helper took before."""
         with self._lock:
-            if self.is_over:
+            place = None if self.is_over else self._next(before)
+            if place is None:
                 return None
-            for place in self._order:
-                if place not in self._taken:
-                    found = self._taken[place] = Future()
-                    return self._ranges[place], found
-        return None
+            found = self._taken[place] = Future()
+            return place, found
+
+    def _next(self, before: int | None) -> int | None:
+        taken = self._taken.keys()
+        for row in self._rows:
+            if before is not None and before in row[:-1] and before + 1 not in taken:
+                return before + 1
+        untouched = (row[0] for row in self._rows if taken.isdisjoint(row))
+        last = (place for place in reversed(range(len(self.ranges))) if place not in taken)
+        return next(itertools.chain(untouched, last), None)
 
     def end(self) -> None:
         """Give out no more."""
@@ -124,13 +128,25 @@ class Board:
                 yield found.result()
 
 
+def _rows_of_helpers(count: int, helpers: int) -> Iterator[range]:
+    """Yield neighbours among so many ranges, for one helper each. What lies between is for the
+    process that also joins them, and is less."""
+    together = min(count, RANGES_EACH * (helpers + 1))
+    each = max(1, round(together / (helpers + max(0, 1 - helpers / JOINING))))
+    for begin in range(0, count, max(1, together)):
+        first = begin + max(0, together - helpers * each)
+        for at in range(first, min(begin + together, count), each):
+            yield range(at, min(at + each, begin + together, count))
+
+
 def _help(helpers: MergeHelpers, board: Board, told: MergeTold, helper: Helper) -> None:
     """Let a helper merge ranges until there are no more. Raises: OSError: it is lost."""
-    while (taken := board.take()) is not None:
-        within, found = taken
+    place = None
+    while (taken := board.take(place)) is not None:
+        place, found = taken
         answer: Answer = RangeFailed("the helper is lost")
         try:
-            answer = helper.merged(told, RangeTold(within, f"ranges/{next(_serial)}"))
+            answer = helper.merged(told, RangeTold(board.ranges[place], f"ranges/{next(_serial)}"))
         finally:
             found.set_result(answer)
             if board.is_over:
@@ -139,32 +155,17 @@ def _help(helpers: MergeHelpers, board: Board, told: MergeTold, helper: Helper) 
             raise BrokenPipeError(answer.problem)
 
 
-def _joined(
-    merge: StretchMerge, helpers: MergeHelpers, answer: RangeMerged
-) -> Iterator[Content] | None:
-    """Return the row groups of a helper's file; None: it cannot be read."""
-    written = answer.written
-    if written is None:
+def _joined(helpers: MergeHelpers, answer: RangeMerged) -> Iterator[Content] | None:
+    """Return the row groups that a helper handed over; None: they cannot be read."""
+    if answer.handed is None:
         return iter(())
-    (rows,) = written.regions
-    assert rows is not None, "a file has rows"
-    part = FilePart(written.file, answer.path, EVERYTHING, rows.rows)
     try:
-        tail = Tails(helpers.scratch, bytes_max=0).of(part)
+        return _verified(RowGroupsHandedOver(helpers.scratch, answer.path, answer.handed))
     except LakebedError:
         return None
-    everything = RowFilter(merge.request.schema.row_keys, EVERYTHING, None)
-    read = PartRead(
-        part,
-        everything,
-        merge.request.columns,
-        merge.reads[0].share,
-        groups=range(len(tail.groups)),
-    )
-    return _verified(stored_groups(helpers.scratch, read, tail))
 
 
-def _verified(groups: Iterator[Content]) -> Iterator[Content]:
+def _verified(groups: Iterable[Content]) -> Iterator[Content]:
     """Yield the row groups. What is wrong with this machine's disk is no damage of the lake."""
     try:
         yield from groups

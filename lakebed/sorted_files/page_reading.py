@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -128,7 +129,13 @@ class PagedGroups:
         ahead = rows if size <= bytes_max else rows * room // size
         if page > 0 and not read.has_dictionaries and not self._load_dictionaries(read):
             return
+        decoded = read.decoded
+        read.decoded = None
+        if decoded is not None and page in decoded.pages:
+            yield int(first_rows[decoded.pages.start]), decoded.batch
+            page = decoded.pages.stop
         while page < pages:
+            decoded = None  # not held while the next rows are made
             begin = int(first_rows[page])
             last = max(page + 1, int(np.searchsorted(first_rows, begin + rows_max, "right")) - 1)
             last = min(last, pages)
@@ -139,9 +146,13 @@ class PagedGroups:
             arrays = read.pages.decode(page, last)
             if arrays is None:
                 return
-            yield begin, pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+            batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+            decoded = _Decoded(range(page, last), batch)
+            del arrays, batch
+            yield begin, decoded.batch
             page = last
         read.forget_bytes()
+        read.decoded = decoded
         self._open_groups.put(self._part.path, group, read)
 
     def _group(self, group: int) -> OpenGroup | None:
@@ -205,15 +216,24 @@ class PagedGroups:
         return True
 
 
+class _Decoded(NamedTuple):
+    """The rows of some pages."""
+
+    pages: range
+    batch: pa.RecordBatch
+
+
 class OpenGroup:
     """A row group being read page after page. loaded: up to which page. has_dictionaries: whether
-    they are known, if there are any."""
+    they are known, if there are any. decoded: the last rows that were read, of which the next keys
+    may be."""
 
     def __init__(self, flats: Sequence[Flat], chunks: Sequence[Chunk], places: Places) -> None:
         self.chunks = chunks
         self.places = places
         self.pages = GroupPages(flats, places)
         self.has_dictionaries = False
+        self.decoded: _Decoded | None = None
         self._flats = flats
         self.forget_bytes()
 

@@ -129,7 +129,7 @@ class ParquetFiles:
             self._merge_memory,
             self._is_limited,
             self._helpers,
-            merge_told(schema, processing, name, rows, value_statistics=value_statistics),
+            merge_told(schema, processing, rows, value_statistics=value_statistics),
         )
         compiled = engine is not PLAIN
         encoder = RowGroupEncoder(schema, compiled=compiled, value_statistics=value_statistics)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 
 from lakebed.errors import LakebedError
-from lakebed.model.ranges import EVERYTHING
 from lakebed.ports.object_store import ObjectReader, ObjectStore
 from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.engines import engine_for
+from lakebed.sorted_files.handing_over import hand_over
 from lakebed.sorted_files.merge_memory import MergeMemory
 from lakebed.sorted_files.part_sources import reads_of
 from lakebed.sorted_files.range_messages import (
@@ -22,7 +22,6 @@ from lakebed.sorted_files.range_messages import (
 )
 from lakebed.sorted_files.row_requests import row_request
 from lakebed.sorted_files.stretch_merge import StretchMerge
-from lakebed.sorted_files.writing import write_file
 
 
 def load_kernels() -> None:
@@ -63,16 +62,14 @@ class RangeMerger:
         if self._work is None:
             self._work = self._work_of(told)
         merge, encoder = self._work
-        written = write_file(
+        handed = hand_over(
             self._scratch,
             merge.request.schema,
             merge.rows(asked.within),
-            name=told.name,
             path=asked.path,
-            regions=[EVERYTHING],
             encoder=encoder,
         )
-        return RangeMerged(asked.path, written)
+        return RangeMerged(asked.path, handed)
 
     def _work_of(self, told: MergeTold) -> tuple[StretchMerge, RowGroupEncoder]:
         """Return the merge, and what encodes the rows of all its ranges."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.model.files import FilePart
-from lakebed.model.names import FileName, Micros
+from lakebed.model.names import Micros
 from lakebed.model.processing import ProcessingPass, Stage
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.model.table_text import TableText, table_text
-from lakebed.ports.sorted_files import FileWritten
+from lakebed.sorted_files.handing_over import HandedOver
 
 
 class GroupsRead(msgspec.Struct, frozen=True, array_like=True):
@@ -24,10 +24,9 @@ class GroupsRead(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MergeTold(msgspec.Struct, frozen=True, tag=True):
-    """A merge that begins. name: of the file that it makes. at, stage: of its processing, if it has
-    one. job_rows: of all of it, about. memory: in bytes, for the process that is told."""
+    """A merge that begins. at, stage: of its processing, if it has one. job_rows: of all of it,
+    about. memory: in bytes, for the process that is told."""
 
-    name: FileName
     text: TableText
     at: Micros
     stage: Stage
@@ -43,17 +42,17 @@ class MergeTold(msgspec.Struct, frozen=True, tag=True):
 
 
 class RangeTold(msgspec.Struct, frozen=True, tag=True):
-    """Merge a range of the merge that was told last, into a file of its own at `path`."""
+    """Merge a range of the merge that was told last, and hand it over at `path`."""
 
     within: KeyRange
     path: str
 
 
 class RangeMerged(msgspec.Struct, frozen=True, tag=True):
-    """written: None: processing left no rows."""
+    """handed: None: processing left no rows."""
 
     path: str
-    written: FileWritten | None
+    handed: HandedOver | None
 
 
 class RangeFailed(msgspec.Struct, frozen=True, tag=True):
@@ -86,14 +85,12 @@ def decode_answer(line: bytes) -> Answer:
 def merge_told(
     schema: Schema,
     processing: ProcessingPass | None,
-    name: FileName,
     job_rows: int,
     *,
     value_statistics: bool,
 ) -> MergeTold:
     """Return what is told of a merge, but for what is read."""
     return MergeTold(
-        name=name,
         text=table_text(schema, None if processing is None else processing.processing),
         at=Micros(0) if processing is None else processing.at,
         stage="compaction" if processing is None else processing.stage,

@@ -53,6 +53,11 @@ def cut(batch: pa.RecordBatch, rows_max: int, bytes_max: int) -> Iterator[pa.Rec
         todo += [part.slice(at, rows) for at in range(0, len(part), rows)][::-1]
 
 
+def rows_of_group(row_bytes: int) -> int:
+    """Return how many rows of so many bytes a row group has."""
+    return max(1, min(GROUP_ROWS_MAX, GROUP_BYTES_MAX // max(1, row_bytes)))
+
+
 def densest(table: pa.Table) -> int:
     """Return the bytes in memory of a row, on average over the widest stretch of 4,096 rows."""
     starts = range(0, len(table), STRETCH_ROWS)

@@ -17,7 +17,12 @@ from lakebed.sorted_files.merge_memory import overlap
 from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.reading import Share, groups_met
+from lakebed.sorted_files.row_groups import rows_of_group
 from lakebed.sorted_files.row_requests import RowRequest
+
+FILLED = 0.95
+"""Of a row group: samples do not tell where a range ends to the row, and what is above is a row
+group of few rows."""
 
 
 class StretchMerge:
@@ -56,16 +61,18 @@ class StretchMerge:
         """Return how many row groups are read."""
         return sum(len(self._groups_of(read)) for read in self.reads)
 
-    def ranges(self, count_max: int, halved: int) -> list[KeyRange]:
-        """Return ranges of row keys, ascending, with about as many rows each, but so many of the
-        last ones are cut in two where samples tell enough: they hold all keys together."""
+    def row_groups_out(self) -> int:
+        """Return how many row groups the rows that are read would fill almost."""
+        rows = sum(self._sample(read).rows for read in self.reads)
+        known = (self._outlines.of(read.part) for read in self.reads)
+        row_bytes = max((group.row_bytes for file in known for group in file.groups), default=1)
+        return -(-rows // max(1, int(FILLED * rows_of_group(row_bytes))))
+
+    def ranges(self, count_max: int) -> list[KeyRange]:
+        """Return ranges of row keys, ascending, with about as many rows each: they hold all keys
+        together."""
         samples, row_keys = [self._sample(r) for r in self.reads], self.request.schema.row_keys
-        cuts = split_points(samples, 2 * count_max, row_keys)
-        if len(cuts) == 2 * count_max - 1:
-            first_half = len(cuts) - 2 * halved
-            cuts = tuple(c for place, c in enumerate(cuts) if place % 2 or place >= first_half)
-        else:
-            cuts = split_points(samples, count_max, row_keys)
+        cuts = split_points(samples, count_max, row_keys)
         return [KeyRange(low or b"", high) for low, high in pairwise((b"", *cuts, None))]
 
     def _inside(self, read: PartRead, within: KeyRange) -> PartRead:

@@ -85,16 +85,15 @@ class _FileBeingWritten:
         regions: Sequence[KeyRange],
         encoder: RowGroupEncoder,
     ) -> None:
-        self._keys = schema.key_fields
+        self._order = OrderCheck(schema.key_fields)
         self._row_keys = schema.row_keys
         self._sink = sink
-        self._assembly = Assembly(encoder.template, sink.write, sorted_by=len(self._keys))
+        self._assembly = Assembly(encoder.template, sink.write, sorted_by=len(schema.key_fields))
         self._encoder = encoder
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
         self._groups: list[Group] = []
         self._pages: list[bytes] = []
-        self._last = b""
 
     def add(self, group: pa.Table | StoredGroup) -> None:
         """Write a row group."""
@@ -102,7 +101,7 @@ class _FileBeingWritten:
             self._pass_on(group)
             return
         for batch in group.to_batches():
-            self._check_order(batch)
+            self._order.add(batch)
             self._sampler.add(batch)
             self._regions.add(batch)
         first = encode_row(group.slice(0, 1).to_batches()[0], self._row_keys, 0)
@@ -122,7 +121,7 @@ class _FileBeingWritten:
         self._regions.skip(group.rows, group.first, group.last)
         self._groups.append(Group(group.first, group.row_bytes))
         self._put(group.encoded, group.checksums)
-        self._last = group.last
+        self._order.last = group.last
 
     def end(self, name: FileName) -> FileWritten:
         """Write the tail. Returns what was written; the object is not finished yet."""
@@ -140,11 +139,21 @@ class _FileBeingWritten:
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)
         return FileWritten(file, self._regions.rows_written())
 
-    def _check_order(self, batch: pa.RecordBatch) -> None:
-        first = encode_row(batch, self._keys, 0)
-        assert self._last <= first, "rows are not sorted: a batch begins below the last one's end"
-        assert is_sorted([batch.column(f.name) for f in self._keys]), "rows are not sorted"
-        self._last = encode_row(batch, self._keys, -1)
+
+class OrderCheck:
+    """Ends the process that would write rows which are not sorted. last: the key of the last row,
+    or its first fields."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._fields = fields
+        self.last = b""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Look at the next rows."""
+        first = encode_row(batch, self._fields, 0)
+        assert self.last <= first, "rows are not sorted: a batch begins below the last one's end"
+        assert is_sorted([batch.column(f.name) for f in self._fields]), "rows are not sorted"
+        self.last = encode_row(batch, self._fields, -1)
 
 
 class Sampler:

@@ -20,7 +20,7 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.config.instance import InstanceResources
 from lakebed.kernels.presence import SWITCH, available
-from lakebed.sorted_files import file_merge, merging_together
+from lakebed.sorted_files import file_merge, merging_together, stretch_merge
 from lakebed.sorted_files import merge_helpers as helping
 from lakebed.sorted_files.merge_helpers import Helper, MergeHelpers
 from lakebed.sorted_files.range_messages import (
@@ -47,7 +47,7 @@ Asked = list[RangeMerged | RangeFailed]
 def _small_jobs_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, "always")
     monkeypatch.setattr(file_merge, "HELPED_GROUPS_MIN", 1)
-    monkeypatch.setattr(merging_together, "RANGE_GROUPS_MIN", 1)
+    monkeypatch.setattr(stretch_merge, "FILLED", 0.001)
     monkeypatch.setenv(machine.PROCESSES, "2")
 
 
@@ -202,7 +202,7 @@ from lakebed.sorted_files.range_messages import GroupsRead, RangeTold, merge_tol
 
 root, is_busy = Path(sys.argv[1]), sys.argv[2] == "busy"
 schema = schema_of(row_keys={"k": "int64"}, values={})
-told = merge_told(schema, None, bytes(16), 1, value_statistics=False)
+told = merge_told(schema, None, 1, value_statistics=False)
 part = FilePart(StoredFile(bytes(16), 200, 100, 0, 0), "never", EVERYTHING, 1)
 told = msgspec.structs.replace(told, reads=(GroupsRead(part, None),), memory=1 << 28)
 

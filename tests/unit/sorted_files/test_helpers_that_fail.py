@@ -103,9 +103,8 @@ class Spoiling(HelperHere):
     def merged(self, told: MergeTold, asked: RangeTold) -> RangeMerged | RangeFailed:
         answer = super().merged(told, asked)
         assert isinstance(answer, RangeMerged)
-        assert answer.written is not None
-        file = answer.written.file
-        (body,) = self._left.read(answer.path, [(0, file.size)])
+        assert answer.handed is not None
+        (body,) = self._left.read(answer.path, [(0, answer.handed.end)])
         self._left.delete([answer.path])
         if self._place is not None:
             spoiled = bytearray(body)

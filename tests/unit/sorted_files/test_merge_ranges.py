@@ -12,6 +12,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema, schema_of
+from lakebed.parquet_bytes.decoding import GroupPages
 from lakebed.sorted_files import engines
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
@@ -41,7 +42,7 @@ def merge_of(lake: Lake, schema: Schema, parts: Sequence[FilePart]) -> StretchMe
 @pytest.mark.parametrize(
     "cuts", [[5000], [1, 2, 3, 99_999, 100_000, 100_001], range(9_000, 120_000, 9_000)]
 )
-def test_ranges_of_a_merge_open_each_row_group_once(
+def test_ranges_of_a_merge_open_each_row_group_and_decode_each_page_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: Sequence[int]
 ) -> None:
     lake = Lake(tmp_path)
@@ -57,7 +58,16 @@ def test_ranges_of_a_merge_open_each_row_group_once(
         opened.append(group)
         return group_of(tail, group)
 
+    decoded: list[int] = []
+    decode = GroupPages.decode
+
+    def counted(pages: GroupPages, page: int, last: int) -> list[pa.Array] | None:
+        arrays = decode(pages, page, last)
+        decoded.extend(len(array) for array in arrays or [])
+        return arrays
+
     monkeypatch.setattr(Tail, "group_of", noted)
+    monkeypatch.setattr(GroupPages, "decode", counted)
     merge = merge_of(lake, schema, parts)
     keys = [encode_key(schema.row_keys, (cut,)) for cut in cuts]
     bounds = [b"", *keys, None]
@@ -65,26 +75,44 @@ def test_ranges_of_a_merge_open_each_row_group_once(
     twice = pa.Table.from_batches([rows, rows]).sort_by("k")
     assert pa.Table.from_batches(found).equals(twice)
     assert sorted(opened) == [0, 0, 1, 1]
+    dictionaries = len(opened) * len(kinds)
+    assert sum(decoded) == 2 * count * len(schema.fields) + dictionaries
 
 
-@pytest.mark.parametrize(("count", "halved"), [(8, 2), (8, 3), (3, 1)])
-def test_the_last_ranges_of_a_merge_are_cut_in_two(tmp_path: Path, count: int, halved: int) -> None:
+@pytest.mark.parametrize("count", [2, 3, 8, 20])
+def test_ranges_of_a_merge_have_as_many_rows_each(tmp_path: Path, count: int) -> None:
     lake = Lake(tmp_path)
     schema = schema_of(row_keys={"k": "int64"})
     rows = pa.RecordBatch.from_arrays([pa.array(range(60_000))], schema=arrow_schema(schema))
     merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
-    found = [sum(map(len, merge.rows(within))) for within in merge.ranges(count, halved)]
+    found = [sum(map(len, merge.rows(within))) for within in merge.ranges(count)]
     assert sum(found) == 60_000
-    whole, half = [60_000 / count] * (count - halved), [60_000 / count / 2] * (2 * halved)
-    assert found == pytest.approx(whole + half, rel=0.1)
+    assert found == pytest.approx([60_000 / count] * count, rel=0.1)
 
 
-def test_ranges_are_not_halved_where_samples_tell_too_little(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rows", "groups"), [(0, 0), (1, 1), (95_000, 1), (96_000, 2)])
+def test_row_groups_to_come_are_counted_with_room_to_spare(
+    tmp_path: Path, rows: int, groups: int
+) -> None:
+    lake = Lake(tmp_path)
+    schema = schema_of(row_keys={"k": "int64"})
+    halves = [pa.array(range(rows // 2)), pa.array(range(rows // 2, rows))]
+    parts = [
+        lake.part(
+            lake.write(schema, [pa.RecordBatch.from_arrays([h], schema=arrow_schema(schema))])
+        )
+        for h in halves
+        if len(h)
+    ]
+    assert merge_of(lake, schema, parts).row_groups_out() == groups
+
+
+def test_ranges_are_fewer_where_samples_tell_too_little(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     schema = schema_of(row_keys={"k": "int64"})
     rows = pa.RecordBatch.from_arrays([pa.array(range(20))], schema=arrow_schema(schema))
     merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
-    found = [sum(map(len, merge.rows(within))) for within in merge.ranges(18, 3)]
+    found = [sum(map(len, merge.rows(within))) for within in merge.ranges(18)]
     assert sum(found) == 20
     assert max(found) <= 2
 
