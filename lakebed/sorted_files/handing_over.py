@@ -36,15 +36,21 @@ class HandedOver(msgspec.Struct, frozen=True, array_like=True):
     checksum: int
 
 
-class _Chunk(msgspec.Struct, frozen=True, array_like=True):
-    """A column chunk, as `EncodedChunk` has it; numbers as 64 bits each."""
+class _Pages(msgspec.Struct, frozen=True, array_like=True):
+    """Where pages are, as `EncodedPages` has it: numbers of 64 bits."""
 
-    size: int
-    metadata: bytes
     offsets: bytes
     sizes: bytes
     first_rows: bytes
     byte_counts: bytes | None
+
+
+class _Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """A column chunk, as `EncodedChunk` has it."""
+
+    size: int
+    metadata: bytes
+    pages: _Pages | None
     bounds: bytes | None
 
 
@@ -177,33 +183,37 @@ class RowGroupsHandedOver:
 
 
 def _told(chunk: EncodedChunk) -> _Chunk:
-    pages = chunk.pages
-    assert pages is not None, "an encoder tells where pages are"
+    pages = None if chunk.pages is None else _pages_told(chunk.pages)
+    return _Chunk(chunk.size, encode_struct(chunk.metadata), pages, chunk.bounds)
+
+
+def _pages_told(pages: EncodedPages) -> _Pages:
     counts = pages.byte_counts
-    return _Chunk(
-        size=chunk.size,
-        metadata=encode_struct(chunk.metadata),
-        offsets=_bytes(pages.offsets),
-        sizes=_bytes(pages.sizes),
-        first_rows=_bytes(pages.first_rows),
-        byte_counts=None if counts is None else _bytes(counts),
-        bounds=chunk.bounds,
+    return _Pages(
+        _bytes(pages.offsets),
+        _bytes(pages.sizes),
+        _bytes(pages.first_rows),
+        None if counts is None else _bytes(counts),
     )
 
 
 def _taken(group: _Group, raw: memoryview) -> Iterator[EncodedChunk]:
     at = 0
     for chunk in group.chunks:
-        counts = chunk.byte_counts
-        pages = EncodedPages(
-            _numbers(chunk.offsets),
-            _numbers(chunk.sizes),
-            _numbers(chunk.first_rows),
-            None if counts is None else _numbers(counts),
-        )
+        pages = None if chunk.pages is None else _pages_taken(chunk.pages)
         metadata, piece = Reader(chunk.metadata).struct(), raw[at : at + chunk.size]
         yield EncodedChunk(metadata, piece, pages, None, chunk.bounds)
         at += chunk.size
+
+
+def _pages_taken(pages: _Pages) -> EncodedPages:
+    counts = pages.byte_counts
+    return EncodedPages(
+        _numbers(pages.offsets),
+        _numbers(pages.sizes),
+        _numbers(pages.first_rows),
+        None if counts is None else _numbers(counts),
+    )
 
 
 def _bytes(numbers: Numbers) -> bytes:

@@ -29,9 +29,12 @@ from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.writing import Content
 
 RANGES_EACH = 12
-"""For each process, one behind the other: whoever goes on where it was need not decode the rows
-around a cut again. More are cut only of large merges, so that little lies on the disk."""
+"""For each process: none waits long for the last range of another. More are cut of large merges."""
 RANGE_GROUPS_MAX = 16
+NEIGHBOURS = 6
+"""Ranges that one process merges one behind the other: it need not decode again the rows that the
+cut between them goes through. Not all of its ranges: what a helper merged is joined behind what
+comes before it, so the others merge on meanwhile."""
 JOINING = 8
 """Merging rows takes so many times as long as joining what a helper made of as many."""
 
@@ -81,13 +84,15 @@ def _answer(taken: Future[Answer]) -> Answer | None:
 class Board:
     """Ranges that are taken once each: here in order, by helpers in rows of neighbours.
 
-    The first row is for this process, the next ones for helpers, and so on. A helper that finds
-    none left takes what is last of all that is left, so nobody waits while ranges are.
+    The first row is for this process, the next ones for helpers, and so on. Where this process
+    waits for a range, who merges it leaves the next one to it. A helper that finds no row left
+    takes what is last of all that is left.
     """
 
     def __init__(self, ranges: Sequence[KeyRange], processes: int) -> None:
         self.ranges = ranges
         self._rows = list(_rows_of_helpers(len(ranges), processes - 1))
+        self._here = -1
         self._lock = threading.Lock()
         self._taken: dict[int, Future[Answer] | None] = {}
         self.is_over = False
@@ -95,6 +100,7 @@ class Board:
     def taken_by_helper(self, place: int) -> Future[Answer] | None:
         """Return the answer to come for a range; None: it is taken now."""
         with self._lock:
+            self._here = place
             return self._taken.setdefault(place, None)
 
     def take(self, before: int | None = None) -> tuple[int, Future[Answer]] | None:
@@ -109,9 +115,10 @@ class Board:
 
     def _next(self, before: int | None) -> int | None:
         taken = self._taken.keys()
-        for row in self._rows:
-            if before is not None and before in row[:-1] and before + 1 not in taken:
-                return before + 1
+        if before is not None:
+            place = before + (2 if self._here >= before else 1)
+            if place not in taken and any(before in row and place in row for row in self._rows):
+                return place
         untouched = (row[0] for row in self._rows if taken.isdisjoint(row))
         last = (place for place in reversed(range(len(self.ranges))) if place not in taken)
         return next(itertools.chain(untouched, last), None)
@@ -131,12 +138,11 @@ class Board:
 def _rows_of_helpers(count: int, helpers: int) -> Iterator[range]:
     """Yield neighbours among so many ranges, for one helper each. What lies between is for the
     process that also joins them, and is less."""
-    together = min(count, RANGES_EACH * (helpers + 1))
-    each = max(1, round(together / (helpers + max(0, 1 - helpers / JOINING))))
-    for begin in range(0, count, max(1, together)):
-        first = begin + max(0, together - helpers * each)
-        for at in range(first, min(begin + together, count), each):
-            yield range(at, min(at + each, begin + together, count))
+    here = round(NEIGHBOURS * max(0, 1 - helpers / JOINING))
+    for begin in range(here, count, here + helpers * NEIGHBOURS):
+        end = min(begin + helpers * NEIGHBOURS, count)
+        for first in range(begin, end, NEIGHBOURS):
+            yield range(first, min(first + NEIGHBOURS, end))
 
 
 def _help(helpers: MergeHelpers, board: Board, told: MergeTold, helper: Helper) -> None:

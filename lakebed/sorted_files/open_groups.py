@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 Known = TypeVar("Known")
@@ -21,6 +22,11 @@ class OpenGroups(Generic[Known]):
         """Return what is known of a row group, and forget whatever is of its file."""
         number, known = self._held.pop(path, (group, None))
         return known if number == group else None
+
+    def all(self) -> Iterator[Known]:
+        """Yield what is known of each row group."""
+        for _, known in self._held.values():
+            yield known
 
     def put(self, path: str, group: int, known: Known) -> None:
         """Keep what is known of a row group, in place of another of its file, or of the file that

@@ -54,19 +54,24 @@ def read_part_by_pages(
     paged = PagedGroups(objects, part, tail, match.names, open_groups)
     by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
 
-    def rows_in(group: int, rows_max: int, rows: range) -> Iterator[pa.RecordBatch]:
-        done = rows.start
-        for begin, batch in paged.batches(group, rows_max, share.file_bytes, rows):
+    def rows_in(group: int, rows: range, *, is_whole: bool) -> Iterator[pa.RecordBatch]:
+        done, rows_max = rows.start, share.rows_of(tail.groups[group].row_bytes)
+        pages = paged.batches(group, rows_max, share.file_bytes, rows, keeps_last=not is_whole)
+        for begin, batch in pages:
             done = begin + len(batch)
             yield batch
-        if done < rows.stop:
-            yield from by_arrow.batches(group, skip=done)
+        rest = iter(()) if done >= rows.stop else by_arrow.batches(group, skip=done)
+        for batch in rest:
+            done += len(batch)
+            yield batch
+            if done >= rows.stop:
+                return
 
     for group, is_whole in groups.items():
         rows = range(tail.rows_of(group))
         if not is_whole:
             rows = rows_met(tail, group, wanted)
-        for batch in rows_in(group, share.rows_of(tail.groups[group].row_bytes), rows):
+        for batch in rows_in(group, rows, is_whole=is_whole):
             fitted = match.fitted(batch)
             yield from [fitted] if is_whole else wanted.apply(fitted)
 
@@ -110,12 +115,13 @@ class PagedGroups:
         self._open_groups = open_groups
 
     def batches(
-        self, group: int, rows_max: int, bytes_max: int, wanted: range
+        self, group: int, rows_max: int, bytes_max: int, wanted: range, *, keeps_last: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the pages of a row group that have wanted rows, up to where anything is not as
         expected, and the place of the first row of each batch.
 
         rows_max, bytes_max: of a batch, and of pages as stored, unless one page has more.
+        keeps_last: the last batch, for who reads the next rows.
         """
         read = self._open_groups.take(self._part.path, group) or self._group(group)
         if read is None:
@@ -152,7 +158,7 @@ class PagedGroups:
             yield begin, decoded.batch
             page = last
         read.forget_bytes()
-        read.decoded = decoded
+        read.decoded = decoded if keeps_last else None
         self._open_groups.put(self._part.path, group, read)
 
     def _group(self, group: int) -> OpenGroup | None:

@@ -73,6 +73,11 @@ class GroupSources:
         self._tails = tails
         self._open_groups: OpenGroups[OpenGroup] = OpenGroups(at_once)
 
+    def forget_rows(self) -> None:
+        """Keep no rows from what was read so far: what is read next does not follow it."""
+        for known in self._open_groups.all():
+            known.decoded = None
+
     def source(self, read: PartRead, *, by_pages: bool = False) -> Source:
         """Return the wanted rows of a part. by_pages: decoded by kernels, where they know how."""
         part, wanted, work = read.part, read.wanted, read.work

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -42,9 +43,14 @@ class StretchMerge:
         at_once = overlap([read.part.region for read in reads])
         self._groups = GroupSources(objects, outlines, at_once)
         self._engine = engine
+        self._end: bytes | None = None
+        """Of the range that was merged last."""
 
     def rows(self, within: KeyRange = EVERYTHING) -> Iterator[pa.RecordBatch]:
         """Yield what processing makes of the rows of a range of row keys, in order."""
+        if within.min != self._end:
+            self._groups.forget_rows()
+        self._end = within.max
         by_pages = self._engine is not PLAIN
         reads = [self._inside(read, within) for read in self.reads]
         reads = [read for read in reads if not read.part.region.is_empty]
@@ -62,11 +68,17 @@ class StretchMerge:
         return sum(len(self._groups_of(read)) for read in self.reads)
 
     def row_groups_out(self) -> int:
-        """Return how many row groups the rows that are read would fill almost."""
-        rows = sum(self._sample(read).rows for read in self.reads)
-        known = (self._outlines.of(read.part) for read in self.reads)
-        row_bytes = max((group.row_bytes for file in known for group in file.groups), default=1)
-        return -(-rows // max(1, int(FILLED * rows_of_group(row_bytes))))
+        """Return how many row groups the rows that are read would fill almost; at least one."""
+        return max(1, math.ceil(sum(map(self._filled_by, self.reads)) / FILLED))
+
+    def _filled_by(self, read: PartRead) -> float:
+        """Return how many row groups the rows of a file would fill, as far as its sample tells."""
+        known, groups = self._outlines.of(read.part), self._groups_of(read)
+        rows = {group: known.rows_of(group) for group in groups}
+        if not rows:
+            return 0
+        full = sum(n / rows_of_group(known.groups[g].row_bytes) for g, n in rows.items())
+        return full * min(1, self._sample(read).rows / sum(rows.values()))
 
     def ranges(self, count_max: int) -> list[KeyRange]:
         """Return ranges of row keys, ascending, with about as many rows each: they hold all keys

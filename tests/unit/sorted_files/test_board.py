@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.model.ranges import KeyRange
-from lakebed.sorted_files.merging_together import RANGES_EACH, Board
+from lakebed.sorted_files.merging_together import JOINING, NEIGHBOURS, RANGES_EACH, Board
 
 
 def board_of(count: int, processes: int) -> Board:
@@ -49,39 +49,38 @@ def test_a_helper_goes_on_where_it_was_and_then_takes_what_is_last() -> None:
 
 
 def test_two_helpers_have_neighbours_of_their_own() -> None:
-    board = board_of(12, 3)
+    board = board_of(40, 3)
     first, second = (board.take() for _ in range(2))
     assert first is not None
     assert second is not None
-    assert (first[0], second[0]) == (4, 8)
+    assert second[0] - first[0] == NEIGHBOURS
     firsts_next = board.take(first[0])
     assert firsts_next is not None
-    assert firsts_next[0] == 5
+    assert firsts_next[0] == first[0] + 1
+
+
+def test_the_next_range_is_left_to_who_waits_for_the_one_before() -> None:
+    board = board_of(12, 2)
+    for place in range(5):
+        assert board.taken_by_helper(place) is None
+        if place == 3:
+            taken = board.take()  # a helper that comes late
+            assert taken is not None
+            assert taken[0] == 5
+    assert board.taken_by_helper(5) is taken[1]
+    following = board.take(5)
+    assert following is not None
+    assert following[0] == 7
+    assert board.taken_by_helper(6) is None
 
 
 def test_whoever_joins_what_helpers_made_merges_less_itself() -> None:
     for processes in range(2, 12):
         board = board_of(RANGES_EACH * processes, processes)
-        begins = []
-        for _ in range(processes - 1):
-            taken = board.take()
-            assert taken is not None
-            begins.append(taken[0])
-        lengths = [
-            b - a for a, b in zip(begins, [*begins[1:], RANGES_EACH * processes], strict=True)
-        ]
-        assert max(lengths) - min(lengths) <= processes
-        assert begins[0] < max(lengths)
-
-
-def test_of_large_merges_little_lies_on_the_disk() -> None:
-    board = board_of(100 * RANGES_EACH, 2)
-    places = [board.taken_by_helper(place) is None for place in range(3)]
-    assert all(places)
-    taken = taken_one_after_the_other(board)
-    at_once = 2 * RANGES_EACH
-    assert [place // at_once for place in taken[:RANGES_EACH]] == [0] * RANGES_EACH
-    assert taken[2 * RANGES_EACH] // at_once == 1
+        taken = board.take()
+        assert taken is not None
+        assert taken[0] < NEIGHBOURS
+        assert taken[0] == 0 or processes <= JOINING
 
 
 def test_nothing_is_taken_once_it_is_over() -> None:

@@ -1,6 +1,6 @@
 """Merges of ranges of keys: what they share, and where they are cut."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from lakebed.sorted_files.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.merge_memory import MergeMemory
 from lakebed.sorted_files.open_groups import OpenGroups
 from lakebed.sorted_files.part_sources import reads_of
+from lakebed.sorted_files.reading import GroupsByArrow, Share
 from lakebed.sorted_files.row_requests import row_request
 from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.tails import Tail
@@ -90,7 +91,7 @@ def test_ranges_of_a_merge_have_as_many_rows_each(tmp_path: Path, count: int) ->
     assert found == pytest.approx([60_000 / count] * count, rel=0.1)
 
 
-@pytest.mark.parametrize(("rows", "groups"), [(0, 0), (1, 1), (95_000, 1), (96_000, 2)])
+@pytest.mark.parametrize(("rows", "groups"), [(0, 1), (1, 1), (95_000, 1), (96_000, 2)])
 def test_row_groups_to_come_are_counted_with_room_to_spare(
     tmp_path: Path, rows: int, groups: int
 ) -> None:
@@ -105,6 +106,69 @@ def test_row_groups_to_come_are_counted_with_room_to_spare(
         if len(h)
     ]
     assert merge_of(lake, schema, parts).row_groups_out() == groups
+
+
+def test_rows_that_are_wide_in_one_file_only_count_there(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    schema = schema_of(row_keys={"k": "int64"}, values={"text": "string"})
+    columns = arrow_schema(schema)
+    narrow = pa.RecordBatch.from_arrays(
+        [pa.array(range(150_000)), pa.array(["x"] * 150_000)], schema=columns
+    )
+    wide = pa.RecordBatch.from_arrays(
+        [pa.array(range(10)), pa.array(["x" * (12 << 20)] * 10)], schema=columns
+    )
+    parts = [lake.part(lake.write(schema, [rows])) for rows in (narrow, wide)]
+    assert merge_of(lake, schema, parts[:1]).row_groups_out() == 2
+    assert 5 <= merge_of(lake, schema, parts[1:]).row_groups_out() <= 6
+    assert 6 <= merge_of(lake, schema, parts).row_groups_out() <= 8
+
+
+@pytest.mark.skipif(not available(), reason="only kernels read by pages, and they need numba")
+def test_rows_of_a_cut_are_kept_for_the_next_range_and_no_other(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    schema = schema_of(row_keys={"k": "int64"})
+    rows = pa.RecordBatch.from_arrays([pa.array(range(60_000))], schema=arrow_schema(schema))
+    merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
+
+    def kept() -> list[bool]:
+        return [known.decoded is not None for known in merge._groups._open_groups.all()]
+
+    first, second, last = merge.ranges(3)
+    assert sum(map(len, merge.rows(first))) > 0
+    assert kept() == [True]
+    later = merge.rows(last)
+    next(later)
+    assert not any(kept())
+    later.close()
+    assert sum(map(len, merge.rows())) == 60_000
+    assert not any(kept())
+    assert sum(len(b) for within in (first, second, last) for b in merge.rows(within)) == 60_000
+
+
+@pytest.mark.skipif(not available(), reason="only kernels read by pages, and they need numba")
+def test_a_range_of_nested_columns_ends_where_its_rows_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    schema = schema_of(row_keys={"k": "int64"}, values={"list": {"list": "int32"}})
+    columns = [pa.array(range(60_000)), pa.array([[n] for n in range(60_000)])]
+    columns[1] = columns[1].cast(arrow_schema(schema).field("list").type)
+    rows = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
+    merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
+    read: list[int] = []
+    batches = GroupsByArrow.batches
+
+    def counted(self: GroupsByArrow, group: int, *, skip: int = 0) -> Iterator[pa.RecordBatch]:
+        for batch in batches(self, group, skip=skip):
+            read.append(len(batch))
+            yield batch
+
+    monkeypatch.setattr(GroupsByArrow, "batches", counted)
+    merge.share(Share(1 << 20, 4096, 1 << 20))
+    first, *_ = merge.ranges(6)
+    assert sum(map(len, merge.rows(first))) > 0
+    assert sum(read) < 30_000
 
 
 def test_ranges_are_fewer_where_samples_tell_too_little(tmp_path: Path) -> None:

@@ -98,6 +98,18 @@ def test_helpers_do_most_of_the_ranges_where_there_are_several(tmp_path: Path) -
     assert 2 <= helpers.asked() <= merging_together.RANGES_EACH * 2
 
 
+def test_a_thin_slice_of_many_files_of_which_no_sample_tells(tmp_path: Path) -> None:
+    merges = Merges(tmp_path, TABLE)
+    region = KeyRange(*(encode_key(TABLE.row_keys, (f"{n:05d}",)) for n in (4_001, 4_004)))
+    chance = random.Random(3)
+    rows = [batch(TABLE, chance, range(run, 9_000, 3)) for run in range(3)]
+    parts = [merges.part(some, region) for some in rows]
+    helpers = merges.helpers(1)
+    found, _ = merges.merged(parts, helpers)
+    assert [key[:5] for key in found["key"].to_pylist()] == ["04001", "04002", "04003"]
+    helpers.asked()
+
+
 def test_a_limit_of_memory_is_for_all_processes_or_for_one(tmp_path: Path) -> None:
     merges = Merges(tmp_path, TABLE)
     parts = merges.parts(random.Random(7), 4, 9_000, 2_000)
