@@ -212,8 +212,8 @@ def test_what_is_not_understood_from_some_row_on_is_left_to_arrow(
     whole = PagedGroups.batches
     given = []
 
-    def only_the_first(*args: object) -> Iterator[tuple[int, pa.RecordBatch]]:
-        begin, batch = next(whole(*args))  # type: ignore[arg-type]  # as given
+    def only_the_first(*args: object, **more: bool) -> Iterator[tuple[int, pa.RecordBatch]]:
+        begin, batch = next(whole(*args, **more))  # type: ignore[arg-type]  # as given
         given.append(len(batch))
         yield begin, batch
 
