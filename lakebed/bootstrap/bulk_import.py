@@ -25,7 +25,6 @@ from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process, p
 from lakebed.bulk_import.do_task import DoTask
 from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
 from lakebed.bulk_import.requests import ImportRequest
-from lakebed.config.messages import bulk_import_message
 from lakebed.errors import InvalidError, JobIdReusedError
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.model.names import RequestDigest, job_id
@@ -136,6 +135,8 @@ class BulkImportApp:
         Raises:
             As `ImportRows`, and InvalidError: the table was dropped. The tracker has the reason.
         """
+        from lakebed.config.messages import bulk_import_message  # only messages need pydantic
+
         with self._told_if_refused(request, InvalidError):
             asked = bulk_import_message(request.body.encode())
             table = self._app.catalog.with_id(request.table)

@@ -1,0 +1,60 @@
+"""What runs where only some of the requirements are installed, as by `make demo`."""
+
+import json
+import pkgutil
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import lakebed.cli
+import stacks
+
+ROOT = Path(__file__).parents[2]
+IMPORTING = """
+import importlib, json, sys
+
+refused = frozenset(json.loads(sys.argv[1]))
+
+class Refusing:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in refused:
+            raise ModuleNotFoundError(f"no module named {name}, it is not installed", name=name)
+
+sys.meta_path.insert(0, Refusing)
+importlib.import_module(sys.argv[2])
+"""
+RUN, DEPLOY = ("run.txt",), ("run.txt", "aws.txt", "deploy.txt")
+CASES = [("lakebed", RUN), ("demo.flights", RUN)]
+CASES += [
+    (f"lakebed.cli.{found.name}", RUN) for found in pkgutil.iter_modules(lakebed.cli.__path__)
+]
+CASES += [(f"stacks.{found.name}", DEPLOY) for found in pkgutil.iter_modules(stacks.__path__)]
+
+
+def required(name: str) -> set[str]:
+    """Names of the distributions that a file of requirements installs."""
+    lines = (ROOT / "requirements" / name).read_text().splitlines()
+    return {_normal(found[1]) for line in lines if (found := re.match(r"([\w.-]+)==", line))}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize(("module", "files"), CASES, ids=[module for module, _ in CASES])
+def test_nothing_is_imported_that_is_not_installed_there(
+    module: str, files: tuple[str, ...]
+) -> None:
+    allowed = {"lakebed"}.union(*map(required, files))
+    assert {"pyarrow", "msgspec"} < allowed
+    packages = metadata.packages_distributions()
+    refused = [top for top, names in packages.items() if allowed.isdisjoint(map(_normal, names))]
+    assert {"pydantic", "numba"} < set(refused)
+    command = [sys.executable, "-c", IMPORTING, json.dumps(refused), module]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
