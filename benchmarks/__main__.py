@@ -1,7 +1,8 @@
 """Run all benchmarks, or those named: `python -m benchmarks [NAME ...]`.
 
 Each module here with a function `run`, which returns figures, is a benchmark. Figures are kept in
-`benchmarks/latest.jsonl`, one a line; those of benchmarks that did not run stay as they were.
+`benchmarks/latest.jsonl`, one a line, as soon as a benchmark is done; those of others stay as they
+were.
 """
 
 from __future__ import annotations
@@ -30,15 +31,13 @@ def main(names: Sequence[str]) -> int:
     if unknown:
         print(f"no benchmark {', '.join(sorted(unknown))}; known: {', '.join(known)}")
         return 2
-    figures: list[Figure] = []
     for name in names or known:
         print(f"{name} ...", file=sys.stderr, flush=True)
         begun = time.perf_counter()
         measured = known[name]()
-        figures += measured
+        keep(measured)
         print(table(measured))
         print(f"{name} took {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
-    keep(figures)
     print("kept; `make docs` writes the page of figures", file=sys.stderr)
     return 0
 
