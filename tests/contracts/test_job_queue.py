@@ -226,9 +226,12 @@ def test_messages_of_a_group_come_in_order_and_one_in_hand_holds_up_the_others(
     queue: JobQueue, clock: VirtualClock
 ) -> None:
     queue.send([Message(b"a1", "a"), Message(b"b1", "b"), Message(b"a2", "a"), Message(b"x")])
-    (first,) = receive(queue, 1)
+    taken = receive(queue, 1)
+    while taken[-1].group != "a" and len(taken) < 3:  # nobody promises an order of groups
+        taken += receive(queue, 1)
+    first = taken.pop()
     assert (first.body, first.group) == (b"a1", "a")
-    assert sorted(bodies(receive(queue))) == [b"b1", b"x"]
+    assert sorted(bodies(taken + receive(queue))) == [b"b1", b"x"]
     assert receive(queue) == []
     queue.delete(first.receipt)
     (second,) = receive(queue)
