@@ -82,24 +82,15 @@ def hand_over(
 
     Raises: as the store does.
     """
-    groups = row_groups(batches)
-    first = next(groups, None)
-    if first is None:
-        return None
     writer = objects.create(path)
     try:
         handing = _HandingOver(schema, writer, encoder)
-        handing.add(first)
-        del first
-        for group in groups:
+        for group in row_groups(batches):
             handing.add(group)
             del group  # not held while the next one is made
-        handed = handing.end()
-        writer.finish()
-    except BaseException:
-        writer.abort()
-        raise
-    return handed
+        return handing.end()
+    finally:
+        writer.abort()  # does nothing once it is finished
 
 
 class _HandingOver:
@@ -136,10 +127,13 @@ class _HandingOver:
             )
         )
 
-    def end(self) -> HandedOver:
-        """Write what is told of them."""
+    def end(self) -> HandedOver | None:
+        """Write what is told of them, and finish the object; None: there are none."""
+        if not self._groups:
+            return None
         raw = msgspec.msgpack.encode(self._groups)
         self._writer.write(raw)
+        self._writer.finish()
         return HandedOver(self._size, self._size + len(raw), block_checksum(raw))
 
 

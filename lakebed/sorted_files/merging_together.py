@@ -1,8 +1,8 @@
 """One merge by several processes, into one file.
 
 The range of keys is cut. This process merges some of the ranges straight into its file; helpers
-merge others into files of their own, whose row groups are joined to it as bytes, in order. Each row
-key lies in one range, so the rows are those that one process would give.
+merge others and hand over row groups, which are joined to it as bytes, in order. Each row key lies
+in one range, so the rows are those that one process would give.
 """
 
 from __future__ import annotations

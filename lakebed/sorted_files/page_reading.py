@@ -60,8 +60,9 @@ def read_part_by_pages(
         for begin, batch in pages:
             done = begin + len(batch)
             yield batch
-        rest = iter(()) if done >= rows.stop else by_arrow.batches(group, skip=done)
-        for batch in rest:
+        if done >= rows.stop:
+            return
+        for batch in by_arrow.batches(group, skip=done):
             done += len(batch)
             yield batch
             if done >= rows.stop:

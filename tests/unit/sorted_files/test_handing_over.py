@@ -21,7 +21,10 @@ from lakebed.sorted_files.writing import write_file
 from tests.unit.sorted_files.helped import NUMBERS, TABLE, batch
 from tests.unit.sorted_files.lakes import Lake
 
-ENGINES = [False, pytest.param(True, marks=pytest.mark.skipif(not available(), reason="numba"))]
+ENGINES = [
+    False,
+    pytest.param(True, marks=pytest.mark.skipif(not available(), reason="kernels need numba")),
+]
 
 
 @pytest.fixture
@@ -91,7 +94,7 @@ def test_any_flipped_bit_is_noticed_before_its_row_group_is_given(lake: Lake) ->
     rows = sorted_rows(lake, TABLE, 700)
     left, handed = handed_over(TABLE, rows, compiled=False)
     assert handed is not None
-    ((body,),) = (left.read("some", [(0, handed.end)]),)
+    (body,) = left.read("some", [(0, handed.end)])
     chance = random.Random(1)
     for place in [0, handed.start - 1, handed.start, handed.end - 1] + [
         chance.randrange(handed.end) for _ in range(200)
