@@ -108,6 +108,9 @@ class Program(Group):
                 given, prog_name, complete_var, standalone_mode=False, obj=session, **extra
             )
             sys.stdout.flush()
+        except click.exceptions.NoArgsIsHelpError as asked:  # a noun alone: its help, no mistake
+            click.echo(asked.ctx.get_help())
+            code = 0
         except LakebedError as error:
             code = _told(error, as_json=session.as_json or "--json" in given)
         except click.ClickException as error:
