@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, cast
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from lakebed.errors import InvalidError
 from lakebed.sorted_files.json_text import json_lines, plain_texts
 
 Format = Literal["table", "jsonl", "csv", "parquet"]
 FORMATS: tuple[Format, ...] = ("table", "jsonl", "csv", "parquet")
+COMPRESSED = ".gz"
+_NAMED: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    f".csv{COMPRESSED}": "csv",
+    ".jsonl": "jsonl",
+    f".jsonl{COMPRESSED}": "jsonl",
+    ".ndjson": "jsonl",
+    f".ndjson{COMPRESSED}": "jsonl",
+}
 TEXT_BYTES_AT_ONCE = 8 * 1024 * 1024
 PAGE_ROWS = 1_000
 CELL_COLUMNS_MAX = 40
+
+
+def format_named(path: Path) -> Format:
+    """Return the format that the name of an output tells.
+
+    Raises:
+        InvalidError: it tells none.
+    """
+    name = path.name.lower()
+    for ending, told in _NAMED.items():
+        if name.endswith(ending):
+            return told
+    hint = (
+        "name it .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz, or say"
+        f" --format {', --format '.join(FORMATS)}"
+    )
+    raise InvalidError("the name does not tell the output's format", output=path, hint=hint)
 
 
 def write_rows(rows: pa.RecordBatchReader, format: Format, out: IO[bytes]) -> int:
@@ -35,11 +64,19 @@ def write_rows(rows: pa.RecordBatchReader, format: Format, out: IO[bytes]) -> in
 
 
 def write_file(rows: pa.RecordBatchReader, format: Format, path: Path) -> int:
-    """Write all rows to a file that appears, or replaces another, when it is complete."""
+    """Write all rows to a file that appears, or replaces another, when it is complete.
+
+    A text format is compressed where the file's name ends with `.gz`.
+    """
     unfinished = path.with_name(f"{path.name}.unfinished")
+    is_compressed = format != "parquet" and path.name.lower().endswith(COMPRESSED)
     try:
-        with unfinished.open("wb") as out:
-            written = write_rows(rows, format, out)
+        with unfinished.open("wb") as file:
+            if not is_compressed:
+                written = write_rows(rows, format, file)
+            else:
+                with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+                    written = write_rows(rows, format, cast("IO[bytes]", packed))
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -109,7 +109,7 @@ def told_ingested(session: Session, table: str, done: Ingested) -> None:
     lakebed query flights --key carrier=UA,flight=1545 --columns time_hour,dest
     lakebed query flights --range carrier=AA..B6 --range flight=100..200
     lakebed query flights --where "distance > 1000 and carrier in ('UA', 'AA')"
-    lakebed query flights --format csv --output flights.csv
+    lakebed query flights --output flights.csv
     lakebed query flights --json --limit 5
     lakebed query flights --key UA,1545 --explain
     """,
@@ -138,9 +138,15 @@ def told_ingested(session: Session, table: str, done: Ingested) -> None:
 @click.option(
     "--format",
     type=click.Choice(["table", "jsonl", "csv", "parquet"]),
-    help=f"[default: table, which shows {ROWS_SHOWN} rows unless --limit is given]",
+    help=f"[default: what the name of --output tells; else table, which shows {ROWS_SHOWN} rows"
+    " unless --limit is given]",
 )
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to a file: .parquet, .csv, .jsonl, also .csv.gz.",
+)
 @click.option("--explain", is_flag=True, help="Write what was read instead of the rows.")
 @pass_session
 def query(
@@ -160,9 +166,11 @@ def query(
 
     JSON has integers beyond 2^53 as strings and binary as base64.
     """
-    from lakebed.cli.row_formats import write_file, write_rows
+    from lakebed.cli.row_formats import format_named, write_file, write_rows
 
     chosen: Format = format or ("jsonl" if session.as_json else "table")
+    if format is None and output is not None and not explain:
+        chosen = format_named(output)
     if chosen == "parquet" and output is None:
         raise InvalidError("Parquet needs a file", hint="add --output FILE")
     if explain and (format is not None or output is not None):
