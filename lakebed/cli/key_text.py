@@ -198,6 +198,21 @@ def settings_from_text(
     return settings
 
 
+def zones_from_text(schema: Schema, texts: Sequence[str]) -> dict[str, str]:
+    """Return zones by field: `UTC` of all fields in UTC, `at=Europe/Berlin` of one.
+
+    Raises:
+        InvalidError: two zones of one field, or of all.
+    """
+    every = [text for text in texts if "=" not in text]
+    named = dict(text.split("=", 1) for text in texts if "=" in text)
+    if len(every) > 1 or len(every) + len(named) < len(texts):
+        hint = "write --zone ZONE once, and --zone FIELD=ZONE once for each other field"
+        raise InvalidError("two zones where one is meant", zone=", ".join(texts), hint=hint)
+    in_utc = [f.name for f in schema.fields if str(f.type) == "timestamp[us, UTC]"]
+    return dict.fromkeys(in_utc, every[0]) | named if every else named
+
+
 def renames_from_text(texts: Sequence[str]) -> dict[str, str]:
     """Return new names by old ones: `OLD=NEW`.
 

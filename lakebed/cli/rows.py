@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from lakebed.cli.key_text import key_from_text, ranges_from_text
+from lakebed.cli.key_text import key_from_text, ranges_from_text, zones_from_text
 from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.errors import InvalidError
@@ -56,9 +56,18 @@ def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
     lakebed ingest trips trips.parquet
     lakebed ingest trips january/ february/ --job 2013-q1
     lakebed ingest trips trips.txt --format csv --extra-columns drop
+    lakebed ingest trips trips.csv --zone UTC
+    lakebed ingest trips trips.csv --zone Europe/Berlin --zone booked=UTC
     """,
 )
 @file_arguments
+@click.option(
+    "--zone",
+    "zones",
+    multiple=True,
+    metavar="[FIELD=]ZONE",
+    help="Where times without an offset are from: UTC, Europe/Berlin; for one field: at=UTC.",
+)
 @pass_session
 def ingest(
     session: Session,
@@ -68,17 +77,20 @@ def ingest(
     job: str | None,
     format: Literal["parquet", "csv", "jsonl"] | None,
     extra_columns: Literal["refuse", "drop"],
+    zones: tuple[str, ...],
 ) -> None:
     """Take rows of files, or of directories of them, into TABLE: all or none.
 
     Parquet, CSV with a header, or JSON lines: .parquet, .csv, .jsonl, .ndjson.
     """
     with session.open() as lake, ProgressLine(silent=session.as_json) as line:
-        done = lake.table(table).ingest(
+        opened = lake.table(table)
+        done = opened.ingest(
             list(paths),
             job=job,
             format=format,
             extra_columns=extra_columns,
+            zone=zones_from_text(opened.schema, zones) if zones else None,
             told=lambda rows: line.show(f"{rows:,} rows read"),
         )
     told_ingested(session, table, done)

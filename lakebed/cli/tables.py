@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakebed.cli.key_text import (
+    named_types,
     processing_in_file,
     schema_from_options,
     settings_from_text,
@@ -43,6 +44,7 @@ def table() -> None:
     lakebed table create trips --row-key id:string --sort-key at:int64 --value fare:float64?
     lakebed table create trips --schema trips.json --set leaf_rows_max=1000000
     lakebed table create trips --like trips.parquet --row-key id
+    lakebed table create trips --like trips.parquet --row-key "at:timestamp[us, UTC]"
     lakebed table create trips --row-key id:string --split-point g --split-point p
     lakebed table create trips --schema trips.json --processing keep_latest.json
     lakebed table create trips --like day.parquet --row-key id --split-sample day.parquet --leaves 8
@@ -51,7 +53,10 @@ def table() -> None:
 @click.argument("name")
 @click.option("--schema", "schema_file", type=click.Path(path_type=Path), metavar="FILE.json")
 @click.option(
-    "--like", type=click.Path(path_type=Path), metavar="FILE.parquet", help="Its columns."
+    "--like",
+    type=click.Path(path_type=Path),
+    metavar="FILE.parquet",
+    help="Its columns; a key is a name, or NAME:TYPE for another type.",
 )
 @click.option("--row-key", "row_keys", multiple=True, metavar="NAME:TYPE", help="Required field.")
 @click.option("--sort-key", "sort_keys", multiple=True, metavar="NAME:TYPE", help="Required field.")
@@ -204,17 +209,21 @@ def _schema_in(path: Path) -> Schema:
 def _schema_like(
     like: Path, row_keys: tuple[str, ...], sort_keys: tuple[str, ...], values: tuple[str, ...]
 ) -> Schema:
+    """Return the schema of a file's columns. A key is a name, or NAME:TYPE where it is to have
+    another type; values are named only for that."""
     from lakebed.sorted_files.arrow_schema import schema_from_arrow
     from lakebed.sorted_files.inputs import parquet_columns
 
-    if values:
-        raise InvalidError("--like says all values", hint="leave --value out")
     columns = parquet_columns(like)
-    for text in (*row_keys, *sort_keys):
-        if ":" in text and text not in columns.names:
-            hint = "with --like a key is a name only; the file says its type"
-            raise InvalidError("a type where the file has one", field=text, hint=hint)
-    return schema_from_arrow(columns, row_keys=row_keys, sort_keys=sort_keys)
+    typed = [t for t in (*row_keys, *sort_keys) if ":" in t and t not in columns.names]
+    types = named_types([*typed, *values])
+
+    def names(texts: tuple[str, ...]) -> list[str]:
+        return [text.partition(":")[0] if text in typed else text for text in texts]
+
+    return schema_from_arrow(
+        columns, row_keys=names(row_keys), sort_keys=names(sort_keys), types=types
+    )
 
 
 def _described(opened: Table) -> dict[str, Any]:

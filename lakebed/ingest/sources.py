@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lakebed.errors import InvalidError
-from lakebed.model.names import RequestDigest
+from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.casting import conform
 from lakebed.sorted_files.input_files import (
@@ -22,6 +22,7 @@ from lakebed.sorted_files.input_files import (
     input_files,
     rows_of,
 )
+from lakebed.sorted_files.zones import NO_ZONES, Zones, zones_of
 
 STREAM_BATCH_ROWS = 65_536
 
@@ -37,23 +38,28 @@ class FileSource:
         *,
         format: FileFormat | None = None,
         extra_columns: ExtraColumns = "refuse",
+        zones: Zones = NO_ZONES,
     ) -> None:
         self._files = input_files(paths, format)
         self.schema = schema
         self._extra_columns: ExtraColumns = extra_columns
+        self._zones = zones
         self.reading: Path | None = None
         """The file whose rows are being taken."""
 
     @property
     def digest(self) -> RequestDigest:
         """Stands for the request."""
-        return digest_of_files(self._files)
+        digest = digest_of_files(self._files)
+        return digest_of(digest, *_told(self._zones)) if self._zones else digest
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, file after file. An error names the file."""
         for file in self._files:
             self.reading = Path(file.path)
-            yield from rows_of(file, self.schema, extra_columns=self._extra_columns)
+            yield from rows_of(
+                file, self.schema, extra_columns=self._extra_columns, zones=self._zones
+            )
         self.reading = None
 
 
@@ -86,18 +92,24 @@ class ArrowSource:
     """
 
     def __init__(
-        self, rows: object, schema: Schema, *, extra_columns: ExtraColumns = "refuse"
+        self,
+        rows: object,
+        schema: Schema,
+        *,
+        extra_columns: ExtraColumns = "refuse",
+        zones: Zones = NO_ZONES,
     ) -> None:
         self._rows: pa.Table | pa.RecordBatchReader = _as_arrow(rows)
         self.schema = schema
         self._extra_columns: ExtraColumns = extra_columns
+        self._zones = zones
         self._known: RequestDigest | None = None
 
     @property
     def digest(self) -> RequestDigest | None:
         """Stands for the columns and every row; None before a stream was read."""
         if self._known is None and isinstance(self._rows, pa.Table):
-            digest = _begun(self._rows.schema)
+            digest = _begun(self._rows.schema, self._zones)
             for batch in self._rows.to_batches():
                 digest.update(batch.serialize())
             self._known = RequestDigest(digest.digest())
@@ -105,12 +117,12 @@ class ArrowSource:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
-        digest = _begun(self._rows.schema)
+        digest = _begun(self._rows.schema, self._zones)
         whole = isinstance(self._rows, pa.Table)
         for batch in self._rows.to_batches(STREAM_BATCH_ROWS) if whole else self._rows:
             if not whole:
                 digest.update(batch.serialize())
-            yield conform(batch, self.schema, extra_columns=self._extra_columns)
+            yield conform(batch, self.schema, extra_columns=self._extra_columns, zones=self._zones)
         if not whole:
             self._known = RequestDigest(digest.digest())
 
@@ -121,22 +133,31 @@ def source_of(
     *,
     format: FileFormat | None = None,
     extra_columns: ExtraColumns = "refuse",
+    zone: str | Mapping[str, str] | None = None,
 ) -> FileSource | ArrowSource:
-    """Return the rows that a user names: a path, several paths, or Arrow data.
+    """Return the rows that a user names: a path, several paths, or Arrow data. zone: of times
+    without an offset, for all fields in UTC or by field.
 
     Raises:
         InvalidError: it is none of these, or a path holds nothing to ingest.
     """
-    if isinstance(rows, (str, os.PathLike)):
-        return FileSource([rows], schema, format=format, extra_columns=extra_columns)
-    if isinstance(rows, (list, tuple)) and all(isinstance(r, (str, os.PathLike)) for r in rows):
-        return FileSource(rows, schema, format=format, extra_columns=extra_columns)
-    return ArrowSource(rows, schema, extra_columns=extra_columns)
+    zones = zones_of(zone, schema)
+    paths = [rows] if isinstance(rows, (str, os.PathLike)) else rows
+    if isinstance(paths, (list, tuple)) and all(isinstance(p, (str, os.PathLike)) for p in paths):
+        return FileSource(paths, schema, format=format, extra_columns=extra_columns, zones=zones)
+    return ArrowSource(rows, schema, extra_columns=extra_columns, zones=zones)
 
 
-def _begun(columns: pa.Schema) -> Any:  # noqa: ANN401 - hashlib's objects have no public type
+def _told(zones: Zones) -> list[bytes]:
+    """Return what zones add to the digest of a request: the same rows with others are others."""
+    return [part.encode() for name in sorted(zones) for part in (name, zones[name])]
+
+
+def _begun(columns: pa.Schema, zones: Zones) -> Any:  # noqa: ANN401 - hashlib's have no public type
     digest = hashlib.blake2b(digest_size=16)
     digest.update(columns.serialize())
+    for part in _told(zones):
+        digest.update(part + b"\0")
     return digest
 
 

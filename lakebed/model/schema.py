@@ -126,7 +126,7 @@ def schema_of(
     """
 
     def part(fields: Mapping[str, object] | None) -> list[dict[str, object]]:
-        return [_nullable_by_mark(name, type_) for name, type_ in (fields or {}).items()]
+        return [nullable_by_mark(name, type_) for name, type_ in (fields or {}).items()]
 
     return schema_from_json(
         {"row_keys": part(row_keys), "sort_keys": part(sort_keys), "values": part(values)}
@@ -188,6 +188,16 @@ def schema_from_json(value: object) -> Schema:
     )
 
 
+_KEY_INSTEAD = {
+    "timestamp[us]": (
+        "make it 'timestamp[us, UTC]', and say the zone of your times when they come: zone='UTC'"
+    ),
+    **dict.fromkeys(("bool", "int8", "int16", "uint8", "uint16"), "make it int32"),
+    "uint32": "make it int64",
+    "time64[us]": "make it int64, of microseconds",
+}
+
+
 class _Changed(msgspec.Struct):
     version: int = 1
     numbers_used: int = 0
@@ -232,7 +242,8 @@ def field_of(field: object, numbers: list[int]) -> Field:
     return Field(name=field["name"], type=type_, number=number, nullable=nullable)
 
 
-def _nullable_by_mark(name: str, type_: object) -> dict[str, object]:
+def nullable_by_mark(name: str, type_: object) -> dict[str, object]:
+    """Return a field's JSON values from its type as users write it: `T?` is nullable."""
     if isinstance(type_, str) and type_.endswith("?"):
         return {"name": name, "type": type_[:-1], "nullable": True}
     return {"name": name, "type": type_}
@@ -256,5 +267,7 @@ def _check_key(field: Field) -> None:
             "a key cannot be null", field=field.name, hint="keep it as a value, or make it required"
         )
     if not isinstance(field.type, Primitive) or field.type.name not in KEY_TYPES:
-        hint = f"key types are {', '.join(KEY_TYPES)}; scale floats and decimals to an integer"
+        name = field.type.name if isinstance(field.type, Primitive) else ""
+        instead = _KEY_INSTEAD.get(name, "scale floats and decimals to an integer")
+        hint = f"{instead}; key types are {', '.join(KEY_TYPES)}"
         raise InvalidError("not a type for a key", field=field.name, type=field.type, hint=hint)

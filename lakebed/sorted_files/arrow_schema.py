@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from lakebed.errors import InvalidError, did_you_mean
-from lakebed.model.schema import Field, Schema, schema_from_json
+from lakebed.model.schema import Field, Schema, nullable_by_mark, schema_from_json
 from lakebed.model.types import Decimal, ListOf, MapOf, Member, Primitive, StructOf, Type
 
 FIELD_ID = b"PARQUET:field_id"
@@ -72,26 +72,37 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def schema_from_arrow(
-    columns: pa.Schema, *, row_keys: Sequence[str], sort_keys: Sequence[str] = ()
+    columns: pa.Schema,
+    *,
+    row_keys: Sequence[str],
+    sort_keys: Sequence[str] = (),
+    types: Mapping[str, object] | None = None,
 ) -> Schema:
     """Return the schema of a table that holds rows of these columns; numbers are given anew.
 
     Types that `casting` casts without loss are taken as what they are cast to. Keys become
     required, whatever the columns say: most writers make every column optional.
 
+    types: of columns that are to have another one than they have, as `schema_of` takes them:
+    `{"at": "timestamp[us, UTC]", "fare": "float64?"}`.
+
     Raises:
-        InvalidError: a key that is no column, or a type that cannot be held.
+        InvalidError: a key or a name in `types` that is no column, or a type that cannot be held.
     """
     keys = [*row_keys, *sort_keys]
-    for name in keys:
+    others = types or {}
+    for name in (*keys, *others):
         if name not in columns.names:
             hint = did_you_mean(name, columns.names, what="column")
-            raise InvalidError("a key is not among the columns", field=name, hint=hint)
+            problem = "a key is not" if name in keys else "a field with a type is not"
+            raise InvalidError(f"{problem} among the columns", field=name, hint=hint)
     by_name = {column.name: column for column in columns}
 
     def part(names: Sequence[str], *, key: bool) -> list[dict[str, object]]:
         return [
-            {"name": name, "type": _text_form(by_name[name].type, name)}
+            nullable_by_mark(name, others[name])
+            if name in others
+            else {"name": name, "type": _text_form(by_name[name].type, name)}
             | ({"nullable": True} if by_name[name].nullable and not key else {})
             for name in names
         ]

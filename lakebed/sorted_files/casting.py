@@ -10,18 +10,32 @@ from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.field_changes import fate_of
 from lakebed.model.schema import Field, Schema
 from lakebed.sorted_files.arrow_schema import arrow_schema, hint_for, is_list
+from lakebed.sorted_files.zones import (
+    CLOCK_CHANGE,
+    IN_UTC,
+    NO_ZONES,
+    SAY_ZONE,
+    Zones,
+    has_no_offset,
+    in_utc,
+)
 
 RowsT = TypeVar("RowsT", pa.RecordBatch, pa.Table)
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def conform(
-    rows: RowsT, schema: Schema, *, extra_columns: Literal["refuse", "drop"] = "refuse"
+    rows: RowsT,
+    schema: Schema,
+    *,
+    extra_columns: Literal["refuse", "drop"] = "refuse",
+    zones: Zones = NO_ZONES,
 ) -> RowsT:
     """Return the same rows as columns of the schema: in its order, with its types.
 
     A nullable column that is missing becomes null. Types are cast where no value can be lost:
-    dictionaries, large and view layouts, wider integers, other units and zones of time.
+    dictionaries, large and view layouts, wider integers, other units and zones of time. A date is
+    its midnight. zones: of times without an offset, by field.
 
     Raises:
         InvalidError: an unknown or missing column, a type that does not fit, a value that would be
@@ -33,7 +47,8 @@ def conform(
     columns = []
     for field, column in zip(schema.fields, wanted, strict=True):
         if field.name in names:
-            columns.append(_fitted(rows.column(field.name), field, column.type))
+            zone = zones.get(field.name)
+            columns.append(_fitted(rows.column(field.name), field, column.type, zone))
         elif field.nullable:
             columns.append(pa.nulls(len(rows), column.type))
         else:
@@ -61,6 +76,8 @@ def fits(got: pa.DataType, wanted: pa.DataType) -> bool:
             or kinds.is_fixed_size_binary(got)
         )
     if kinds.is_timestamp(wanted):
+        if kinds.is_date(got):  # its midnight, where no zone must be known for that
+            return wanted.tz is None
         return bool(kinds.is_timestamp(got) and (got.tz is None) == (wanted.tz is None))
     if kinds.is_nested(wanted):
         return _nested_fits(got, wanted)
@@ -123,7 +140,7 @@ def _check_names(names: list[str], schema: Schema, *, drop: bool) -> None:
 
 
 def _fitted(
-    column: pa.Array | pa.ChunkedArray, field: Field, wanted: pa.DataType
+    column: pa.Array | pa.ChunkedArray, field: Field, wanted: pa.DataType, zone: str | None
 ) -> pa.Array | pa.ChunkedArray:
     got = column.type
     nulls = column.null_count  # of a dictionary also those among its values
@@ -131,7 +148,8 @@ def _fitted(
         _refuse_nulls(field, nulls)
     if pa.types.is_null(got) and field.nullable:
         return pa.nulls(len(column), wanted)
-    if not fits(got, wanted):
+    is_zoned = zone is not None and wanted == IN_UTC and has_no_offset(got)
+    if not is_zoned and not fits(got, wanted):
         raise InvalidError(
             "a column's type does not fit",
             field=field.name,
@@ -141,12 +159,17 @@ def _fitted(
         )
     try:
         column.validate(full=True)
-        cast = column if got == wanted else column.cast(wanted, safe=True)
+        if zone is not None and is_zoned:
+            cast = in_utc(column, zone)
+        else:
+            cast = column if got == wanted else column.cast(wanted, safe=True)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         problem = str(error).splitlines()[0]
         hint = "cast it yourself if the loss is meant"
         if "UTF8" in problem:
             hint = "make the field binary, or mend the text"
+        elif is_zoned and " in timezone " in problem:
+            hint = CLOCK_CHANGE
         raise InvalidError(
             "a column holds values that do not fit",
             field=field.name,
@@ -172,10 +195,10 @@ def _refuse_nulls(field: Field, nulls: int) -> None:
 
 def _hint(got: pa.DataType, wanted: pa.DataType) -> str:
     kinds = pa.types
+    if has_no_offset(got) and wanted == IN_UTC:
+        return SAY_ZONE
     if kinds.is_timestamp(got) and kinds.is_timestamp(wanted):
-        if wanted.tz is None:
-            return "the times have an offset: make the field 'timestamp[us, UTC]'"
-        return "the times have no offset: say which zone they are in, then cast them"
+        return "the times have an offset: make the field 'timestamp[us, UTC]'"
     if kinds.is_integer(got) and kinds.is_integer(wanted) and not kinds.is_uint64(got):
         return f"not every {got} is an {wanted}: cast the column first, or make the field wider"
     if kinds.is_nested(wanted) and kinds.is_nested(got):

@@ -16,6 +16,7 @@ from lakebed.model.schema import Schema
 from lakebed.sorted_files.casting import conform
 from lakebed.sorted_files.inputs import csv_batches, parquet_batches
 from lakebed.sorted_files.json_lines import json_batches
+from lakebed.sorted_files.zones import NO_ZONES, Zones
 
 FileFormat = Literal["parquet", "csv", "jsonl"]
 ExtraColumns = Literal["refuse", "drop"]
@@ -65,19 +66,20 @@ def rows_of(
     *,
     extra_columns: ExtraColumns = "refuse",
     groups: range | None = None,
+    zones: Zones = NO_ZONES,
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of a file as columns of the schema. groups: row groups of a Parquet file; None:
-    all.
+    all. zones: of times without an offset, by field.
 
     Raises:
         InvalidError, UnreadableInputError: they do not fit, or cannot be read. It names the file.
     """
-    path = Path(file.path)
+    batches = _read(file, schema, extra_columns=extra_columns, groups=groups, zones=zones)
     try:
-        for batch in _read(path, file.kind, schema, extra_columns, groups):
-            yield conform(batch, schema, extra_columns=extra_columns)
+        for batch in batches:
+            yield conform(batch, schema, extra_columns=extra_columns, zones=zones)
     except LakebedError as error:
-        error.facts.setdefault("path", path)
+        error.facts.setdefault("path", Path(file.path))
         raise
 
 
@@ -120,16 +122,18 @@ def format_of(file: Path) -> FileFormat:
 
 
 def _read(
-    path: Path,
-    kind: FileFormat,
+    file: InputFile,
     schema: Schema,
+    *,
     extra_columns: ExtraColumns,
     groups: range | None,
+    zones: Zones,
 ) -> Iterator[pa.RecordBatch]:
-    if kind == "csv":
-        return csv_batches(path, schema)
-    if kind == "jsonl":
-        return json_batches(path, schema, extra_columns=extra_columns)
+    path = Path(file.path)
+    if file.kind == "csv":
+        return csv_batches(path, schema, zones=zones)
+    if file.kind == "jsonl":
+        return json_batches(path, schema, extra_columns=extra_columns, zones=zones)
     return parquet_batches(path, groups)
 
 

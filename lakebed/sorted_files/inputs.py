@@ -18,7 +18,10 @@ from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, Primitive
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.zones import NO_ZONES, SAY_ZONE, Zones, texts_in_utc
 
+NO_OFFSET = "expected a zone offset"
+"""What Arrow says of a time without one where there must be one."""
 BATCH_ROWS_MAX = 65_536
 BATCH_BYTES = 32 * 1024 * 1024
 PARQUET_END_BYTES = 8
@@ -117,12 +120,17 @@ def parquet_batches(path: Path, groups: range | None = None) -> Iterator[pa.Reco
 
 
 def csv_batches(
-    path: Path, schema: Schema, *, null_tokens: Sequence[str] = NULL_TOKENS
+    path: Path,
+    schema: Schema,
+    *,
+    null_tokens: Sequence[str] = NULL_TOKENS,
+    zones: Zones = NO_ZONES,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a CSV file with a header. Types are the schema's, never guessed.
 
     Columns that the schema does not have come as text. A null is one of the tokens, not quoted;
-    `""` is an empty string. Times need an offset where the field is in UTC. Binary is base64.
+    `""` is an empty string. Times need an offset where the field is in UTC, or a zone; a date is
+    its midnight. Binary is base64.
 
     Raises:
         InvalidError: the schema has nested fields.
@@ -133,7 +141,8 @@ def csv_batches(
         if not isinstance(field.type, Primitive | Decimal):
             hint = "write Parquet instead"
             raise InvalidError("CSV has no nested fields", field=field.name, hint=hint)
-        kinds[field.name] = pa.string() if pa.types.is_binary(column.type) else column.type
+        as_text = pa.types.is_binary(column.type) or field.name in zones
+        kinds[field.name] = pa.string() if as_text else column.type
     binary = [f.name for f in schema.fields if str(f.type) == "binary"]
     with readable(path):
         header = _csv_header(path)
@@ -151,6 +160,11 @@ def csv_batches(
                     if name in header:
                         place = rows.schema.get_field_index(name)
                         rows = rows.set_column(place, name, from_base64(rows.column(name), name))
+                for name, zone in zones.items():
+                    if name in header:
+                        place = rows.schema.get_field_index(name)
+                        times = texts_in_utc(rows.column(name), zone)
+                        rows = rows.set_column(place, name, times)
                 yield rows
 
 
@@ -219,13 +233,21 @@ def readable(path: Path) -> Iterator[None]:
         error.facts = {"path": path, **error.facts}
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        problem = str(error).splitlines()[0] if str(error) else repr(error)
+        problem = problem_of(error)
         raise UnreadableInputError(
-            "an input file cannot be read", path=path, problem=problem, hint=_hint(path)
+            "an input file cannot be read", path=path, problem=problem, hint=_hint(path, problem)
         ) from error
 
 
-def _hint(path: Path) -> str:
+def problem_of(error: Exception) -> str:
+    """Return what Arrow says went wrong, without what it advises."""
+    first = str(error).splitlines()[0] if str(error) else repr(error)
+    return first.split(". If these timestamps")[0]
+
+
+def _hint(path: Path, problem: str) -> str:
+    if NO_OFFSET in problem:
+        return SAY_ZONE
     if not path.exists():
         return "there is no such file"
     if path.is_file() and path.stat().st_size == 0:

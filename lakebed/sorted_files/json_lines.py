@@ -22,8 +22,9 @@ from lakebed.model.field_changes import former_names
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
 from lakebed.sorted_files.arrow_schema import arrow_type
-from lakebed.sorted_files.inputs import from_base64, readable
+from lakebed.sorted_files.inputs import NO_OFFSET, from_base64, problem_of, readable
 from lakebed.sorted_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, Rewriting
+from lakebed.sorted_files.zones import IN_UTC, NO_ZONES, SAY_ZONE, Zones, texts_in_utc
 
 BLOCK_BYTES = 4 * 1024 * 1024
 LINE_BYTES_MAX = 64 * 1024 * 1024
@@ -32,20 +33,25 @@ _HINT = "each line is one JSON object: names of fields, and values of their type
 
 
 def json_batches(
-    path: Path, schema: Schema, *, extra_columns: Literal["refuse", "drop"] = "refuse"
+    path: Path,
+    schema: Schema,
+    *,
+    extra_columns: Literal["refuse", "drop"] = "refuse",
+    zones: Zones = NO_ZONES,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file of JSON lines; none when it is empty.
 
     A field that a line does not have is null. Integers of 64 bits and decimals may come as strings;
-    binary is base64; dates and times are ISO 8601, with an offset where the field is in UTC; NaN
-    and infinities come as strings; a map is an object. extra_columns: "drop" ignores unknown names.
+    binary is base64; dates and times are ISO 8601, where the field is in UTC with an offset or a
+    zone; a date is its midnight; NaN and infinities come as strings; a map is an object.
+    extra_columns: "drop" ignores unknown names. zones: of times without an offset, by field.
 
     Raises:
         InvalidError: an unknown name, a required field that is null or missing, a type that JSON
             lines cannot hold.
         UnreadableInputError: a line cannot be read as what it should be. Both name the line.
     """
-    lines = _Lines(path, schema, drop=extra_columns == "drop")
+    lines = _Lines(path, schema, drop=extra_columns == "drop", zones=zones)
     with readable(path):
         first = 1
         for block in _blocks(path):
@@ -76,13 +82,14 @@ def _blocks(path: Path) -> Iterator[bytes]:
 class _Lines:
     """Reads blocks of lines of one file."""
 
-    def __init__(self, path: Path, schema: Schema, *, drop: bool) -> None:
+    def __init__(self, path: Path, schema: Schema, *, drop: bool, zones: Zones) -> None:
         for field in schema.fields:
             if not _is_readable(field.type):
                 hint = "write Parquet instead"
                 raise InvalidError("JSON lines cannot hold this", field=field.name, hint=hint)
         self._path = path
         self._schema = schema
+        self._zones = zones
         self._rewriting = Rewriting(schema)
         known = {field.name for field in schema.fields}
         former = former_names(schema.past) if drop else {}
@@ -128,7 +135,7 @@ class _Lines:
                 raise
             parsed = self._parse(rewritten)
         columns = [
-            _converted(column, field.type, field.name)
+            _converted(column, field.type, field.name, self._zones.get(field.name))
             for field, column in zip(self._schema.fields, parsed.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, names=self._columns.names)
@@ -165,9 +172,10 @@ class _Lines:
         if isinstance(error, UnreadableInputError):
             error.facts |= facts
             raise error
-        problem = str(error).splitlines()[0].removesuffix(" in row 0")
+        problem = problem_of(error).removesuffix(" in row 0")
+        hint = SAY_ZONE if NO_OFFSET in problem else _HINT
         raise UnreadableInputError(
-            "a line cannot be read", **facts, problem=problem, hint=_HINT
+            "a line cannot be read", **facts, problem=problem, hint=hint
         ) from None
 
     def _refuse_former(self, block: bytes, first: int) -> None:
@@ -241,22 +249,23 @@ def _read_as(type_: Type) -> pa.DataType:
             return arrow if as_is or pa.types.is_floating(arrow) else pa.string()
 
 
-def _converted(column: pa.Array, type_: Type, name: str) -> pa.Array:
-    """Return what was parsed as the type it stands for. It begins at its buffers' beginning."""
+def _converted(column: pa.Array, type_: Type, name: str, zone: str | None) -> pa.Array:
+    """Return what was parsed as the type it stands for. It begins at its buffers' beginning.
+    zone: of times without an offset."""
     match type_:
         case ListOf(element):
-            values = _converted(column.values, element, name)
+            values = _converted(column.values, element, name, zone)
             return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
         case MapOf(key, value):
             entries = column.values
-            keys = _converted(entries.field(0), key, name)
-            items = _converted(entries.field(1), value, name)
+            keys = _converted(entries.field(0), key, name, zone)
+            items = _converted(entries.field(1), value, name, zone)
             if keys.null_count:
                 raise UnreadableInputError("a key of a map is null", field=name, hint=_HINT)
             return pa.MapArray.from_arrays(column.offsets, keys, items, mask=column.is_null())
         case StructOf(members):
             parts = [
-                _converted(column.field(place), member.type, name)
+                _converted(column.field(place), member.type, name, zone)
                 for place, member in enumerate(members)
             ]
             names = [member.name for member in members]
@@ -267,4 +276,6 @@ def _converted(column: pa.Array, type_: Type, name: str) -> pa.Array:
     if pa.types.is_time64(wanted):  # Arrow casts no text to a time of day
         moments = pc.binary_join_element_wise("1970-01-01T", column, "")
         return moments.cast(pa.timestamp("us")).cast(wanted)
+    if zone is not None and wanted == IN_UTC:
+        return texts_in_utc(column, zone)
     return column if column.type == wanted else column.cast(wanted)
