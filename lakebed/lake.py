@@ -26,6 +26,7 @@ from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.table import Table
 
 if TYPE_CHECKING:
+    from lakebed.backups.copy_lake import LakeCopied
     from lakebed.inspection.dead_letters import Letter, QueueLetters
     from lakebed.inspection.fsck import FsckReport
     from lakebed.inspection.redrive import Redriven
@@ -227,6 +228,47 @@ class Lake:
         Open tables again that were open before.
         """
         return self._app.repair.run(plan)
+
+    def backup(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        objects: str | None = None,
+        prune: bool = False,
+        on_progress: Callable[[str, int, int], None] = lambda _name, _done, _total: None,
+    ) -> LakeCopied:
+        """Copy the lake into a directory, which becomes a lake. Again copies only what is new.
+
+        Others may write meanwhile: each table is copied as it was when its copy began. objects:
+        where a new backup keeps its objects, as `connect` takes it. prune: remove tables from the
+        backup that were dropped here. on_progress: called with a table's name, how many of its
+        files are done, and of how many. A table that cannot be copied has a `problem` in the
+        result, and the others are copied.
+
+        Raises:
+            InvalidError: the directory is the lake's own, or holds other things.
+            ConflictError: another process copies into or from it. Nothing was changed.
+        """
+        from lakebed.bootstrap.backups import back_up  # noqa: PLC0415  of no use to a lookup
+
+        return back_up(self._app, directory, objects=objects, prune=prune, on_progress=on_progress)
+
+    def restore(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        on_progress: Callable[[str, int, int], None] = lambda _name, _done, _total: None,
+    ) -> LakeCopied:
+        """Copy a backup into this lake: a new one, or one that an earlier try began.
+
+        Raises:
+            InvalidError: there is no backup in the directory; this lake has another table under the
+                name of one of the backup's, or is on AWS.
+            ConflictError: another process copies into or from it. Nothing was changed.
+        """
+        from lakebed.bootstrap.backups import restore  # noqa: PLC0415  of no use to a lookup
+
+        return restore(self._app, directory, on_progress=on_progress)
 
     def close(self) -> None:
         """Close files; what was committed stays."""

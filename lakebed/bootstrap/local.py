@@ -62,6 +62,9 @@ class LocalApp(App):
         registry = SqliteTableRegistry(directory.path)
         tracker = SqliteJobTracker(directory.queues)
         self._parts = (logs, queues, registry, tracker)
+        self.directory = directory
+        self.log_copy = logs.open
+        """Gives the log of a table as that of a copy, which grows by many entries at once."""
         super().__init__(
             Stores(
                 place=str(directory.path),

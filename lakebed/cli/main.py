@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from lakebed.cli.backups import backup, restore
 from lakebed.cli.bulk_import import bulk_import
 from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.explanations import explain
@@ -48,7 +49,7 @@ def program() -> None:
 
 for _command in (table, ingest, bulk_import, query, run, commit, compact):
     program.add_command(_command)
-for _command in (status, fsck, state, explain):
+for _command in (status, fsck, state, explain, backup, restore):
     program.add_command(_command)
 for _command in (jobs, tasks, dead_letters, local):
     program.add_command(_command)

@@ -28,6 +28,8 @@ TABLE_RENAMED = "table_renamed"
 TABLE_OFFLINE = "table_offline"
 TABLE_ONLINE = "table_online"
 TABLE_DROPPED = "table_dropped"
+TABLE_COPIED = "table_copied"
+TABLE_NOT_COPIED = "table_not_copied"
 COMMITS_ANSWERED = "commits_answered"
 COMMITS_GONE = "commits_gone"
 REPAIR_DONE = "repair_done"
@@ -71,6 +73,8 @@ MEANINGS = {
     TABLE_RENAMED: "a table has another name, and all else that it had",
     TABLE_OFFLINE: "scheduled work passes over a table from now on",
     TABLE_ONLINE: "scheduled work is done on a table from now on",
+    TABLE_COPIED: "a backup or a restore brought the copy of a table to a version",
+    TABLE_NOT_COPIED: "a table could not be copied; its copy stays the version before",
     COMMITS_ANSWERED: "commits that were queued are in the log, or refused for good",
     COMMITS_GONE: "a message told of commits that were answered before, or are too old",
     REPAIR_DONE: "a step of a repair was carried out, or could not be",

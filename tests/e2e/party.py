@@ -73,6 +73,7 @@ class Party:
         self.path = directory / "lake"
         self.acks = directory / "acks"
         self.acks.mkdir()
+        self.backup = directory / "backup"
         self.chance = chance
         self._started = repr(time.time())
         self.clock = FastClock(float(self._started))
@@ -86,8 +87,8 @@ class Party:
         return Lake(LocalApp(self.path, clock=self.clock))
 
     def start(self, name: str) -> None:
-        """Start a process: ingest-*, keep-* or read-*. One that ingests goes on where the last one
-        of its name was acknowledged."""
+        """Start a process: ingest-*, keep-*, read-* or backup-*. One that ingests goes on where the
+        last one of its name was acknowledged."""
         role = name.partition("-")[0]
         arguments = [str(self.path), self._started]
         if role == "ingest":
@@ -95,6 +96,8 @@ class Party:
             arguments += [str(self.acks), name, first]
         elif role == "read":
             arguments.append(str(self.acks))
+        elif role == "backup":
+            arguments.append(str(self.backup))
         self.members[name] = Member(role, arguments)
 
     def wait_ready(self) -> None:

@@ -87,13 +87,29 @@ def read(lake: Lake, acks: str) -> None:
         say("read", len(found), len(acknowledged))
 
 
+def backup(lake: Lake, directory: str) -> None:
+    """Copy the lake into a directory, over and over."""
+    while True:
+        done = lake.backup(directory)
+        if isinstance(done.failure, RETRIABLE):
+            say("again", done.failure.code())
+        elif done.failure is not None:
+            raise done.failure
+        say("backed-up", sum(table.files_copied for table in done.tables))
+
+
 def acknowledged_in(acks: str) -> list[str]:
     """Return the jobs that were acknowledged before now; a line that is being written is not."""
     lines = [text for file in Path(acks).iterdir() for text in file.read_text().splitlines(True)]
     return [line.strip() for line in lines if line.endswith("\n")]
 
 
-ROLES: dict[str, Callable[..., None]] = {"ingest": ingest, "keep": keep, "read": read}
+ROLES: dict[str, Callable[..., None]] = {
+    "ingest": ingest,
+    "keep": keep,
+    "read": read,
+    "backup": backup,
+}
 
 
 def main(role: str, path: str, started: str, *arguments: str) -> None:

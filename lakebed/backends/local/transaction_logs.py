@@ -6,13 +6,13 @@ import os
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 from lakebed.backends.local.durable_folder import translated
 from lakebed.backends.local.sqlite_database import SqliteDatabase
-from lakebed.errors import LogConflictError, LogTruncatedError
+from lakebed.errors import CorruptError, LogConflictError, LogTruncatedError
 from lakebed.model.names import Micros, TableId, TransactionNumber, table_id
 from lakebed.ports.clock import Clock
 
@@ -29,6 +29,7 @@ CREATE TABLE entry (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE truncated (below INTEGER NOT NULL) STRICT;
 INSERT INTO truncated VALUES (1)"""
 _APPEND = "INSERT INTO entry SELECT ?1, ?2 WHERE ?1 >= (SELECT below FROM truncated)"
+_LAST = "SELECT number, body FROM entry ORDER BY number DESC LIMIT 1"
 _READ = "SELECT number, body FROM entry WHERE number > ? ORDER BY number LIMIT ?"
 
 
@@ -66,6 +67,34 @@ class SqliteTransactionLog:
             oldest = min(below, newest)
             connection.execute("UPDATE truncated SET below = ?1 WHERE below < ?1", (oldest,))
             connection.execute("DELETE FROM entry WHERE number < ?", (oldest,))
+
+    def last(self) -> tuple[TransactionNumber, bytes] | None:
+        """Return the newest entry; None: the log was never written."""
+        if not self._database.exists():
+            return None
+        with self._database.reading() as connection:
+            found = connection.execute(_LAST).fetchone()
+        return None if found is None else (TransactionNumber(found[0]), found[1])
+
+    def extend(
+        self, entries: Iterable[tuple[TransactionNumber, bytes]], *, oldest: TransactionNumber
+    ) -> None:
+        """Add consecutive entries behind the newest, all or none; entries below `oldest` go, and
+        their numbers stay taken. For a log that is a copy: nobody appends to it.
+
+        Raises:
+            CorruptError: the numbers are not consecutive; nothing was changed.
+        """
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE truncated SET below = ?1 WHERE below < ?1", (oldest,))
+            connection.execute("DELETE FROM entry WHERE number < ?", (oldest,))
+            newest = connection.execute(_LAST).fetchone()
+            expected = oldest if newest is None else newest[0] + 1
+            for number, body in entries:
+                if number != expected:
+                    raise CorruptError("entries are not consecutive", got=number, wanted=expected)
+                connection.execute("INSERT INTO entry VALUES (?, ?)", (number, body))
+                expected += 1
 
     def store_time(self) -> Micros:
         """Return this machine's clock: it is the store's."""
