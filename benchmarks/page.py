@@ -29,6 +29,7 @@ GROUPS = {
     "lookup": ("Lookup", "Random keys that exist, all columns, from an S3 server with latency."),
     "scan": ("Scan", "Ranges of keys, beside reading the same bytes raw."),
     "state": ("State", "The state of a table with a million files."),
+    "tables": ("Many tables", "One process ingests into 2,000 tables and queries each."),
     "aws": (
         "AWS",
         "Log at 5 ms an answer, objects at 90 MB/s a connection, by servers of our own.",

@@ -64,7 +64,7 @@ def run_measured(main: Callable[..., float | None]) -> None:
     else:
         waited = main(*sys.argv[1:])
     ours = [name for name in sys.modules if name.partition(".")[0] == "lakebed"]
-    print(json.dumps({"peak_mib": _peak_mib(), "modules": ours, "waited_seconds": waited or 0.0}))
+    print(json.dumps({"peak_mib": peak_mib(), "modules": ours, "waited_seconds": waited or 0.0}))
 
 
 def _run(module: str, arguments: Sequence[str], cpus: int) -> _Run:
@@ -97,7 +97,7 @@ def _on_cpus(count: int) -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-def _peak_mib() -> float:
+def peak_mib() -> float:
     """Return the peak of this program alone: Linux's ru_maxrss begins with the parent's."""
     status = Path("/proc/self/status")
     if status.exists():

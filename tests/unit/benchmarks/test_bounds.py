@@ -1,0 +1,13 @@
+from benchmarks import bounds
+
+
+def test_a_tiny_run_tells_what_many_tables_take() -> None:
+    figures = {figure.name: figure for figure in bounds.run(tables=3)}
+    assert list(figures) == [
+        "tables.3.descriptors",
+        "tables.3.peak_mib",
+        "tables.3.ingest_cpu_ms",
+        "tables.3.query_cpu_ms",
+    ]
+    assert 20 <= figures["tables.3.descriptors"].value <= 100
+    assert all(figure.value > 0 for figure in figures.values())
