@@ -17,7 +17,7 @@ from lakebed.backends.local.process_folder import (
     others_alive,
     remove_dead,
 )
-from lakebed.bootstrap.machine import merge_processes
+from lakebed.bootstrap.machine import merge_processes, open_tables_max
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.compaction.create_jobs import CreateCompactionJobs
@@ -38,6 +38,7 @@ from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
+from lakebed.statestore.closable_state import StateLimits
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
@@ -222,6 +223,7 @@ class App:
             clock=self.clock,
             chance=self.chance,
             bytes_max=bytes_max,
+            limits=StateLimits(open_tables_max()),
         )
 
     def commit_queued(

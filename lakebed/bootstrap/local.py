@@ -18,6 +18,7 @@ from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.app import App, Memory, Stores
+from lakebed.bootstrap.machine import open_tables_max
 from lakebed.bootstrap.object_places import (
     GIVEN,
     ObjectsPlace,
@@ -57,7 +58,7 @@ class LocalApp(App):
         memory.check()
         clock, chance = clock or SystemClock(), system_random()
         directory, store = _opened(path, create=create, objects=objects, clock=clock, chance=chance)
-        logs = SqliteTransactionLogs(directory.logs, clock)
+        logs = SqliteTransactionLogs(directory.logs, clock, open_max=open_tables_max())
         queues = SqliteJobQueues(directory.queues, clock=clock)
         registry = SqliteTableRegistry(directory.path)
         tracker = SqliteJobTracker(directory.queues)

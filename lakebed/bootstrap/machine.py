@@ -1,12 +1,14 @@
-"""How much of this machine a process may use: its CPUs and memory, and less in a container."""
+"""How much of this machine a process may use: its CPUs, memory and files, less in a container."""
 
 from __future__ import annotations
 
 import os
+import resource
 from contextlib import suppress
 from pathlib import Path
 
 from lakebed.errors import InvalidError
+from lakebed.statestore.closable_state import OPEN_STATES_MAX
 
 PROCESSES = "LAKEBED_MERGE_PROCESSES"
 """How many processes share a large merge; 1: the one that merges. Not set: as many as pay."""
@@ -14,6 +16,9 @@ PROCESSES_MAX = 8
 """More are slower: pages at the ends of ranges are decoded twice, and one process writes."""
 PROCESS_BYTES = 1 << 30
 """Of memory for each process that merges: its libraries, kernels and buffers take half."""
+OPEN_TABLES_MIN = 4
+FILES_FOR_A_TABLE = 16
+"""Of the files that a process may open: the six of a table, and ten for all else."""
 CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -48,6 +53,15 @@ def memory_bytes(cgroup: Path = CGROUP) -> int:
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = _first(cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes")
     return size if limit is None else min(size, limit)
+
+
+def open_tables_max() -> int:
+    """Return how many tables may have their state and their log open at once: 64, fewer where this
+    process may open fewer than 1,024 files. Each takes six of them."""
+    files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files_max == resource.RLIM_INFINITY:
+        return OPEN_STATES_MAX
+    return max(OPEN_TABLES_MIN, min(OPEN_STATES_MAX, files_max // FILES_FOR_A_TABLE))
 
 
 def _first(*files: Path) -> int | None:

@@ -127,8 +127,7 @@ class Fsck:
         if state is not None and replay.whole:
             files = self._check_inside(entry, state, found, deep=deep, told=told)
         elif cache is not None:
-            with self._open_head(entry.id).state.reading():
-                believed = self._open_head(entry.id).state
+            with self._open_head(entry.id).holding() as believed, believed.reading():
                 files = self._check_inside(entry, believed, found, deep=deep, told=told)
         return _Table(tuple(found), files)
 
@@ -140,14 +139,15 @@ class Fsck:
             found.append(finding("cache-damaged", table=entry.name, problem=error.message))
             return None
         try:
-            pages = damaged_pages(head.state)
+            with head.holding() as state:
+                pages = damaged_pages(state)
             if pages:
                 found.append(finding("cache-damaged", table=entry.name, problem=pages[0]))
                 return None
             with suppress(*_BROKEN_STATE, UnavailableError):  # the replay meets the same, and tells
                 head.follow()
-            with head.state.reading():
-                return _CacheState(head.state.head().number, head.state.digest())
+            with head.holding() as state, state.reading():
+                return _CacheState(state.head().number, state.digest())
         except _BROKEN_STATE as error:
             found.append(finding("cache-damaged", table=entry.name, problem=str(error)))
             return None
@@ -157,8 +157,11 @@ class Fsck:
     ) -> Iterator[Finding]:
         if state.head().number == cache.number and state.digest() != cache.digest:
             yield finding("cache-differs", table=entry.name, number=cache.number)
-            local = self._open_head(entry.id).state
-            with suppress(*_BROKEN_STATE), local.reading():  # a number may be a text there
+            with (
+                suppress(*_BROKEN_STATE),  # a number may be a text there
+                self._open_head(entry.id).holding() as local,
+                local.reading(),
+            ):
                 yield from check_state(local, entry.name, where="cache")
 
     def _check_inside(
@@ -200,26 +203,26 @@ class Fsck:
             yield one
 
     def _is_referenced(self, entry: TableEntry, file: FileName | None) -> bool:
-        state = self._newest(entry)
-        if state is None or file is None:
+        head = self._newest(entry)
+        if head is None or file is None:
             return True
-        with state.reading():
+        with head.holding() as state, state.reading():
             return bool(state.references_of(file))
 
     def _is_known(self, entry: TableEntry, file: FileName | None) -> bool:
-        state = self._newest(entry)
-        if state is None or file is None:
+        head = self._newest(entry)
+        if head is None or file is None:
             return False
-        with state.reading():
+        with head.holding() as state, state.reading():
             return state.knows_file(file)
 
-    def _newest(self, entry: TableEntry) -> TableState | None:
+    def _newest(self, entry: TableEntry) -> TableHead | None:
         try:
             head = self._open_head(entry.id)
             head.follow()
         except (*_BROKEN_STATE, UnavailableError):
             return None
-        return head.state
+        return head
 
     def _check_lake(self, entries: Sequence[TableEntry]) -> Iterator[Finding]:
         named = {entry.id for entry in entries}

@@ -9,7 +9,6 @@ the bytes, says what landed.
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -31,6 +30,7 @@ from lakebed.errors import (
 from lakebed.model.names import MICROS_PER_SECOND, CommitId, Micros, TransactionNumber
 from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.closable_state import ClosableState
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry
 from lakebed.statestore.state import Head, Moment, TableState
 from lakebed.statestore.table_changes import DropTable
@@ -82,20 +82,34 @@ class TableHead:
     def __init__(
         self,
         log: TransactionLog,
-        state: TableState,
+        state: TableState | ClosableState,
         *,
         clock: Clock,
         chance: random.Random,
         snapshots: SnapshotSource | None = None,
         retry: Retry | None = None,
     ) -> None:
-        self.state = state
+        self._state = ClosableState(lambda: state) if isinstance(state, TableState) else state
         self._log = log
         self._clock = clock
         self._chance = chance
         self._snapshots = snapshots
         self._retry = retry or Retry()
-        self._lock = threading.RLock()
+
+    @property
+    def state(self) -> TableState:
+        """The state as it is. Read it inside of `holding` or `reading`: else it may be closed."""
+        return self._state.state
+
+    @contextmanager
+    def holding(self) -> Iterator[TableState]:
+        """Give the state as it is, without reading the log; it stays open until the end."""
+        with self._state.held() as state:
+            yield state
+
+    def close(self) -> None:
+        """Close the state; the next use opens it again."""
+        self._state.close()
 
     def follow(self) -> None:
         """Read the log to its end. Strongly consistent.
@@ -104,14 +118,14 @@ class TableHead:
             UnavailableError: the log or the snapshots cannot be read; what was read is kept.
             NewerFormatError: a newer Lakebed wrote an entry; it and what follows was not applied.
         """
-        with self._lock:
+        with self._state.held():
             self._follow()
 
     @contextmanager
     def reading(self) -> Iterator[TableState]:
         """Follow, then give one version of the state; inside of another reading, the same one.
         Close it soon (H27)."""
-        with self._lock:
+        with self._state.held():
             if not self.state.connection.in_transaction:
                 self._follow()
             with self.state.reading():
@@ -123,7 +137,7 @@ class TableHead:
         Raises:
             ClockAheadError: this machine's clock is more than ten minutes ahead of the store's.
         """
-        with self._lock:
+        with self._state.held():
             return self._next_time(self.state.head().at)
 
     def commit(self, transaction: Transaction) -> TransactionNumber:
@@ -154,7 +168,7 @@ class TableHead:
         assert all(map(new_files_begin_at, transactions)), (
             "new files carry the base of their commit"
         )
-        with self._lock, self.state.translating():
+        with self._state.held() as state, state.translating():
             self._commit_members(members)
         return [m.answer for m in members if m.answer is not None]
 

@@ -1,15 +1,21 @@
 """Heads of tables, kept warm: each state is a cache file on the local disk, within a bound of
-bytes."""
+bytes, and few of them are open at once."""
 
 from __future__ import annotations
 
 import random
+import threading
+from functools import partial
 from pathlib import Path
+from weakref import WeakValueDictionary
 
+from lakebed.errors import InvalidError
 from lakebed.model.names import TableId
+from lakebed.model.open_limit import OpenLimit
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.statestore.closable_state import ClosableState, StateLimits
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.layout import open_cache, remove_cache
 from lakebed.statestore.snapshots import Snapshots
@@ -17,15 +23,20 @@ from lakebed.statestore.state import TableState
 
 _SUFFIX = ".sqlite"
 _PARTS = ("", "-wal", "-shm")
+KNOWN_HEADS_MAX = 1_024
+"""Heads that are kept while nobody has them: a few KiB each, their states closed or open."""
 
 
 class WarmHeads:
-    """Heads of tables, each opened once; processes may share the folder with their states.
+    """Heads of tables, one for each; processes may share the folder with their states.
+
+    Safe to share among threads. limits: how many states are open at once; None: the usual. A state
+    that is closed stays on the disk, and its head opens it again when it is used.
 
     bytes_max: of all states together; the longest unused ones are closed and deleted, and read
-    again from snapshot and log when they are wanted. The one that was asked for last stays, however
-    large. None: no bound. With a bound, the heads belong to one thread. scratch: a folder for
-    temporary files.
+    again from snapshots and log when they are wanted. The one that was asked for last stays,
+    however large. None: no bound. With a bound, the heads belong to one thread. scratch: a folder
+    for temporary files.
     """
 
     def __init__(
@@ -38,6 +49,7 @@ class WarmHeads:
         clock: Clock,
         chance: random.Random,
         bytes_max: int | None = None,
+        limits: StateLimits | None = None,
     ) -> None:
         self._folder = folder
         self._scratch = scratch
@@ -46,15 +58,28 @@ class WarmHeads:
         self._clock = clock
         self._chance = chance
         self._bytes_max = bytes_max
-        self._heads: dict[TableId, TableHead] = {}
+        self._limits = limits or StateLimits()
+        self._lock = threading.Lock()
+        self._is_closed = False
+        # One head a table, as long as anybody has it; those that nobody has are kept for a while.
+        self._heads: WeakValueDictionary[TableId, TableHead] = WeakValueDictionary()
+        self._known: OpenLimit[TableHead] = OpenLimit(KNOWN_HEADS_MAX, close=lambda _: True)
         # The longest unused first; what a former process left is older than what this one opens.
         self._sizes = {} if bytes_max is None else self._left_behind()
 
     def __call__(self, table: TableId) -> TableHead:
-        """Return the head of a table."""
-        head = self._heads.get(table)
-        if head is None:
-            head = self._heads[table] = self._opened(table)
+        """Return the head of a table, its state open.
+
+        Raises:
+            CorruptError: the cache of its state is damaged. UnavailableError: it cannot be opened.
+        """
+        with self._lock:
+            head = self._heads.get(table)
+            if head is None:
+                head = self._heads[table] = self._made(table)
+        self._known.used(head)
+        with head.holding():
+            pass
         if self._bytes_max is not None:
             self._make_room(table, self._bytes_max)
         return head
@@ -69,28 +94,35 @@ class WarmHeads:
 
     def rebuild(self, table: TableId) -> None:
         """Delete what is kept of a state, and make it anew. No other process may use the folder."""
-        head = self._heads.pop(table, None)
-        if head is not None:
-            head.state.connection.close()
+        self._close(table)
         remove_cache(self.cache_path(table))
         self(table).follow()
 
     def close(self) -> None:
-        """Close all states; their files stay."""
-        for head in self._heads.values():
-            head.state.connection.close()
-        self._heads.clear()
+        """Close all states; their files stay. Nothing opens them again."""
+        self._is_closed = True
+        for table in list(self._heads):
+            self._close(table)
 
-    def _opened(self, table: TableId) -> TableHead:
-        snapshots = self.snapshots(table)
-        cache = open_cache(self.cache_path(table), begin=snapshots.begin_cache)
+    def _close(self, table: TableId) -> None:
+        head = self._heads.get(table)
+        if head is not None:
+            head.close()
+
+    def _made(self, table: TableId) -> TableHead:
         return TableHead(
             self._logs.open(table),
-            TableState(cache),
+            ClosableState(partial(self._opened_state, table), self._limits),
             clock=self._clock,
             chance=self._chance,
-            snapshots=snapshots,
+            snapshots=self.snapshots(table),
         )
+
+    def _opened_state(self, table: TableId) -> TableState:
+        if self._is_closed:
+            raise InvalidError("the lake was closed", hint="connect to it again")
+        begin = self.snapshots(table).begin_cache
+        return TableState(open_cache(self.cache_path(table), begin=begin))
 
     def _make_room(self, table: TableId, bytes_max: int) -> None:
         for last in list(self._sizes)[-1:]:  # it has grown since it was asked for
@@ -100,9 +132,7 @@ class WarmHeads:
         for unused in list(self._sizes)[:-1]:
             if sum(self._sizes.values()) <= bytes_max:
                 return
-            head = self._heads.pop(unused, None)
-            if head is not None:
-                head.state.connection.close()
+            self._close(unused)
             remove_cache(self.cache_path(unused))
             del self._sizes[unused]
 

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from lakebed.bootstrap import machine
-from lakebed.bootstrap.machine import PROCESSES, PROCESSES_MAX, cpus, memory_bytes, merge_processes
+from lakebed.bootstrap.machine import (
+    PROCESSES,
+    PROCESSES_MAX,
+    cpus,
+    memory_bytes,
+    merge_processes,
+    open_tables_max,
+)
 from lakebed.errors import InvalidError
 
 GIB = 1 << 30
@@ -62,3 +69,13 @@ def test_a_variable_says_how_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(PROCESSES, wrong)
         with pytest.raises(InvalidError, match="number of processes"):
             merge_processes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "tables"), [(20, 4), (256, 16), (1_024, 64), (1 << 20, 64), (-1, 64)]
+)
+def test_few_files_mean_few_open_tables(
+    files: int, tables: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda _: (files, files))
+    assert open_tables_max() == tables

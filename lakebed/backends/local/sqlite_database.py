@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ class SqliteDatabase:
     schema: statements that make its tables. format: its number; higher ones are refused.
     upgrades: statements that turn a file of the format before into one of the next, by the former.
     durable: whether a commit survives power loss; otherwise it survives a crash of the process.
+    on_use: called with the database whenever it is used, while it is open.
     """
 
     def __init__(
@@ -41,12 +42,15 @@ class SqliteDatabase:
         format: int = 1,
         upgrades: Mapping[int, Sequence[str]] | None = None,
         durable: bool = True,
+        on_use: Callable[[SqliteDatabase], None] | None = None,
     ) -> None:
         self.path = path
         self._schema = schema
         self._format = format
         self._upgrades = upgrades or {}
         self._durable = durable
+        self._on_use = on_use
+        self._users = 0
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -58,7 +62,7 @@ class SqliteDatabase:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Give the connection to a statement that changes nothing."""
-        with self._lock:
+        with self._using():
             try:
                 yield self._open()
             except sqlite3.Error as error:
@@ -67,7 +71,7 @@ class SqliteDatabase:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Give the connection to one statement, which is a transaction of its own."""
-        with self._lock:
+        with self._using():
             try:
                 yield self._open()
             except sqlite3.Error as error:
@@ -93,6 +97,27 @@ class SqliteDatabase:
                 self._connection.close()
                 self._connection = None
 
+    def close_if_unused(self) -> bool:
+        """Close the connection, unless it is in use: False, at once."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._users:  # by this very thread
+                return False
+            self.close()
+            return True
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        with self._lock:
+            self._users += 1
+            try:
+                yield
+            finally:
+                self._users -= 1
+
     def _open(self) -> sqlite3.Connection:
         # A connection that a child inherits breaks locks of its parent and corrupts the file.
         assert self._process == os.getpid(), "opened before a fork: spawn, never fork"
@@ -101,6 +126,8 @@ class SqliteDatabase:
                 with translated("making a database"):
                     self._make()
             self._connection = self._connected()
+        if self._on_use is not None:
+            self._on_use(self)
         return self._connection
 
     def _connected(self) -> sqlite3.Connection:

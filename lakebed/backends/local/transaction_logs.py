@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from lakebed.backends.local.durable_folder import translated
 from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.errors import CorruptError, LogConflictError, LogTruncatedError
 from lakebed.model.names import Micros, TableId, TransactionNumber, table_id
+from lakebed.model.open_limit import OpenLimit
 from lakebed.ports.clock import Clock
 
 PAGE_BYTES = 4 << 20
 PAGE_ENTRIES = 1_000
 """A page of entries ends after so many bytes or entries, whatever comes first."""
 
-OPEN_LOGS_MAX = 128
+OPEN_LOGS_MAX = 64
 """Each open log holds up to three file descriptors; the longest unused one is closed."""
+KNOWN_LOGS_MAX = 1_024
+"""Logs that are kept while nobody has them: a KiB each, their files closed or open."""
 
 SUFFIX = ".sqlite"
 _SCHEMA = """
@@ -36,8 +39,10 @@ _READ = "SELECT number, body FROM entry WHERE number > ? ORDER BY number LIMIT ?
 class SqliteTransactionLog:
     """One table's log. Numbers below `truncated.below` have no row and stay taken."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._database = SqliteDatabase(path, _SCHEMA)
+    def __init__(
+        self, path: Path, clock: Clock, on_use: Callable[[SqliteDatabase], None] | None = None
+    ) -> None:
+        self._database = SqliteDatabase(path, _SCHEMA, on_use=on_use)
         self._clock = clock
 
     def append(self, number: TransactionNumber, body: bytes) -> None:
@@ -128,13 +133,19 @@ class SqliteTransactionLog:
 
 
 class SqliteTransactionLogs:
-    """The logs of all tables, in one folder. clock: this machine's."""
+    """The logs of all tables, in one folder. clock: this machine's. open_max: files at once; a log
+    that was closed opens its file again when it is used."""
 
-    def __init__(self, root: str | os.PathLike[str], clock: Clock) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], clock: Clock, *, open_max: int = OPEN_LOGS_MAX
+    ) -> None:
         self._root = Path(root).absolute()
         self._clock = clock
         self._lock = threading.Lock()
-        self._logs: OrderedDict[TableId, SqliteTransactionLog] = OrderedDict()
+        # One log a table, as long as anybody has it: each has a connection of its own.
+        self._logs: WeakValueDictionary[TableId, SqliteTransactionLog] = WeakValueDictionary()
+        self._known: OpenLimit[SqliteTransactionLog] = OpenLimit(KNOWN_LOGS_MAX, lambda _: True)
+        self._open = OpenLimit(open_max, SqliteDatabase.close_if_unused)
 
     def open(self, table: TableId) -> SqliteTransactionLog:
         """Return a table's log. Raises: InvalidError for what no table is called."""
@@ -142,12 +153,9 @@ class SqliteTransactionLogs:
         with self._lock:
             log = self._logs.get(table)
             if log is None:
-                log = SqliteTransactionLog(self._root / (table + SUFFIX), self._clock)
-                self._logs[table] = log
-            self._logs.move_to_end(table)
-            evicted = self._logs.popitem(last=False)[1] if len(self._logs) > OPEN_LOGS_MAX else None
-        if evicted is not None:
-            evicted.close()
+                path = self._root / (table + SUFFIX)
+                log = self._logs[table] = SqliteTransactionLog(path, self._clock, self._open.used)
+        self._known.used(log)
         return log
 
     def tables(self) -> list[TableId]:
@@ -163,6 +171,5 @@ class SqliteTransactionLogs:
     def close(self) -> None:
         """Close all files."""
         with self._lock:
-            for log in self._logs.values():
+            for log in list(self._logs.values()):
                 log.close()
-            self._logs.clear()

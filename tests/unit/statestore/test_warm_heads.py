@@ -1,11 +1,23 @@
 """States that stay warm on the local disk, within a bound of bytes."""
 
 import random
+import threading
 from pathlib import Path
 
+import pytest
+
 from lakebed.backends.memory import MemoryObjectStore, MemoryTransactionLogs, VirtualClock
-from lakebed.model.names import TableId
-from lakebed.statestore.table_changes import create_table
+from lakebed.errors import InvalidError
+from lakebed.model.names import (
+    CommitId,
+    Generation,
+    TableId,
+    TransactionNumber,
+    digest_of,
+)
+from lakebed.statestore.closable_state import StateLimits
+from lakebed.statestore.table_changes import ChangeSettings, create_table
+from lakebed.statestore.transactions import Transaction
 from lakebed.statestore.warm_heads import WarmHeads
 from tests.dsl import TableStory
 from tests.dsl.table_story import SCHEMA
@@ -23,7 +35,7 @@ class Tables:
         self.story = TableStory()
         self.heads = self.warm(bytes_max)
 
-    def warm(self, bytes_max: int | None) -> WarmHeads:
+    def warm(self, bytes_max: int | None, *, open_max: int = 64) -> WarmHeads:
         return WarmHeads(
             folder=self.folder / "cache",
             scratch=self.folder,
@@ -32,6 +44,7 @@ class Tables:
             clock=self.clock,
             chance=random.Random(1),
             bytes_max=bytes_max,
+            limits=StateLimits(open_max),
         )
 
     def given_tables(self, *names: str) -> None:
@@ -41,6 +54,10 @@ class Tables:
 
     def cached(self) -> list[str]:
         return sorted(path.stem for path in (self.folder / "cache").glob("*.sqlite"))
+
+    def open(self) -> list[str]:
+        """States that are open: SQLite deletes their shared memory when they are closed."""
+        return sorted(path.name[:-11] for path in (self.folder / "cache").glob("*.sqlite-shm"))
 
     def bytes(self) -> int:
         return sum(path.stat().st_size for path in (self.folder / "cache").iterdir())
@@ -83,3 +100,74 @@ def test_one_table_that_is_larger_than_the_bound_is_served(tmp_path: Path) -> No
     tables.heads(TableId("a")).follow()
     assert tables.heads(TableId("a")).state.head().number == 1
     tables.heads.close()
+
+
+def test_few_states_are_open_and_all_stay_on_the_disk(tmp_path: Path) -> None:
+    tables = Tables(tmp_path, None)
+    tables.heads = tables.warm(None, open_max=2)
+    tables.given_tables("a", "b", "c", "d")
+    assert tables.cached() == ["a", "b", "c", "d"]
+    assert tables.open() == ["c", "d"]
+    head = tables.heads(TableId("a"))
+    tables.heads(TableId("b"))
+    tables.heads(TableId("c"))
+    assert tables.open() == ["b", "c"]
+    with head.reading() as state:  # in somebody's hands all the while
+        assert state.head().number == 1
+    assert tables.open() == ["a", "c"]
+    tables.heads.close()
+    assert tables.open() == []
+
+
+def test_a_table_has_one_head_as_long_as_anybody_has_it(tmp_path: Path) -> None:
+    tables = Tables(tmp_path, None)
+    tables.heads = tables.warm(None, open_max=1)
+    tables.given_tables("a", "b")
+    head = tables.heads(TableId("a"))
+    tables.heads(TableId("b"))
+    assert tables.heads(TableId("a")) is head
+
+
+def test_threads_that_share_few_open_states_lose_nothing(tmp_path: Path) -> None:
+    tables = Tables(tmp_path, None)
+    tables.heads = tables.warm(None, open_max=2)
+    names = [f"t{number}" for number in range(6)]
+    tables.given_tables(*names)
+    failed: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        chance = random.Random(seed)
+        try:
+            for turn in range(20):
+                head = tables.heads(TableId(chance.choice(names)))
+                id_ = CommitId(f"{seed}-{turn}")
+                change = ChangeSettings({"leaf_rows_max": 1_000 + turn})
+                number = head.commit(
+                    Transaction(
+                        id_, digest_of(id_.encode()), TransactionNumber(1), Generation(1), (change,)
+                    )
+                )
+                with head.reading() as state:
+                    assert state.head().number >= number
+        except BaseException as error:  # noqa: BLE001 - the test tells it
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    numbers = [tables.heads(TableId(name)).state.head().number for name in names]
+    assert sum(numbers) == len(names) + 4 * 20
+    assert len(tables.open()) <= 2
+
+
+def test_closed_heads_open_nothing_any_more(tmp_path: Path) -> None:
+    tables = Tables(tmp_path, None)
+    tables.given_tables("a")
+    head = tables.heads(TableId("a"))
+    tables.heads.close()
+    with pytest.raises(InvalidError, match="the lake was closed"):
+        head.follow()
+    assert tables.open() == []
