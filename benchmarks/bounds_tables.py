@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -42,8 +41,8 @@ def main(folder: str, count: int) -> None:
 
 def _descriptors() -> int:
     """Return how many files this process has open."""
-    folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
-    return len(os.listdir(folder)) - 1  # without the listing's own
+    folders = Path("/proc/self/fd"), Path("/dev/fd")
+    return len(list(next(filter(Path.exists, folders)).iterdir())) - 1  # without the listing's own
 
 
 if __name__ == "__main__":
