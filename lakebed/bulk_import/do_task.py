@@ -75,9 +75,12 @@ class DoTask:
 
     def _sort(self, job: Job, work: SortWork) -> RunSorted:
         schema = job.table_text.schema()
+        read = 0
         with self._files.sorter(schema, _before(job), job_rows=job.rows_about) as sorter:
             for batch in self._rows(job, work, schema):
+                read += len(batch)
                 sorter.add(batch)
+            (kept,) = sorter.rows_in([EVERYTHING])
             run = store_run(
                 self._objects,
                 schema,
@@ -85,7 +88,7 @@ class DoTask:
                 path=run_path(job.table, self._name(job, work.number)),
                 points=job.points,
             )
-        return RunSorted(work.number, run)
+        return RunSorted(work.number, run, read, read - kept)
 
     def _rows(self, job: Job, work: SortWork, schema: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all pieces. An error names the file as its sender does."""

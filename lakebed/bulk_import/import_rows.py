@@ -142,6 +142,7 @@ class ImportRows:
             with suppress(LakebedError):  # what stays is swept
                 self._objects.delete([one.path for one in runs])
         rows = sum(reference.rows for reference in references)
+        filtered = sum(answer.filtered for answer in answers)
         change = AddFiles(tuple(references))
         commit = table.of_user(run.start, CommitId(run.job), request.digest, change)
         number = table.head.commit(commit)
@@ -151,11 +152,20 @@ class ImportRows:
             table=table.name,
             job=run.job,
             rows_count=rows,
+            filtered_count=filtered,
             files_in_count=len(files),
             files_count=made,
             seconds=round(self._jobs.seconds(run), 3),
         )
-        return Ingested(job=run.job, number=number, rows=rows, files=made, run=run.name)
+        return Ingested(
+            job=run.job,
+            number=number,
+            rows=rows,
+            files=made,
+            run=run.name,
+            read=sum(answer.read for answer in answers),
+            filtered=filtered,
+        )
 
 
 def _planned(table: OpenTable, run: Run, request: _Request) -> tuple[Job, Leaves]:

@@ -66,10 +66,13 @@ class MergeWork(msgspec.Struct, frozen=True):
 
 
 class RunSorted(msgspec.Struct, frozen=True, tag=True):
-    """Answer of the first stage. run: None: there were no rows, or none were left."""
+    """Answer of the first stage. run: None: there were no rows, or none were left. read: rows of
+    the input. filtered: those that filter or age-off left out."""
 
     number: int
     run: StoredRun | None
+    read: int = 0
+    filtered: int = 0
 
 
 class FileMerged(msgspec.Struct, frozen=True, tag=True):

@@ -24,7 +24,7 @@ class JobsAsked(TypedDict):
     limit: int
 
 
-HEADINGS = ("when", "kind", "what", "rows", "rows/s", "entry", "run", "job", "reason")
+HEADINGS = ("when", "kind", "what", "rows", "left out", "rows/s", "entry", "run", "job", "reason")
 TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
 
 
@@ -97,6 +97,7 @@ def _row(report: JobReport) -> tuple[str, ...]:
         report.kind,
         report.event,
         f"{report.rows:,}" if report.rows else "",
+        f"{report.filtered:,}" if report.filtered else "",
         f"{speed:,}" if speed else "",
         str(report.number or ""),
         report.run,

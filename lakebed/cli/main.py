@@ -3,6 +3,7 @@ instant."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -59,4 +60,6 @@ for _command in (set_, alter, history, split_points, clear, rename, offline, onl
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command and exit. args: None for those of this process."""
+    if logging.lastResort is not None:  # commands write their own warnings, as sentences
+        logging.lastResort.setLevel(logging.ERROR)
     program.main(args, prog_name="lakebed")

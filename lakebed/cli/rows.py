@@ -105,12 +105,20 @@ def told_ingested(session: Session, table: str, done: Ingested) -> None:
         "rows": done.rows,
         "files": done.files,
         "repeated": done.repeated,
+        "read": done.read,
+        "filtered": done.filtered,
     }
     taken = f"{counted(done.rows, 'row')} in {counted(done.files, 'file')}"
+    if done.filtered:
+        taken += f" ({done.read:,} read, {done.filtered:,} left out by filter or age-off)"
     said = f"{taken}, job {done.job}, log entry {done.number}"
     if done.repeated:
         said = f"job {done.job} was done before, in log entry {done.number}: nothing to do"
     session.give(value, said)
+    if done.all_left_out:
+        rows = counted(done.read, "row")
+        click.echo(f"warning: filter or age-off of {table} left out all {rows}", err=True)
+        click.echo(f"  hint: `lakebed table describe {table}` shows what it leaves out", err=True)
 
 
 @click.command(

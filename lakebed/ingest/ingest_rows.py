@@ -89,8 +89,9 @@ class IngestRows(Generic[BatchT]):
             for batch in source.batches():
                 taken += self._files.rows(batch)
                 sorter.add(batch)
-            references, rows = self._write(table, source.schema, sorter, run)
-            assert rows == taken or processing is not None, "no row is lost on the way"
+            references, kept = self._write(table, source.schema, sorter, run)
+            rows = sum(reference.rows for reference in references)
+            assert rows == kept == taken or processing is not None, "no row is lost on the way"
         finally:
             sorter.close()
         digest = source.digest
@@ -98,9 +99,18 @@ class IngestRows(Generic[BatchT]):
         change = AddFiles(tuple(references))
         transaction = table.of_user(run.start, CommitId(run.job), digest, change)
         files = len({r.file.name for r in references})
-        done = Ingested(job=run.job, number=NOT_COMMITTED, rows=rows, files=files, run=run.name)
+        done = Ingested(
+            job=run.job,
+            number=NOT_COMMITTED,
+            rows=rows,
+            files=files,
+            run=run.name,
+            read=taken,
+            filtered=taken - kept,
+        )
         if self._commits is not None:
-            whom = WhomToTell("ingest", run.job, run.name, rows, self._jobs.seconds(run))
+            seconds = self._jobs.seconds(run)
+            whom = WhomToTell("ingest", run.job, run.name, rows, seconds, done.filtered)
             self._commits.run(table.id, [QueuedCommit(transaction, whom)])
             return done
         number = table.head.commit(transaction)
@@ -111,6 +121,7 @@ class IngestRows(Generic[BatchT]):
             table=table.name,
             job=run.job,
             rows_count=rows,
+            filtered_count=done.filtered,
             files_count=files,
             seconds=round(self._jobs.seconds(run), 3),
         )
@@ -123,6 +134,7 @@ class IngestRows(Generic[BatchT]):
         sorter: RowSorter[BatchT],
         run: Run,
     ) -> tuple[list[FileReference], int]:
+        """Return references to new files, and how many rows were not left out."""
         with table.head.reading() as state:  # leaves as new as can be: a split may have come
             leaves = leaves_of(state)
             settings = state.settings()
@@ -145,4 +157,4 @@ class IngestRows(Generic[BatchT]):
             )
             if written is not None:  # processing left rows
                 references += leaves.references(written, group)
-        return references, sum(r.rows for r in references)
+        return references, sum(counts)

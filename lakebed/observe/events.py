@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 
 INGEST_COMMITTED = "ingest_committed"
+ROWS_LEFT_OUT = "rows_left_out"
 BULK_IMPORT_COMMITTED = "bulk_import_committed"
 BULK_IMPORT_SENT = "bulk_import_sent"
 BULK_IMPORT_FAILED = "bulk_import_failed"
@@ -51,6 +52,7 @@ MERGE_HELPER_LOST = "merge_helper_lost"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
+    ROWS_LEFT_OUT: "the table's filter or age-off left out every row of a job that takes rows in",
     BULK_IMPORT_COMMITTED: "all rows of a bulk import became visible",
     BULK_IMPORT_SENT: "a bulk import that came as a message was handed to Spark's platform",
     BULK_IMPORT_FAILED: "a run of Spark ended without a commit, and its driver told no reason",

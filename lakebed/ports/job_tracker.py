@@ -34,8 +34,9 @@ KEPT_SECONDS = 30 * 86_400
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened to a job. reason: an error's code and message. rows: written.
 
-    run: which of its runs; "": none, or not told. task: the worker that ran it. number: the log
-    entry in which it was committed. finished: its work is done, its commit is on its way.
+    filtered: rows that the table's filter or age-off left out. run: which of its runs; "": none, or
+    not told. task: the worker that ran it. number: the log entry in which it was committed.
+    finished: its work is done, its commit is on its way.
     """
 
     table: TableId
@@ -49,6 +50,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
     task: str = ""
     number: TransactionNumber = NOT_COMMITTED
+    filtered: int = 0
 
     @property
     def rows_per_second(self) -> float:

@@ -217,6 +217,7 @@ class Committer:
             at=self._clock.now(),
             reason=reason,
             rows=whom.rows,
+            filtered=whom.filtered,
             seconds=whom.seconds,
             run=whom.run,
             number=number,

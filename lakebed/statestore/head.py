@@ -140,6 +140,12 @@ class TableHead:
         with self._state.held():
             return self._next_time(self.state.head().at)
 
+    def row_time(self) -> Micros:
+        """Return the time by which rows are old: the smaller of log time and this machine's clock,
+        so that another machine's clock that is ahead takes no row away (H35). Raises: as
+        `log_time`."""
+        return min(self.log_time(), self._clock.now())
+
     def commit(self, transaction: Transaction) -> TransactionNumber:
         """Put `transaction` into the log once, however often this is called with its id.
 

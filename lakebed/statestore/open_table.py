@@ -60,11 +60,11 @@ class OpenTable:
             return state.settings()
 
     def processing(self, state: TableState, stage: Stage) -> ProcessingPass | None:
-        """Return what is done with rows now, by the log's time; None: nothing."""
+        """Return what is done with rows now; None: nothing."""
         processing = state.processing()
         if processing is None:
             return None
-        at = Micros(0) if processing.age_off is None else self.head.log_time()
+        at = Micros(0) if processing.age_off is None else self.head.row_time()
         return ProcessingPass(processing, at, stage)
 
     def number_of(self, job: JobId, digest: RequestDigest) -> TransactionNumber | None:

@@ -35,14 +35,15 @@ _NOT_YET = Micros(0)
 
 
 class WhomToTell(msgspec.Struct, frozen=True, array_like=True):
-    """The run of a job that wants to hear of its commit. rows, seconds: what it wrote, how long it
-    took."""
+    """The run of a job that wants to hear of its commit. rows, filtered, seconds: what it wrote and
+    left out, how long it took."""
 
     kind: JobKind
     job: JobId
     run: str = ""
     rows: int = 0
     seconds: float = 0.0
+    filtered: int = 0
 
 
 class QueuedCommit(msgspec.Struct, frozen=True):

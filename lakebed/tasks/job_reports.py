@@ -29,6 +29,7 @@ class JobReports:
         *,
         reason: str = "",
         rows: int = 0,
+        filtered: int = 0,
         seconds: float = 0.0,
         run: str = "",
         number: TransactionNumber = NOT_COMMITTED,
@@ -41,7 +42,14 @@ class JobReports:
             UnavailableError: perhaps nobody heard it; tell it again. Only of what must be told.
         """
         report = self._report(table, job, event)
-        more = {"reason": reason, "rows": rows, "seconds": seconds, "run": run, "number": number}
+        more = {
+            "reason": reason,
+            "rows": rows,
+            "filtered": filtered,
+            "seconds": seconds,
+            "run": run,
+            "number": number,
+        }
         reports = [msgspec.structs.replace(report, **more)]
         if surely:
             self._tracker.report_many(reports)

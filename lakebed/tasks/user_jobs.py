@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import msgspec
 
 from lakebed.errors import LakebedError, UnknownOutcomeError
 from lakebed.model.names import CommitId, JobId, RequestDigest, TransactionNumber, run_name
+from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobEvent, JobKind, JobTracker
 from lakebed.statestore.open_table import OpenTable, Start, start_of
@@ -15,9 +17,13 @@ from lakebed.tasks.job_reports import JobReports
 
 
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an ingest job. rows: in its files, which the table's processing may have made
-    fewer. repeated: it had been committed before; this call did nothing. number: of the log entry;
-    0: the commit was sent, and what becomes of this run is told to the job's tracker."""
+    """What became of an ingest job. number: of the log entry; 0: the commit was sent, and what
+    becomes of this run is told to the job's tracker.
+
+    rows: in its files. read: in its source. filtered: left out by the table's filter or age-off;
+    what else is missing became part of other rows with the same key, or an iterator's. repeated: it
+    had been committed before; this call did nothing.
+    """
 
     job: JobId
     number: TransactionNumber
@@ -25,6 +31,13 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0
     repeated: bool = False
     run: str = ""
+    read: int = 0
+    filtered: int = 0
+
+    @property
+    def all_left_out(self) -> bool:
+        """Whether there were rows, and the table's filter or age-off left out every one."""
+        return 0 < self.read == self.filtered
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -89,10 +102,19 @@ class UserJobs:
             id_,
             "committed" if done.number else "finished",
             rows=done.rows,
+            filtered=done.filtered,
             seconds=self.seconds(run),
             run=run.name,
             number=done.number,
         )
+        if done.all_left_out:
+            events.tell(
+                events.ROWS_LEFT_OUT,
+                level=logging.WARNING,
+                table=table.name,
+                job=id_,
+                filtered_count=done.filtered,
+            )
         return done
 
     def seconds(self, run: Run) -> float:

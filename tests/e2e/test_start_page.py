@@ -81,6 +81,8 @@ def test_the_tour_works_as_it_is_typed(tmp_path: Path) -> None:
     whole = "\n".join(said)
     assert "did you mean 'trips'" in whole
     assert '{"id":"b7","at":1,"fare":3}' in whole
+    assert "1 row in 1 file (3 read, 1 left out by filter or age-off)" in whole
+    assert " 0 rows in " not in whole
     assert "clean" in said[-1]
 
 

@@ -42,6 +42,25 @@ def test_a_table_adds_up_and_describe_says_so(shell: Shell) -> None:
     assert 'aggregate {"n": "sum", "at": "max"}' in shell.ok("table", "describe", "sums")
 
 
+def test_ingest_says_what_was_left_out_and_warns_when_everything_was(shell: Shell) -> None:
+    given = written(shell, json.dumps(SUMS))
+    shell.ok("table", "create", "sums", *OPTIONS, "--processing", given)
+    at = "2013-01-01T00:00:00Z"
+    some, none = shell.folder / "some.csv", shell.folder / "none.csv"
+    some.write_text(f"id,n,at\na,1,{at}\nx,5,{at}\na,2,{at}\n")
+    none.write_text(f"id,n,at\nx,1,{at}\nx,5,{at}\n")
+    taken = shell.run("ingest", "sums", str(some))
+    assert "1 row in 1 file (3 read, 1 left out by filter or age-off), job " in taken.stdout
+    assert "warning" not in taken.stderr
+    left_out = shell.run("ingest", "sums", str(none), "--job", "none")
+    assert "0 rows in 0 files (2 read, 2 left out by filter or age-off)" in left_out.stdout
+    assert "warning: filter or age-off of sums left out all 2 rows\n" in left_out.stderr
+    told = shell.json("ingest", "sums", str(none))
+    assert (told["read"], told["filtered"], told["rows"]) == (2, 2, 0)
+    (report,) = shell.json("jobs", "sums", "--job", "none")[-1:]
+    assert (report["event"], report["filtered"]) == ("committed", 2)
+
+
 def test_a_table_without_processing_says_nothing_of_it(shell: Shell) -> None:
     shell.ok("table", "create", "plain", *OPTIONS)
     assert shell.json("table", "describe", "plain")["processing"] is None
