@@ -7,6 +7,7 @@ LakebedError
 ├── FencedError          newer owner or write floor -> end this run, keep its files
 ├── DeniedError          a permission is missing    -> tell an operator, retry later
 ├── InvalidError         the request can never work -> reject it, never retry
+├── NewerFormatError     a newer release wrote it   -> give the work back, upgrade
 └── CorruptError         stored bytes do not verify -> quarantine, alarm, never retry
 
 A subclass exists only where a caller acts differently or an operator looks for other help. The
@@ -117,6 +118,19 @@ class CorruptError(LakebedError):
     exit_code = 7
 
 
+class NewerFormatError(LakebedError):
+    """A lake, log entry, snapshot or message was written by a newer Lakebed than this one.
+
+    What is done: nothing was changed, and no job was rejected; a message goes back to its queue, a
+    task ends. What you can do: upgrade this installation; what waits is then done.
+    """
+
+    exit_code = 9
+
+    def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
+        super().__init__(message, hint=hint or "upgrade this installation of lakebed", **facts)
+
+
 class LogConflictError(ConflictError):
     """The log already holds a transaction with this number, perhaps by an earlier try of this call.
 
@@ -225,13 +239,6 @@ class VersionExpiredError(ConflictError):
 
     What is done: the read stopped; rows given so far are right. What you can do: run the query
     again.
-    """
-
-
-class NewerFormatError(InvalidError):
-    """A lake, log entry or snapshot was written by a newer Lakebed.
-
-    What is done: nothing was changed. What you can do: upgrade this installation.
     """
 
 

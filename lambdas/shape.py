@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from lakebed.errors import CorruptError, InvalidError, LakebedError, UnavailableError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LakebedError,
+    NewerFormatError,
+    UnavailableError,
+)
 from lakebed.model.names import Micros
 from lakebed.observe import events, metrics
 from lakebed.observe.json_lines import JsonLines, write_json_lines
@@ -87,8 +93,8 @@ class SentApp(Protocol):
         """Put a message that can never work among the dead letters, now."""
         ...
 
-    def failed(self, record: Mapping[str, Any]) -> None:
-        """Let a message come back soon."""
+    def failed(self, record: Mapping[str, Any], error: Exception) -> None:
+        """Let a message come back: soon, or when this installation may be upgraded."""
         ...
 
 
@@ -161,7 +167,7 @@ def sent_handler(
             app.refused(record.raw_event)
         except Exception as error:
             _tell_failed_message(error, record)
-            app.failed(record.raw_event)
+            app.failed(record.raw_event, error)
             raise
 
     return _queue_handler(build, one)
@@ -287,6 +293,8 @@ def tell_failed(error: Exception, **facts: object) -> None:
             kind, level = metrics.WORK_CORRUPT, logging.ERROR
         case InvalidError():
             kind, level = metrics.WORK_REFUSED, logging.ERROR
+        case NewerFormatError():
+            kind, level = metrics.WORK_RETRIED, logging.ERROR
         case LakebedError():
             kind, level = metrics.WORK_RETRIED, logging.WARNING
         case _:

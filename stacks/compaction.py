@@ -107,7 +107,7 @@ class CompactionStack(Stack):
             ),
             permissions=[
                 *stores.may_commit(deployment),
-                permissions.tell_of_jobs(stores.tracker),
+                permissions.end_jobs(stores.tracker),
                 *permissions.take_dead_letters(self.jobs.queue, self.jobs.dead_letters),
                 *permissions.take_dead_letters(commits.queue, commits.dead_letters),
             ],

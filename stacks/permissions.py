@@ -171,6 +171,11 @@ def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     return _allow([tracker.table_arn], *(f"dynamodb:{action}" for action in actions))
 
 
+def end_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+    """Read the newest report of a job, and write reports, one at a time."""
+    return _allow([tracker.table_arn], "dynamodb:GetItem", "dynamodb:PutItem")
+
+
 def read_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Read all reports of a job."""
     return _allow([tracker.table_arn], "dynamodb:Query")

@@ -38,4 +38,5 @@ def app_over(stores: TableStores, *, jobs: JobQueue, commits: JobQueue, tracker:
         objects=stores.objects,
         find_table=stores.find,
         give_up=GiveUpCompactionJob(clock=stores.clock, tracker=tracker),
+        tracker=tracker,
     )

@@ -82,6 +82,7 @@ class Housekeeping:
             objects=app.objects,
             find_table=app.table_of,
             give_up=app.give_up,
+            tracker=app.tracker,
         )
 
     def run(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lakebed.ports.job_queue import JobQueue, Received
+from lakebed.errors import NewerFormatError
+from lakebed.ports.job_queue import JobQueue, Received, upgrade_wait_seconds
 
 RETRY_SECONDS = 120.0
 """After which a message that failed is tried again."""
@@ -28,6 +29,10 @@ class SentMessages:
         """Put a message that can never work among the dead letters. Raises: as `give_up`."""
         self._queue.give_up(self._received(record))
 
-    def failed(self, record: Record) -> None:
-        """Let a message come back soon. Raises: UnavailableError."""
-        self._queue.extend(self._received(record).receipt, hidden_seconds=RETRY_SECONDS)
+    def failed(self, record: Record, error: Exception) -> None:
+        """Let a message come back: soon, or when this installation may be upgraded. Raises:
+        UnavailableError."""
+        message, seconds = self._received(record), RETRY_SECONDS
+        if isinstance(error, NewerFormatError):
+            seconds = upgrade_wait_seconds(message.receives)
+        self._queue.extend(message.receipt, hidden_seconds=seconds)

@@ -16,13 +16,13 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.aws import AwsApp
 from lakebed.config.environments import IngestTaskEnvironment, TaskEnvironment, environment_of
 from lakebed.config.instance import InstanceResources, instance_id
-from lakebed.errors import LakebedError
+from lakebed.errors import LakebedError, NewerFormatError
 from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE
 from lakebed.observe.json_lines import write_json_lines
 from lakebed.ports.job_queue import JobQueue
 from lakebed.ports.job_tracker import JobKind
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
-from lakebed.tasks.task_loop import StopRequest, TaskLimits, TaskLoop, kept_or_given_back
+from lakebed.tasks.task_loop import Ending, StopRequest, TaskLimits, TaskLoop, kept_or_given_back
 from lakebed.tasks.task_reports import TaskReports
 from lakebed.tasks.worker import Failures, JobHandler, Visibility, Worker
 
@@ -32,6 +32,9 @@ RETRY_SECONDS = 120.0
 """Until a job that failed is tried again: compaction, or a store, has caught up by then."""
 GRACE_SECONDS = 90.0
 """For a job to end in. The platform kills a task 120 s after it asked it to stop."""
+
+EXIT_CODES: dict[Ending, int] = {"failures": 1, "outdated": NewerFormatError.exit_code}
+"""Of a task, by its end: those by which an operator is called. Others: 0."""
 
 END_PROCESS = partial(os._exit, 0)
 """At once: threads of a job would hold it up."""
@@ -78,7 +81,8 @@ def run_task(
 ) -> int:
     """Open the instance that the variables of this process name, and run a task's loop.
 
-    Returns the exit code: 0, or 1 where job after job failed.
+    Returns the exit code: 0, 1 where job after job failed, or that of `NewerFormatError` where a
+    job needs a newer release.
     """
     environment = environment_of(kind, os.environ)
     write_json_lines(sys.stdout, {"instance": environment.instance})
@@ -90,7 +94,7 @@ def run_task(
         ending = loop(app, environment, stop).run(lambda: stop.is_asked)
     finally:
         app.close()
-    return int(ending == "failures")
+    return EXIT_CODES.get(ending, 0)
 
 
 def opened(environment: TaskEnvironment) -> AwsApp:

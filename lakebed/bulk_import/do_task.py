@@ -23,7 +23,13 @@ from lakebed.bulk_import.work import (
     encode,
     refused,
 )
-from lakebed.errors import CorruptError, DeniedError, InvalidError, LakebedError
+from lakebed.errors import (
+    CorruptError,
+    DeniedError,
+    InvalidError,
+    LakebedError,
+    NewerFormatError,
+)
 from lakebed.model.names import RUN_BYTES, FileName, file_name
 from lakebed.model.paths import file_path, run_path
 from lakebed.model.processing import Processing, ProcessingPass
@@ -34,6 +40,9 @@ from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.sorted_files.input_files import rows_of
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.sorted_files.stored_runs import merged_runs, store_run
+
+NO_RETRY = (InvalidError, CorruptError, DeniedError, NewerFormatError)
+"""What another attempt of the same task would meet again: the run ends with it."""
 
 
 class DoTask:
@@ -63,14 +72,14 @@ class DoTask:
         """
         try:
             return encode(self._sort(decode(job, Job), decode(work, SortWork)))
-        except (InvalidError, CorruptError, DeniedError) as error:
+        except NO_RETRY as error:
             return encode(refused(error))
 
     def merge(self, job: bytes, work: bytes) -> bytes:
         """Merge runs into one file and put it; return the answer. Raises: as `sort`."""
         try:
             return encode(self._merge(decode(job, Job), decode(work, MergeWork)))
-        except (InvalidError, CorruptError, DeniedError) as error:
+        except NO_RETRY as error:
             return encode(refused(error))
 
     def _sort(self, job: Job, work: SortWork) -> RunSorted:

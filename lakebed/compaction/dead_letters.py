@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lakebed.compaction.run_job import GiveUpCompactionJob
-from lakebed.errors import InvalidError, LakebedError
-from lakebed.model.jobs import decode_message
+from lakebed.errors import InvalidError, LakebedError, NewerFormatError
+from lakebed.model.jobs import CompactionMessage, decode_message
 from lakebed.model.names import JobId, TableId
 from lakebed.observe import events
 from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
+from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.file_changes import ReplaceFiles
 from lakebed.statestore.open_table import OpenTable
@@ -35,12 +36,14 @@ class GiveUpDeadJobs:
         objects: ObjectStore,
         find_table: Callable[[TableId], OpenTable | None],
         give_up: GiveUpCompactionJob,
+        tracker: JobTracker,
     ) -> None:
         self._jobs = jobs
         self._commits = commits
         self._objects = objects
         self._find_table = find_table
         self._give_up = give_up
+        self._tracker = tracker
 
     def run(self) -> int:
         """Give up at most ten letters of each queue. Returns how many claims ended."""
@@ -56,7 +59,8 @@ class GiveUpDeadJobs:
         ended = 0
         try:
             message = decode_message(letter.body)
-            ended = self._free(message.table, [message.job], letter)
+            if not self._waited_for_upgrade(message):
+                ended = self._free(message.table, [message.job], letter)
         except InvalidError as error:  # it names no job
             events.tell(events.JOB_FAILED, code=error.code(), reason=error)
         except LakebedError as error:  # not now: the next run finds the letter again
@@ -78,6 +82,12 @@ class GiveUpDeadJobs:
         if len(jobs) == len(commits):
             self._commits.delete(letter.receipt)
         return ended
+
+    def _waited_for_upgrade(self, message: CompactionMessage) -> bool:
+        """Whether no task could read what the job needs: nothing is wrong with it. It keeps its
+        files and is sent again, as a job that nobody started."""
+        last = self._tracker.last(message.table, message.job)
+        return last is not None and last.reason.startswith(f"{NewerFormatError.code()}: ")
 
     def _free(self, id_: TableId, jobs: Sequence[JobId], letter: Received) -> int:
         table = self._find_table(id_)

@@ -12,6 +12,7 @@ from lakebed.errors import (
     CorruptError,
     GenerationError,
     LakebedError,
+    NewerFormatError,
     ObjectMissingError,
     SumTooLargeError,
     TableMissingError,
@@ -73,19 +74,18 @@ class RunCompactionJob(Generic[BatchT]):
         A commit that is sent may still be refused; the job's tracker is told.
 
         Raises:
+            NewerFormatError: this release cannot read the table; the job is sound and waits.
             CorruptError: an input's bytes do not verify; the claim stays until it is given up.
             FencedError, ConflictError, UnavailableError, UnknownOutcomeError: run it again.
         """
         began = self._clock.monotonic()
-        with table.head.reading() as state:
-            held = state.job(job)
-            if held is None:
-                return False
-            region = own_region(state, held.partition)
-            inputs = _inputs(table, state.claimed(job), region)
-            processing = table.processing(state, "compaction")
-            statistics = state.settings().value_statistics
-            taken = _Taken(held, start_of(state), state.schema(), inputs, processing, statistics)
+        try:
+            taken = _taken(table, job)
+        except NewerFormatError as error:  # who ends dead jobs must know that this one is sound
+            self._reports.tell(table.id, job, "failed", reason=f"{error.code()}: {error}")
+            raise
+        if taken is None:
+            return False
         run = table.fresh_run()
         self._reports.tell(table.id, job, "started", run=run_name(run))
         try:
@@ -113,7 +113,7 @@ class RunCompactionJob(Generic[BatchT]):
                 events.COMPACTION_COMMITTED,
                 table=table.name,
                 job=job,
-                files_in_count=len(inputs),
+                files_in_count=len(taken.inputs),
                 rows_count=rows,
                 seconds=round(seconds, 3),
             )
@@ -174,6 +174,22 @@ class GiveUpCompactionJob:
         self._reports.tell(table.id, job, "given up", reason=reason)
         events.tell(events.COMPACTION_GIVEN_UP, table=table.name, job=job, reason=reason)
         return True
+
+
+def _taken(table: OpenTable, job: JobId) -> _Taken | None:
+    """Read a job; None: it holds nothing any more."""
+    with table.head.reading() as state:
+        held = state.job(job)
+        if held is None:
+            return None
+        return _Taken(
+            job=held,
+            start=start_of(state),
+            schema=state.schema(),
+            inputs=_inputs(table, state.claimed(job), own_region(state, held.partition)),
+            processing=table.processing(state, "compaction"),
+            value_statistics=state.settings().value_statistics,
+        )
 
 
 def _inputs(

@@ -8,7 +8,13 @@ from itertools import islice
 
 import msgspec
 
-from lakebed.errors import InvalidError, LakebedError, did_you_mean
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LakebedError,
+    NewerFormatError,
+    did_you_mean,
+)
 from lakebed.inspection.letters_in_hand import letters_in_hand
 from lakebed.model.jobs import (
     COMPACTION_QUEUE,
@@ -152,7 +158,7 @@ class DeadLetters:
         try:
             said = said_by(kind, letter, names)
             reason = self._reason(said)
-        except InvalidError as error:
+        except (InvalidError, CorruptError, NewerFormatError) as error:
             reason = f"{error.code()}: {error.message}"
         return Letter(
             queue=kind,

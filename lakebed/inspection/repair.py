@@ -11,7 +11,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from lakebed.errors import ConflictError, CorruptError, DeniedError, InvalidError
+from lakebed.errors import (
+    ConflictError,
+    CorruptError,
+    DeniedError,
+    InvalidError,
+    NewerFormatError,
+)
 from lakebed.inspection.findings import KINDS, Fact, Finding, RepairAction
 from lakebed.inspection.replay import Replay, ReplayLog
 from lakebed.model.names import TableId, TableName
@@ -25,6 +31,9 @@ from lakebed.statestore.state import TableState
 
 RECOVERED = "recovered-"
 """Before the beginning of a table's id: the name of a table that lost its own."""
+
+UNREPAIRED = (ConflictError, CorruptError, DeniedError, InvalidError, NewerFormatError)
+"""By which one step of a plan may fail while the others go on."""
 
 HARMLESS: frozenset[str] = frozenset(
     {
@@ -171,7 +180,7 @@ class Repair:
         for step in plan.steps:
             try:
                 one = StepDone(step=step, count=self._carry_out(step))
-            except (ConflictError, CorruptError, DeniedError, InvalidError) as error:
+            except UNREPAIRED as error:
                 one = StepDone(step=step, problem=str(error))
             events.tell(
                 events.REPAIR_DONE,

@@ -21,6 +21,11 @@ LETTER_HIDDEN_SECONDS = 30.0
 """How long a dead letter that somebody looks at is out of sight, and his to delete."""
 
 
+UPGRADE_WAIT_SECONDS = (60.0, 300.0, 900.0, 3_600.0, 14_400.0)
+"""By receives: how long a message waits that only a newer release can read. Together five hours,
+in which the installation is to be upgraded; then the message is a dead letter."""
+
+
 class Message(msgspec.Struct, frozen=True):
     """A message to send.
 
@@ -62,6 +67,11 @@ class QueueLoad(NamedTuple):
 def message_job(body: bytes, sent_at: Micros) -> JobId:
     """Return the id of a job whose sender gave it none: the same for each receipt of a message."""
     return JobId(f"message-{digest_of(body, b'%d' % sent_at).hex()}")
+
+
+def upgrade_wait_seconds(receives: int) -> float:
+    """Return how long a message that needs a newer release stays out of sight. receives: so far."""
+    return UPGRADE_WAIT_SECONDS[min(max(receives, 1), len(UPGRADE_WAIT_SECONDS)) - 1]
 
 
 class JobQueue(Protocol):

@@ -32,7 +32,12 @@ from lakebed.errors import (
 from lakebed.model.names import MICROS_PER_SECOND, TableId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
+from lakebed.ports.job_queue import (
+    MESSAGES_AT_ONCE_MAX,
+    JobQueue,
+    Received,
+    upgrade_wait_seconds,
+)
 from lakebed.ports.job_tracker import NOT_COMMITTED, JobEvent, JobReport, JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.head import TableHead
@@ -140,6 +145,10 @@ class Committer:
             events.tell(events.COMMITS_GONE, reason=error)
             self._queue.delete(message.receipt)
             return None
+        except NewerFormatError as error:
+            self._tell_failed(error, message)
+            self._give_back(message, error)
+            return None
         except LakebedError as error:  # it comes back, or ends among the dead letters
             self._tell_failed(error, message)
             return None
@@ -153,7 +162,7 @@ class Committer:
         except LakebedError as error:  # one table's damage does not hold up the others
             for one in arrived:
                 self._tell_failed(error, one.message)
-                self._give_back(one.message)
+                self._give_back(one.message, error)
             return 0
         answers = answers_of(head, [commit.transaction for commit in commits])
         reports = [
@@ -166,13 +175,14 @@ class Committer:
         except LakebedError as error:  # perhaps nobody heard: the messages come back
             for one in arrived:
                 self._tell_failed(error, one.message)
-                self._give_back(one.message)
+                self._give_back(one.message, error)
             return 0
         left, ended = iter(answers), list[_Arrived]()
         for one in arrived:
             own = list(islice(left, len(one.commits)))
-            if any(isinstance(answer, NO_ANSWER) for answer in own):
-                self._give_back(one.message)
+            unanswered = [answer for answer in own if isinstance(answer, NO_ANSWER)]
+            if unanswered:
+                self._give_back(one.message, *unanswered)
             else:
                 ended.append(one)
         self._end(ended)
@@ -197,9 +207,13 @@ class Committer:
         except LakebedError as error:
             self._tell_failed(error, arrived[0].message)
 
-    def _give_back(self, message: Received) -> None:
+    def _give_back(self, message: Received, *errors: LakebedError) -> None:
+        """Let a message come back: soon, or when this installation may be upgraded."""
+        seconds = RETRY_SECONDS
+        if any(isinstance(error, NewerFormatError) for error in errors):
+            seconds = upgrade_wait_seconds(message.receives)
         try:
-            self._queue.extend(message.receipt, hidden_seconds=RETRY_SECONDS)
+            self._queue.extend(message.receipt, hidden_seconds=seconds)
         except LakebedError as error:  # it comes back later
             self._tell_failed(error, message)
 

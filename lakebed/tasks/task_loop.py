@@ -1,5 +1,5 @@
 """The life of a task: it works on one queue until the queue has been empty for a while, it is old,
-its jobs fail one after another, or it is told to stop.
+its jobs fail one after another, a job needs a newer release, or it is told to stop.
 
 Told to stop, it finishes its job. One that takes longer is given back to its queue, and the process
 ends: a job may be run again, from its start, whatever became of an earlier run.
@@ -24,7 +24,7 @@ from lakebed.tasks.worker import Worker
 LOOK_SECONDS = 0.5
 """Between looks whether a task whose job runs is told to stop."""
 
-Ending = Literal["idle", "age", "failures", "stopped"]
+Ending = Literal["idle", "age", "failures", "outdated", "stopped"]
 
 
 class TaskLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +83,8 @@ class TaskLoop:
                     return "idle", jobs
                 clock.sleep(max(0.0, limits.wait_seconds - (clock.monotonic() - asked)))
                 continue
+            if outcome == "outdated":
+                return "outdated", jobs
             worked = clock.monotonic()
             failures = failures + 1 if outcome == "failed" else 0
             jobs += outcome != "failed"

@@ -15,11 +15,12 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from lakebed.errors import LakebedError
+from lakebed.errors import LakebedError, NewerFormatError
 from lakebed.observe import events
-from lakebed.ports.job_queue import JobQueue, Received
+from lakebed.ports.job_queue import JobQueue, Received, upgrade_wait_seconds
 
-Outcome = Literal["done", "refused", "failed"]
+Outcome = Literal["done", "refused", "failed", "outdated"]
+"""outdated: a newer release wrote what the job needs; its message waits until we are upgraded."""
 
 
 class JobHandler(Protocol):
@@ -66,7 +67,8 @@ class Worker:
         self._failures = failures or Failures()
 
     def run(self, *, jobs_max: int, should_stop: Callable[[], bool] = lambda: False) -> int:
-        """Work until the queue gives nothing, `jobs_max` messages were taken, or told to stop.
+        """Work until the queue gives nothing, `jobs_max` messages were taken, or told to stop; also
+        when a job needs a newer release.
 
         Stops between jobs, never inside one. Returns how many jobs ended.
         """
@@ -75,7 +77,7 @@ class Worker:
             if should_stop():
                 break
             outcome = self.step()
-            if outcome is None:
+            if outcome is None or outcome == "outdated":
                 break
             done += outcome == "done"
         return done
@@ -97,6 +99,12 @@ class Worker:
             _tell_failed(message, error)
             self._queue.give_up(message)
             return "refused"
+        except NewerFormatError as error:
+            _tell_failed(message, error)
+            self._queue.extend(
+                message.receipt, hidden_seconds=upgrade_wait_seconds(message.receives)
+            )
+            return "outdated"
         except LakebedError as error:  # the message comes back, or ends among the dead letters
             _tell_failed(message, error)
             return self._failed(message)

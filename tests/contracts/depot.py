@@ -114,6 +114,7 @@ class Depot:
             objects=stores.objects,
             find_table=lambda id_: self.table if id_ == self.table.id else None,
             give_up=self.give_up,
+            tracker=stores.tracker,
         )
         self.collect = CollectGarbage(objects=stores.objects)
         self.sweep = SweepObjects(objects=stores.objects)

@@ -132,6 +132,7 @@ class Machine:
             objects=self.objects,
             find_table=self._table_of,
             give_up=self.give_up,
+            tracker=self.tracker,
         )
         visibility = Visibility(keep_hidden=self._kept_hidden)
         self.worker = Worker(queue=self.queue, handle=self._run_message, visibility=visibility)

@@ -18,7 +18,13 @@ from lakebed.backends.memory import (
     MemoryTableRegistry,
     VirtualClock,
 )
-from lakebed.errors import CorruptError, InvalidError, LakebedError, TableMissingError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LakebedError,
+    NewerFormatError,
+    TableMissingError,
+)
 from lakebed.model.names import MICROS_PER_SECOND, CommitId, JobId, TableId
 from lakebed.ports.object_store import ObjectFacts
 from lakebed.statestore.open_table import OpenTable
@@ -221,7 +227,7 @@ class World:
             self.replace(machine)
         except TableMissingError:
             pass
-        except (CorruptError, InvalidError) as error:
+        except (CorruptError, InvalidError, NewerFormatError) as error:
             raise Violation("no work is refused for ever", f"{actor.__name__}: {error}") from error
         except LakebedError as error:
             self.weather.happened[f"told {error.code()}"] += 1
