@@ -2,7 +2,7 @@
 user is told that a good request was rejected."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +117,8 @@ class Newer:
 
 
 @pytest.fixture
-def newer(instance: Instance, tmp_path: Path) -> Iterator[Newer]:
-    yield Newer(instance, tmp_path)
+def newer(instance: Instance, tmp_path: Path) -> Newer:
+    return Newer(instance, tmp_path)
 
 
 TICKS: dict[str, Callable[[Instance], tuple[Any, Any]]] = {
