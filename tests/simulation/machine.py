@@ -132,10 +132,13 @@ class Machine:
             objects=self.objects,
             find_table=self._table_of,
             give_up=self.give_up,
-            tracker=self.tracker,
+            tracker=shared.tracker,
         )
+        self.worker = self._worker()
+
+    def _worker(self) -> Worker:
         visibility = Visibility(keep_hidden=self._kept_hidden)
-        self.worker = Worker(queue=self.queue, handle=self._run_message, visibility=visibility)
+        return Worker(queue=self.queue, handle=self._run_message, visibility=visibility)
 
     def head(self, table: TableId) -> TableHead:
         """Return this process's head of a table."""
