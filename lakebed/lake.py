@@ -9,6 +9,7 @@ rows = table.query(keys=["b7"]).read_all()
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,7 @@ from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import InvalidError
+from lakebed.model.addresses import scheme_of, without_file_scheme
 from lakebed.model.names import table_name
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
@@ -307,4 +309,18 @@ def connect(
         from lakebed.bootstrap.aws import AwsApp  # noqa: PLC0415  of no use to others
 
         return Lake(AwsApp(path.removeprefix(INSTANCE_SCHEME), memory=memory))
+    path = _directory(path)
     return Lake(LocalApp(path, create=create, objects=objects, memory=memory))
+
+
+def _directory(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """Return the directory that is meant. Raises: InvalidError for an address of anything else."""
+    path = without_file_scheme(path)
+    scheme = scheme_of(path)
+    if scheme is None:
+        return path
+    hint = f"give a directory, or {INSTANCE_SCHEME}INSTANCE for what was deployed"
+    if scheme == "s3":
+        address = re.sub("^s3:/+", "s3://", os.fspath(path))
+        hint = f"only its objects can lie there: connect('./lake', objects='{address}')"
+    raise InvalidError("a lake lies in a directory of this machine", lake=path, hint=hint)

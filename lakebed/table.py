@@ -212,13 +212,13 @@ class Table:
     ) -> Ingested:
         """Take rows in, all or none, durably.
 
-        rows: a path of a file (Parquet, CSV, JSON lines) or of a directory of them, several paths,
-        or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same request
-        under the same name is done once, for `job_id_seconds_min`. extra_columns: "drop" ignores
-        unknown columns. zone: where times without an offset and dates are from, for fields in UTC:
-        "UTC", "Europe/Berlin", or by field {"at": "UTC"}. told: called with the number
-        of rows that were read so far. queued: send the commit, which `lake.run()` puts into the log
-        with others; `jobs` tells of it.
+        rows: a path of a file (Parquet, CSV, JSON lines) or of a directory of them, `s3://` with a
+        file or a folder, `https://` with a file, several of these, or Arrow data (also pandas,
+        Polars, DuckDB). job: a name for this request; the same request under the same name is done
+        once, for `job_id_seconds_min`. extra_columns: "drop" ignores unknown columns. zone: where
+        times without an offset and dates are from, for fields in UTC: "UTC", "Europe/Berlin", or by
+        field {"at": "UTC"}. told: called with the number of rows that were read so far. queued:
+        send the commit, which `lake.run()` puts into the log with others; `jobs` tells of it.
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
@@ -227,7 +227,14 @@ class Table:
             FencedError, ConflictError, UnavailableError: nothing became visible; call again.
             UnknownOutcomeError: call again with the job in its facts; it is done once.
         """
-        source = source_of(rows, self.schema, format=format, extra_columns=extra_columns, zone=zone)
+        source = source_of(
+            rows,
+            self.schema,
+            format=format,
+            extra_columns=extra_columns,
+            zone=zone,
+            urls=self._app.url_files(),
+        )
         watched = source if told is None else WatchedSource(source, told)
         try:
             service = self._app.queued_ingest if queued else self._app.ingest

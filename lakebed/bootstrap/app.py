@@ -290,6 +290,14 @@ class App:
         """Return users' files by URL, as far as this lake's credentials may read them."""
         return None
 
+    def url_files(self) -> SourceFiles:
+        """Return users' files by URL, for who calls the library: in S3 and on the web."""
+        from lakebed.bootstrap.url_files import UrlFiles
+
+        return UrlFiles(
+            self.spill.path, in_s3=self.source_files(), clock=self.clock, chance=self.chance
+        )
+
     def status(self, names: Sequence[str]) -> list[TableStatus]:
         """Return what some tables look like now. Raises: TableMissingError."""
         from lakebed.inspection.status import table_status

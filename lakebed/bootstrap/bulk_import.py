@@ -27,6 +27,7 @@ from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
 from lakebed.bulk_import.requests import ImportRequest
 from lakebed.errors import InvalidError, JobIdReusedError
 from lakebed.ingest.allowed_files import AllowedFiles
+from lakebed.model.addresses import scheme_of
 from lakebed.model.names import RequestDigest, job_id
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFiles
@@ -117,6 +118,10 @@ class BulkImportApp:
     ) -> Ingested:
         """Take files into a table by the cluster that runs these tasks. Raises: as `ImportRows`."""
         opened = self._app.catalog.find(table)
+        for path in paths:
+            if scheme_of(path) is not None:
+                hint = "`lakebed ingest` reads it, or send a message to an instance"
+                raise InvalidError("not a file of this machine", path=path, hint=hint)
         files = input_files([Path(path).absolute() for path in paths], format)
         return self._service.run(
             opened,

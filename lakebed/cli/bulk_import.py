@@ -48,7 +48,7 @@ def bulk_import(
     session: Session,
     *,
     table: str,
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     job: str | None,
     format: Literal["parquet", "csv", "jsonl"] | None,
     extra_columns: Literal["refuse", "drop"],

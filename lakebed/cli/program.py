@@ -32,11 +32,12 @@ class Session:
         self.as_json = False
         self.verbose = False
 
-    def open(self, *, create: bool = False) -> Lake:
-        """Return the lake that the options name, made if there is none and `create` is true."""
+    def open(self, *, create: bool = False, objects: str | None = None) -> Lake:
+        """Return the lake that the options name, made if there is none and `create` is true.
+        objects: where it keeps them, if that is told."""
         from lakebed.lake import connect
 
-        return connect(self.lake_path, create=create)
+        return connect(self.lake_path, create=create, objects=objects)
 
     def say(self, text: str) -> None:
         """Tell people; silent with --json."""

@@ -13,6 +13,7 @@ from lakebed.cli.key_text import key_from_text, ranges_from_text, zones_from_tex
 from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.errors import InvalidError
+from lakebed.model.addresses import scheme_of
 from lakebed.model.predicate_text import predicate_from_text
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--job", metavar="ID", help="Name of this request: sent again, it is done once."
         ),
-        click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path)),
+        click.argument("paths", nargs=-1, required=True),
         click.argument("table"),
     ):
         command = option(command)
@@ -56,6 +57,7 @@ def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
     lakebed ingest trips trips.parquet
     lakebed ingest trips january/ february/ --job 2013-q1
     lakebed ingest trips trips.txt --format csv --extra-columns drop
+    lakebed ingest trips s3://bucket/day/ https://example.org/late.csv
     lakebed ingest trips trips.csv --zone UTC
     lakebed ingest trips trips.csv --zone Europe/Berlin --zone booked=UTC
     """,
@@ -73,7 +75,7 @@ def ingest(
     session: Session,
     *,
     table: str,
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     job: str | None,
     format: Literal["parquet", "csv", "jsonl"] | None,
     extra_columns: Literal["refuse", "drop"],
@@ -81,7 +83,8 @@ def ingest(
 ) -> None:
     """Take rows of files, or of directories of them, into TABLE: all or none.
 
-    Parquet, CSV with a header, or JSON lines: .parquet, .csv, .jsonl, .ndjson.
+    Parquet, CSV with a header, or JSON lines: .parquet, .csv, .jsonl, .ndjson. Also from
+    s3://BUCKET/KEY or s3://BUCKET/FOLDER/, and https://HOST/PATH.
     """
     with session.open() as lake, ProgressLine(silent=session.as_json) as line:
         opened = lake.table(table)
@@ -191,6 +194,9 @@ def query(
     chosen: Format = format or ("jsonl" if session.as_json else "table")
     if format is None and output is not None and not explain:
         chosen = format_named(output)
+    if output is not None and scheme_of(output) is not None:
+        hint = "write it to a file of this machine, then copy that"
+        raise InvalidError("rows go to files of this machine", output=output, hint=hint)
     if chosen == "parquet" and output is None:
         raise InvalidError("Parquet needs a file", hint="add --output FILE")
     if explain and (format is not None or output is not None):

@@ -45,6 +45,7 @@ def table() -> None:
     lakebed table create trips --schema trips.json --set leaf_rows_max=1000000
     lakebed table create trips --like trips.parquet --row-key id
     lakebed table create trips --like trips.parquet --row-key "at:timestamp[us, UTC]"
+    lakebed table create trips --row-key id:string --objects s3://bucket/trips
     lakebed table create trips --row-key id:string --split-point g --split-point p
     lakebed table create trips --schema trips.json --processing keep_latest.json
     lakebed table create trips --like day.parquet --row-key id --split-sample day.parquet --leaves 8
@@ -91,6 +92,11 @@ def table() -> None:
     metavar="FILE.json",
     help="What the table does with its rows: filter, age-off, aggregation, latest, iterator.",
 )
+@click.option(
+    "--objects",
+    metavar="s3://BUCKET/PREFIX",
+    help="Where a new lake keeps its files.  [default: in its directory]",
+)
 @pass_session
 def create(
     session: Session,
@@ -108,6 +114,7 @@ def create(
     as_base64: bool,
     settings: tuple[str, ...],
     processing_file: Path | None,
+    objects: str | None,
 ) -> None:
     """Create an empty table called NAME, and the lake if there is none.
 
@@ -135,7 +142,7 @@ def create(
             raise InvalidError("split points twice", hint="leave out the sample or the points")
         points = _sampled(split_sample, schema, leaves)
     processing = None if processing_file is None else processing_in_file(processing_file)
-    with session.open(create=True) as lake:
+    with session.open(create=True, objects=objects) as lake:
         made = lake.create_table(
             name,
             schema,

@@ -6,19 +6,26 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import msgspec
 import pyarrow as pa
 
-from lakebed.errors import InvalidError
+from lakebed.errors import InvalidError, LakebedError
+from lakebed.model.addresses import scheme_of, without_file_scheme
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
+from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.sorted_files.casting import conform
 from lakebed.sorted_files.input_files import (
     ExtraColumns,
     FileFormat,
+    InputFile,
     digest_of_files,
+    format_of,
     input_files,
     rows_of,
 )
@@ -39,12 +46,14 @@ class FileSource:
         format: FileFormat | None = None,
         extra_columns: ExtraColumns = "refuse",
         zones: Zones = NO_ZONES,
+        urls: SourceFiles | None = None,
     ) -> None:
-        self._files = input_files(paths, format)
+        self._urls = urls
+        self._files = self._found(paths, format)
         self.schema = schema
         self._extra_columns: ExtraColumns = extra_columns
         self._zones = zones
-        self.reading: Path | None = None
+        self.reading: Path | str | None = None
         """The file whose rows are being taken."""
 
     @property
@@ -56,11 +65,49 @@ class FileSource:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, file after file. An error names the file."""
         for file in self._files:
-            self.reading = Path(file.path)
-            yield from rows_of(
-                file, self.schema, extra_columns=self._extra_columns, zones=self._zones
-            )
+            self.reading = file.path if scheme_of(file.path) else Path(file.path)
+            with self._here(file) as here:
+                yield from rows_of(
+                    here, self.schema, extra_columns=self._extra_columns, zones=self._zones
+                )
         self.reading = None
+
+    def _found(
+        self, paths: Sequence[str | os.PathLike[str]], format: FileFormat | None
+    ) -> list[InputFile]:
+        places = [without_file_scheme(path) for path in paths]
+        found = [] if places else input_files([], format)
+        for place in places:
+            if scheme_of(place) is None:
+                found += input_files([place], format)
+            else:
+                found += self._at(os.fspath(place), format)
+        return found
+
+    def _at(self, url: str, format: FileFormat | None) -> list[InputFile]:
+        if self._urls is None:
+            hint = "copy it to this machine"
+            raise InvalidError("only files of this machine are read here", path=url, hint=hint)
+        return [
+            InputFile(
+                one.name, format or format_of(Path(urlsplit(one.name).path)), one.size, one.version
+            )
+            for one in self._urls.find(url)
+        ]
+
+    @contextmanager
+    def _here(self, file: InputFile) -> Iterator[InputFile]:
+        """Have a file on this machine while it is read. An error tells its address."""
+        if self._urls is None or scheme_of(file.path) is None:
+            yield file
+            return
+        try:
+            source = SourceFile(file.path, file.size, file.version)
+            with self._urls.on_disk(source) as path:
+                yield msgspec.structs.replace(file, path=str(path))
+        except LakebedError as error:
+            error.facts["path"] = file.path
+            raise
 
 
 class WatchedSource:
@@ -134,9 +181,11 @@ def source_of(
     format: FileFormat | None = None,
     extra_columns: ExtraColumns = "refuse",
     zone: str | Mapping[str, str] | None = None,
+    urls: SourceFiles | None = None,
 ) -> FileSource | ArrowSource:
     """Return the rows that a user names: a path, several paths, or Arrow data. zone: of times
-    without an offset, for all fields in UTC or by field.
+    without an offset, for all fields in UTC or by field. urls: who brings files that are named
+    by URL.
 
     Raises:
         InvalidError: it is none of these, or a path holds nothing to ingest.
@@ -144,7 +193,9 @@ def source_of(
     zones = zones_of(zone, schema)
     paths = [rows] if isinstance(rows, (str, os.PathLike)) else rows
     if isinstance(paths, (list, tuple)) and all(isinstance(p, (str, os.PathLike)) for p in paths):
-        return FileSource(paths, schema, format=format, extra_columns=extra_columns, zones=zones)
+        return FileSource(
+            paths, schema, format=format, extra_columns=extra_columns, zones=zones, urls=urls
+        )
     return ArrowSource(rows, schema, extra_columns=extra_columns, zones=zones)
 
 

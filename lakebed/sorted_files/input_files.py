@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.errors import InvalidError, LakebedError, UnreadableInputError, did_you_mean
+from lakebed.model.addresses import scheme_of
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.casting import conform
@@ -50,12 +51,12 @@ def input_files(
 
 
 def digest_of_files(files: Sequence[InputFile]) -> RequestDigest:
-    """Return what stands for a request: names, sizes and times of change, not bytes."""
+    """Return what stands for a request: names, sizes and versions, not bytes."""
     return digest_of(
         *(
             part.encode()
             for file in files
-            for part in (str(Path(file.path).resolve()), file.kind, str(file.size), file.version)
+            for part in (_whole_name(file.path), file.kind, str(file.size), file.version)
         )
     )
 
@@ -119,6 +120,10 @@ def format_of(file: Path) -> FileFormat:
         return _ALSO[suffix]
     hint = f"say format={' or format='.join(FORMATS)}"
     raise InvalidError("the name does not tell the file's format", path=file, hint=hint)
+
+
+def _whole_name(path: str) -> str:
+    return path if scheme_of(path) else str(Path(path).resolve())
 
 
 def _read(

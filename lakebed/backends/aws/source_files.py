@@ -94,7 +94,7 @@ class S3SourceFiles:
                     "a file was changed meanwhile, or is gone", file=file.name, hint=hint
                 ) from None
             except DeniedError as error:
-                hint = "let the instance's role read it, or put it where it may; then send it again"
+                hint = "let these credentials read it, an instance's role; then send it again"
                 raise UnreadableInputError(
                     "a file may not be read", file=file.name, hint=hint, **_denied(error)
                 ) from None
@@ -152,7 +152,7 @@ class S3SourceFiles:
         try:
             yield from pages_of(self._store(bucket), folder, run)
         except DeniedError as error:
-            hint = "let the instance's role list it, or name files where it may; then send it again"
+            hint = "let these credentials list it, an instance's role; then send it again"
             raise InvalidError(
                 "a file or folder may not be read", file=url, hint=hint, **_denied(error)
             ) from None

@@ -1,0 +1,1 @@
+"""Ports on the web: what servers give to whoever asks."""
