@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory
@@ -81,6 +81,16 @@ class Lake:
     def table(self, name: str) -> Table:
         """Return a table. Raises: TableMissingError, with the nearest known name."""
         return Table(self._app, self._app.catalog.find(name))
+
+    def __getitem__(self, name: str) -> Table:
+        """Return a table, as `table` does."""
+        return self.table(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tables()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables())
 
     def tables(self, *, online: bool | None = None) -> list[str]:
         """Return the names of all tables. online: only of those that are, or are not."""

@@ -27,6 +27,7 @@ from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import JobReport
 from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import Explanation
+from lakebed.query.frames import as_pandas, as_polars
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.input_files import ExtraColumns, FileFormat
@@ -42,6 +43,8 @@ from lakebed.tables.change_table import (
 from lakebed.tasks.user_jobs import Ingested
 
 if TYPE_CHECKING:
+    import polars
+
     from lakebed.inspection.log_listing import LogListing
     from lakebed.inspection.past_state import StateShown
     from lakebed.statestore.open_table import OpenTable
@@ -299,6 +302,49 @@ class Table:
             load_iterator(use, whole)
         batches = self._app.query.read(self._opened, plan, limit=limit, iterator=use)
         return pa.RecordBatchReader.from_batches(given, batches)
+
+    def count(
+        self,
+        *,
+        keys: Sequence[object] | None = None,
+        ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
+        where: Predicate | pc.Expression | None = None,
+    ) -> int:
+        """Return how many rows `query` gives with the same arguments. Without any the table's state
+        knows it, where rows are kept as they came: no file is read, but for parts of files that a
+        split has cut since. Otherwise one column is read. `len(table)` is the same without any.
+        """
+        if keys is None and ranges is None and where is None:
+            return self._app.count.all_rows(self._opened)
+        ask = partial(condition_of, keys=keys, ranges=ranges, where=where)
+        return self._app.count.matching(self._opened, ask)
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        """A table is true, also without rows: nobody counts them for that."""
+        return True
+
+    def head(self, rows: int = 5) -> pa.Table:
+        """Return the first rows by key."""
+        return self.to_arrow(limit=rows)
+
+    def to_arrow(self, **asked: Any) -> pa.Table:  # noqa: ANN401 - as `query` has them
+        """Return all rows of a query in memory. Takes what `query` takes, and raises the same."""
+        return self.query(**asked).read_all()
+
+    def to_pandas(self, **asked: Any) -> Any:  # noqa: ANN401 - a DataFrame
+        """Return them as a DataFrame of pandas. Raises: InvalidError too, where it is missing."""
+        return as_pandas(self.query(**asked))
+
+    def to_polars(self, **asked: Any) -> polars.DataFrame:  # noqa: ANN401 - as `query` has them
+        """Return them as a DataFrame of Polars. Raises: InvalidError too, where it is missing."""
+        return as_polars(self.query(**asked))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give all rows to whatever reads Arrow's streams: `polars.DataFrame(table)`, DuckDB."""
+        return self.query().__arrow_c_stream__(requested_schema)
 
     def explain(
         self,

@@ -35,6 +35,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.query.count_rows import CountRows
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -155,6 +156,7 @@ class App:
         self.collect = CollectGarbage(objects=self.objects)
         self.sweep = SweepObjects(objects=self.objects)
         self.query = RunQuery[pa.RecordBatch](files=files)
+        self.count = CountRows[pa.RecordBatch](query=self.query, files=files)
 
     @cached_property
     def fsck(self) -> Fsck:

@@ -19,6 +19,8 @@ from lakebed.model.predicate_text import predicate_from_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
+
     from lakebed.cli.row_formats import Format
     from lakebed.tasks.user_jobs import Ingested
 
@@ -134,6 +136,7 @@ def told_ingested(session: Session, table: str, done: Ingested) -> None:
     lakebed query flights --where "distance > 1000 and carrier in ('UA', 'AA')"
     lakebed query flights --output flights.csv
     lakebed query flights --json --limit 5
+    lakebed query flights --count --where "carrier = 'UA'"
     lakebed query flights --key UA,1545 --explain
     """,
 )
@@ -170,6 +173,7 @@ def told_ingested(session: Session, table: str, done: Ingested) -> None:
     metavar="FILE",
     help="Write to a file: .parquet, .csv, .jsonl, also .csv.gz.",
 )
+@click.option("--count", is_flag=True, help="Write how many rows instead of the rows.")
 @click.option("--explain", is_flag=True, help="Write what was read instead of the rows.")
 @pass_session
 def query(
@@ -183,55 +187,93 @@ def query(
     limit: int | None,
     format: Format | None,
     output: Path | None,
+    count: bool,
     explain: bool,
 ) -> None:
     """Write the rows of TABLE, in key order. With --json as JSON lines.
 
     JSON has integers beyond 2^53 as strings and binary as base64.
     """
-    from lakebed.cli.row_formats import format_named, write_file, write_rows
-
-    chosen: Format = format or ("jsonl" if session.as_json else "table")
-    if format is None and output is not None and not explain:
-        chosen = format_named(output)
-    if output is not None and scheme_of(output) is not None:
-        hint = "write it to a file of this machine, then copy that"
-        raise InvalidError("rows go to files of this machine", output=output, hint=hint)
-    if chosen == "parquet" and output is None:
-        raise InvalidError("Parquet needs a file", hint="add --output FILE")
-    if explain and (format is not None or output is not None):
-        hint = "leave --format and --output out; --json is possible"
-        raise InvalidError("an explanation has no rows to write", hint=hint)
+    chosen = _format(
+        session, format, output, explain=explain, columns=columns, count=count, limit=limit
+    )
     peek = chosen == "table" and limit is None and output is None
     with session.open() as lake:
         opened = lake.table(table)
         asked: dict[str, Any] = {
             "keys": [key_from_text(opened.schema, key) for key in keys] or None,
             "ranges": ranges_from_text(opened.schema, ranges) if ranges else None,
-            "columns": columns.split(",") if columns is not None else None,
             "where": predicate_from_text(where) if where is not None else None,
         }
+        if count:
+            found = opened.count(**asked)
+            session.give({"rows": found}, f"{found}")
+            return
+        asked["columns"] = columns.split(",") if columns is not None else None
         if explain:
             told = opened.explain(**asked, limit=limit)
             session.give(msgspec.to_builtins(told), str(told))
             return
         rows = opened.query(**asked, limit=ROWS_SHOWN + 1 if peek else limit)
         if output is not None:
-            written = write_file(rows, chosen, output)
-            session.give(
-                {"rows": written, "output": str(output)}, f"{counted(written, 'row')} in {output}"
-            )
-            return
-        out = sys.stdout.buffer
-        if not peek:
-            written = write_rows(rows, chosen, out)
+            _write_to_file(session, rows, chosen, output)
         else:
-            held = rows.read_all()  # at most ROWS_SHOWN + 1 rows
-            shown = held.slice(0, ROWS_SHOWN)
-            written = write_rows(shown.to_reader(), chosen, out)
-            if held.num_rows > ROWS_SHOWN:
-                out.flush()
-                click.echo(f"the first {ROWS_SHOWN} rows; --limit shows more", err=True)
-        out.flush()
-        if chosen == "table" and not written:
-            click.echo("no rows", err=True)
+            _write_out(rows, chosen, peek=peek)
+
+
+def _write_to_file(
+    session: Session, rows: pa.RecordBatchReader, format: Format, output: Path
+) -> None:
+    from lakebed.cli.row_formats import write_file
+
+    written = write_file(rows, format, output)
+    said = f"{counted(written, 'row')} in {output}"
+    session.give({"rows": written, "output": str(output)}, said)
+
+
+def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> None:
+    """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more."""
+    from lakebed.cli.row_formats import write_rows
+
+    out = sys.stdout.buffer
+    if not peek:
+        written = write_rows(rows, format, out)
+    else:
+        held = rows.read_all()  # at most ROWS_SHOWN + 1 rows
+        shown = held.slice(0, ROWS_SHOWN)
+        written = write_rows(shown.to_reader(), format, out)
+        if held.num_rows > ROWS_SHOWN:
+            out.flush()
+            click.echo(f"the first {ROWS_SHOWN} rows; --limit shows more", err=True)
+    out.flush()
+    if format == "table" and not written:
+        click.echo("no rows", err=True)
+
+
+def _format(
+    session: Session,
+    format: Format | None,
+    output: Path | None,
+    *,
+    explain: bool,
+    count: bool,
+    columns: str | None,
+    limit: int | None,
+) -> Format:
+    """Return as what rows are written. Raises: InvalidError for options that do not go together."""
+    from lakebed.cli.row_formats import format_named
+
+    if output is not None and scheme_of(output) is not None:
+        hint = "write it to a file of this machine, then copy that"
+        raise InvalidError("rows go to files of this machine", output=output, hint=hint)
+    if format == "parquet" and output is None:
+        raise InvalidError("Parquet needs a file", hint="add --output FILE")
+    if count and (format or output or columns or explain or limit is not None):
+        hint = "--count goes with --key, --range, --where and --json"
+        raise InvalidError("a number of rows is counted alone", hint=hint)
+    if explain and (format is not None or output is not None):
+        hint = "leave --format and --output out; --json is possible"
+        raise InvalidError("an explanation has no rows to write", hint=hint)
+    if format is None and output is not None:
+        return format_named(output)
+    return format or ("jsonl" if session.as_json else "table")

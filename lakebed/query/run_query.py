@@ -240,7 +240,7 @@ def condition_of(
     ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
     columns: Sequence[str] | None = None,
     where: object = None,
-) -> Condition | None:
+) -> Condition:
     """Return the condition that a user's keys, ranges, columns and predicate name. Rows in any of
     the keys and ranges match, if the predicate keeps them.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lakebed.model.names import Micros
+from lakebed.model.names import Micros, PartitionId
 from lakebed.statestore.state import TableState
 
 
@@ -38,7 +38,15 @@ def file_figures(state: TableState) -> FileFigures:
     return FileFigures(files, size, rows, bool(exact))
 
 
-def inexact_leaves(state: TableState) -> set[int]:
+def rows_known_exactly(state: TableState) -> int:
+    """Return how many rows lie in parts of files whose rows are counted, not estimated."""
+    (rows,) = state.connection.execute(
+        "SELECT coalesce(sum(rows), 0) FROM file_references WHERE exact"
+    ).fetchone()
+    return int(rows)
+
+
+def inexact_leaves(state: TableState) -> set[PartitionId]:
     """Return the leaves whose row counts are estimates."""
     rows = state.connection.execute(
         "SELECT DISTINCT partition FROM file_references WHERE NOT exact"

@@ -60,3 +60,12 @@ def test_a_name_that_tells_nothing_is_refused_before_a_row_is_read(trips: Shell,
     assert (code, error["message"]) == (2, "the name does not tell the output's format")
     assert error["hint"].startswith("name it .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz, or say")
     assert not (trips.folder / name).exists()
+
+
+def test_rows_are_counted(trips: Shell) -> None:
+    assert trips.ok("query", "trips", "--count") == "2\n"
+    assert trips.json("query", "trips", "--count", "--where", "n > 1") == {"rows": 1}
+    assert trips.ok("query", "trips", "--count", "--key", "zz") == "0\n"
+    for more in (("--limit", "1"), ("--format", "csv"), ("--columns", "n"), ("--explain",)):
+        code, error = trips.refused("query", "trips", "--count", *more)
+        assert (code, error["message"]) == (2, "a number of rows is counted alone")

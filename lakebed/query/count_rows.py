@@ -1,0 +1,69 @@
+"""How many rows: from the state where it knows exactly, from the files' keys where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from lakebed.model.schema import Schema
+from lakebed.ports.sorted_files import Condition, SortedFiles
+from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
+from lakebed.statestore.figures import inexact_leaves, rows_known_exactly
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.placing import own_region
+from lakebed.statestore.state import TableState
+
+BatchT = TypeVar("BatchT")
+
+
+class CountRows(Generic[BatchT]):
+    """Counts rows of one version of a table."""
+
+    def __init__(self, *, query: RunQuery[BatchT], files: SortedFiles[BatchT]) -> None:
+        self._query = query
+        self._files = files
+
+    def all_rows(self, table: OpenTable) -> int:
+        """Return how many rows a query without a condition gives now.
+
+        The state knows it, but for parts of files that were cut by a split and not merged since:
+        the keys of these are read. A table that processes rows is read whole.
+
+        Raises:
+            As `RunQuery.run`.
+        """
+        with table.head.reading() as state:
+            state.require_table()
+            processed = state.processing() is not None
+            known = 0 if processed else rows_known_exactly(state)
+            rest = None if processed else _rest(state, table)
+        if rest is None:
+            return self.matching(table, lambda schema: Condition((everything_of(schema),)))
+        return known + self._counted(table, rest)
+
+    def matching(self, table: OpenTable, ask: Callable[[Schema], Condition]) -> int:
+        """Return how many rows a condition keeps: it is a query of one column.
+
+        Raises:
+            As `RunQuery.run`.
+        """
+        return self._counted(table, self._query.plan(table, lambda s: _keys_only(s, ask(s))))
+
+    def _counted(self, table: OpenTable, plan: QueryPlan) -> int:
+        return sum(self._files.rows(batch) for batch in self._query.read(table, plan))
+
+
+def _rest(state: TableState, table: OpenTable) -> QueryPlan:
+    """Return what is to be read of a table to count the rows that the state only estimates."""
+    schema = state.schema()
+    leaves = []
+    for leaf in sorted(inexact_leaves(state)):
+        region = own_region(state, leaf)
+        references = [reference for reference, _ in state.references(leaf)]
+        leaves.append(tuple(table.part(r, region) for r in references if not r.exact))
+    condition = _keys_only(schema, Condition((everything_of(schema),)))
+    return QueryPlan(state.head().number, schema, tuple(leaves), condition)
+
+
+def _keys_only(schema: Schema, condition: Condition) -> Condition:
+    return Condition(condition.boxes, (schema.row_keys[0].name,), condition.where)
