@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 SEEDS ?= 2000
+MINUTES ?= 60
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,8 +22,8 @@ SPARK35 := $(VENV)/.spark-3.5
 DYNOXIDE := .cache/dynoxide/bin/dynoxide
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cdk test-cloud check static bench simulate docs cdk lock \
-	golden clean
+.PHONY: help demo test test-all test-cdk test-cloud check static bench simulate adversary docs cdk \
+	lock golden clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +61,9 @@ bench: $(DEV)  ## print our rates, and the peers' beside them
 
 simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
 	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -n 2 -q
+
+adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary MINUTES=60
+	$(BIN)/python -m tests.adversary --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 docs: $(DEV)  ## write docs/reference from the source
 	PYTHONPATH=. $(BIN)/python docs/generate.py

@@ -18,13 +18,15 @@ READY_SECONDS_MAX = 60.0
 
 
 class Member:
-    """A process, and what it has said so far."""
+    """A process, and what it has said so far. module: its program."""
 
-    def __init__(self, role: str, arguments: list[str]) -> None:
+    def __init__(
+        self, role: str, arguments: list[str], *, module: str = "tests.e2e.worker"
+    ) -> None:
         self.role = role
         self.lines: list[str] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "tests.e2e.worker", role, *arguments],
+            [sys.executable, "-W", "error", "-m", module, role, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,0 +1,79 @@
+"""Rounds of a world: for so many seconds something happens to it; then everything is looked at."""
+
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.adversary.disk import small_disk
+from tests.adversary.world import World
+
+STORY_LINES = 40
+
+
+class WrongAnswerError(AssertionError):
+    """A round found something. Its message replays what was done, as far as timing allows."""
+
+
+def run_round(seed: int, seconds: float) -> Counter[str]:
+    """Run one round. Returns what was done and met, in counts.
+
+    Raises:
+        WrongAnswerError: rows lost or doubled, a wrong answer, damage, an error of another kind.
+    """
+    with tempfile.TemporaryDirectory(prefix="lakebed-outside-") as outside, small_disk() as disk:
+        world = World(disk, Path(outside), random.Random(seed))
+        try:
+            world.start_all()
+            for member in world.members.values():
+                member.wait_ready()
+            ends = time.monotonic() + seconds
+            while time.monotonic() < ends:
+                world.step()
+                if world.complaints():
+                    raise AssertionError(world.complaints())
+            world.settle()
+        except Exception as error:
+            story = "\n".join(world.story[-STORY_LINES:])
+            message = f"seed {seed}: {type(error).__name__}: {error}\n{story}"
+            raise WrongAnswerError(message) from error
+        finally:
+            world.kill_all()
+        return world.counts + told(world)
+
+
+def told(world: World) -> Counter[str]:
+    """Return what the processes said, in counts."""
+    counts: Counter[str] = Counter()
+    for member in world.everybody():
+        words = [line.split() for line in member.lines]
+        counts["processes"] += 1
+        counts["jobs"] += sum(w[0] == "ack" for w in words)
+        counts["rows"] += sum(int(w[2]) for w in words if w[0] == "ack")
+        for word in ("ran", "read", "altered", "backed-up", "expired"):
+            counts[word] += sum(w[0] == word for w in words)
+        for said in (w for w in words if w[0] == "again"):
+            counts[f"again: {said[1]}"] += 1
+    return counts
+
+
+def run_rounds(
+    seed: int, minutes: float, *, round_seconds: float, on_progress: Callable[[str], None]
+) -> Counter[str]:
+    """Run rounds until the time is up. Returns all counts together."""
+    chance = random.Random(seed)
+    total: Counter[str] = Counter()
+    ends = time.monotonic() + minutes * 60
+    while time.monotonic() < ends:
+        one = chance.getrandbits(32)
+        on_progress(f"round {total['rounds'] + 1}, seed {one}")
+        total += run_round(one, round_seconds)
+        total["rounds"] += 1
+    return total
+
+
+def table(counts: Counter[str]) -> str:
+    """Return counts as lines."""
+    return "\n".join(f"  {name:<28} {counts[name]:>10,}" for name in sorted(counts))

@@ -1,0 +1,245 @@
+"""One round: a lake on a small disk, processes that use it, and what is done to them."""
+
+import random
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from lakebed.bootstrap.local import LocalApp
+from lakebed.errors import LakebedError, VersionExpiredError
+from lakebed.lake import Lake
+from tests.adversary.damage import damage_one
+from tests.adversary.disk import SmallDisk
+from tests.adversary.tables import (
+    landed,
+    make_tables,
+    problems,
+    rows_of,
+    table_of,
+    writer_of,
+)
+from tests.e2e.fast_clock import FastClock
+from tests.e2e.party import Member
+
+ROLES = ("write-a", "write-b", "keep-a", "keep-b", "read-a", "alter-a", "backup-a")
+MODULE = "tests.adversary.worker"
+HOUR, DAY = 3_600.0, 86_400.0
+LIES = (-200 * DAY, -DAY, -HOUR, HOUR, DAY, 200 * DAY)
+"""Seconds by which a clock is ahead."""
+
+STEP_SECONDS = (0.2, 1.2)
+STOP_SECONDS = (0.5, 6.0)
+FULL_SECONDS = (0.5, 2.0)
+READ_TRIES_MAX = 20
+TOLERATED_NOISE = ("lakebed.events",)
+
+
+class World:
+    """A lake and its processes. chance: decides everything that is not the machine's own timing."""
+
+    def __init__(self, disk: SmallDisk, outside: Path, chance: random.Random) -> None:
+        self.disk, self.outside, self.chance = disk, outside, chance
+        self.lake_path, self.backup_path = disk.folder / "lake", outside / "backup"
+        self.acks = outside / "acks"
+        self.acks.mkdir()
+        self.counts: Counter[str] = Counter()
+        self.story: list[str] = []
+        """What was done, and when."""
+        self._began = time.monotonic()
+        self._started = repr(time.time())
+        self.clock = FastClock(float(self._started))
+        self.members: dict[str, Member] = {}
+        self.past: list[Member] = []
+        self._stopped: dict[str, float] = {}
+        with self.open() as lake:
+            make_tables(lake, {"garbage_seconds_min": chance.choice([0, 7_200])})
+
+    def open(self, path: Path | None = None) -> Lake:
+        """Open the lake, or a copy of it, in this process."""
+        return Lake(LocalApp(path or self.lake_path, clock=self.clock))
+
+    # processes
+
+    def start(self, name: str, *, ahead_seconds: float = 0.0) -> None:
+        """Start a process. One that writes goes on behind its last acknowledged job."""
+        role = name.partition("-")[0]
+        arguments = [str(self.lake_path), self._started, str(ahead_seconds)]
+        if role == "write":
+            done = sum(job.rpartition("-")[0] == name for job in self.acknowledged())
+            arguments += [str(self.acks), name, str(done)]
+        elif role == "read":
+            arguments.append(str(self.acks))
+        elif role == "alter":
+            arguments.append(str(self.chance.getrandbits(32)))
+        elif role == "backup":
+            arguments.append(str(self.backup_path))
+        self.members[name] = Member(role, arguments, module=MODULE)
+
+    def start_all(self) -> None:
+        for name in ROLES:
+            if name not in self.members:
+                self.start(name)
+
+    def kill(self, name: str) -> None:
+        member = self.members.pop(name)
+        self._stopped.pop(name, None)
+        member.kill()
+        self.past.append(member)
+
+    def kill_all(self) -> None:
+        for name in list(self.members):
+            self.kill(name)
+
+    def acknowledged(self) -> list[str]:
+        """Return the jobs that were said to be done."""
+        return [words.split()[0] for member in self.everybody() for words in member.said("ack")]
+
+    def everybody(self) -> list[Member]:
+        return [*self.past, *self.members.values()]
+
+    def complaints(self) -> list[str]:
+        """Return what no process should meet: errors, warnings, an end of its own."""
+        said = [
+            line
+            for member in self.everybody()
+            for line in [*member.said("error"), *member.noise]
+            if not any(noise in line for noise in TOLERATED_NOISE)
+        ]
+        ended = [name for name, m in self.members.items() if m.process.poll() is not None]
+        return said + [f"{name} ended by itself" for name in ended]
+
+    # what is done to them
+
+    def step(self) -> None:
+        """Do one random thing, and wait a little."""
+        actions = self._actions()
+        name = self.chance.choices(list(actions), [weight for weight, _ in actions.values()])[0]
+        self.counts[name] += 1
+        self.story.append(f"{time.monotonic() - self._began:7.2f} {name}")
+        actions[name][1]()
+        time.sleep(self.chance.uniform(*STEP_SECONDS))
+        self._let_go()
+
+    def _actions(self) -> Mapping[str, tuple[int, Callable[[], None]]]:
+        return {
+            "kill": (30, self._kill_one),
+            "stop": (20, self._stop_one),
+            "power cut": (5, self._cut_power),
+            "cache removed": (4, self._remove_caches),
+            "disk full": (8 if self.disk.fillable else 0, self._fill_disk),
+            "clock lies": (8, self._lie),
+            "copy damaged": (8, self._damage_copy),
+            "check": (5, self._check_live),
+        }
+
+    def _kill_one(self) -> None:
+        name = self.chance.choice(sorted(self.members))
+        self.kill(name)
+        self.start(name)
+
+    def _stop_one(self) -> None:
+        name = self.chance.choice(sorted(self.members))
+        if name not in self._stopped:
+            self.members[name].process.send_signal(signal.SIGSTOP)
+            self._stopped[name] = time.monotonic() + self.chance.uniform(*STOP_SECONDS)
+
+    def _let_go(self) -> None:
+        for name, until in list(self._stopped.items()):
+            if time.monotonic() >= until:
+                self.members[name].process.send_signal(signal.SIGCONT)
+                del self._stopped[name]
+
+    def _cut_power(self) -> None:
+        self.kill_all()
+        self.check()
+        self.start_all()
+
+    def _remove_caches(self) -> None:
+        self.kill_all()
+        shutil.rmtree(self.lake_path / "cache")
+        self.start_all()
+
+    def _fill_disk(self) -> None:
+        self.disk.fill()
+        time.sleep(self.chance.uniform(*FULL_SECONDS))
+        self.disk.free()
+
+    def _lie(self) -> None:
+        """Let one process go on with a wrong clock; one that lied before is honest again."""
+        name = self.chance.choice(["write-a", "keep-a", "read-a"])
+        ahead = self.chance.choice(LIES)
+        self.story.append(f"        {name} is {ahead / HOUR:+.0f} hours wrong")
+        self.kill(name)
+        self.start(name, ahead_seconds=ahead)
+
+    def _damage_copy(self) -> None:
+        """Damage a copy of the backup: each answer of it is right, or an error of ours."""
+        backup = self.members.get("backup-a")
+        if backup is None or not backup.said("backed-up"):
+            return
+        self.kill("backup-a")
+        known = self._in_backup()
+        copy = self.outside / "damaged"
+        shutil.copytree(self.backup_path, copy)
+        self.story.append(f"        {damage_one(copy, self.chance)}")
+        try:
+            with self.open(copy) as lake:
+                wrong = problems(lake, known)
+                assert not wrong, wrong
+        except LakebedError as error:
+            self.counts[f"damage told: {error.code()}"] += 1
+        else:
+            self.counts["damage harmless or mended"] += 1
+        shutil.rmtree(copy)
+        self.start("backup-a")
+
+    def _in_backup(self) -> set[str]:
+        """Return the jobs that the whole backup holds."""
+        with self.open(self.backup_path) as lake:
+            return landed(lake)
+
+    def _check_live(self) -> None:
+        acknowledged = self.acknowledged()
+        with self.open() as lake:
+            self._hold(lake, acknowledged)
+
+    # checks
+
+    def check(self) -> None:
+        """The lake is whole, and holds every acknowledged job once."""
+        with self.open() as lake:
+            damage = [f for f in lake.fsck(deep=True).findings if f.severity == "damage"]
+            assert not damage, damage
+            self._hold(lake, self.acknowledged())
+        assert not self.complaints(), self.complaints()
+
+    def _hold(self, lake: Lake, acknowledged: Collection[str]) -> None:
+        for _ in range(READ_TRIES_MAX):
+            try:
+                wrong = problems(lake, acknowledged)
+            except VersionExpiredError:
+                continue
+            assert not wrong, wrong
+            return
+        raise AssertionError("every version expires while it is read")
+
+    def settle(self) -> None:
+        """End all processes, send again what was under way, do all work, and look once more."""
+        self.kill_all()
+        self.check()
+        jobs = set(self.acknowledged())
+        for writer in ("write-a", "write-b"):
+            jobs.add(f"{writer}-{sum(writer_of(job) == writer for job in jobs)}")
+        with self.open() as lake:
+            for job in sorted(jobs):
+                lake.table(table_of(job)).ingest(rows_of(job), job=job)
+            lake.set_online("tally", online=True)
+            lake.run()
+            self._hold(lake, jobs)
+            report = lake.fsck(deep=True)
+            assert not [f for f in report.findings if f.severity == "damage"], report.findings
+        for folder in ("unfinished", "spill"):
+            assert not list((self.lake_path / folder).iterdir()), f"{folder} is not empty"
