@@ -30,6 +30,9 @@ HOUR, DAY = 3_600.0, 86_400.0
 LIES = (-200 * DAY, -DAY, -HOUR, HOUR, DAY, 200 * DAY)
 """Seconds by which a clock is ahead."""
 
+DELAYS = ("garbage_seconds_min", "pending_seconds_max")
+"""Settings that are nothing in some rounds: then files go and workers are fenced at once."""
+
 STEP_SECONDS = (0.2, 1.2)
 STOP_SECONDS = (0.5, 6.0)
 FULL_SECONDS = (0.5, 2.0)
@@ -55,7 +58,7 @@ class World:
         self.past: list[Member] = []
         self._stopped: dict[str, float] = {}
         with self.open() as lake:
-            make_tables(lake, {"garbage_seconds_min": chance.choice([0, 7_200])})
+            make_tables(lake, {name: chance.choice([0, 7_200]) for name in DELAYS})
 
     def open(self, path: Path | None = None) -> Lake:
         """Open the lake, or a copy of it, in this process."""
