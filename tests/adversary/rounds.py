@@ -13,15 +13,11 @@ from tests.adversary.world import World
 STORY_LINES = 40
 
 
-class WrongAnswerError(AssertionError):
-    """A round found something. Its message replays what was done, as far as timing allows."""
-
-
 def run_round(seed: int, seconds: float) -> Counter[str]:
     """Run one round. Returns what was done and met, in counts.
 
-    Raises:
-        WrongAnswerError: rows lost or doubled, a wrong answer, damage, an error of another kind.
+    Whatever it raises is a finding, with a note of the seed and what was done before: rows lost or
+    doubled, a wrong answer, damage, an error that callers are not told to expect.
     """
     with tempfile.TemporaryDirectory(prefix="lakebed-outside-") as outside, small_disk() as disk:
         world = World(disk, Path(outside), random.Random(seed))
@@ -37,8 +33,8 @@ def run_round(seed: int, seconds: float) -> Counter[str]:
             world.settle()
         except Exception as error:
             story = "\n".join(world.story[-STORY_LINES:])
-            message = f"seed {seed}: {type(error).__name__}: {error}\n{story}"
-            raise WrongAnswerError(message) from error
+            error.add_note(f"round of seed {seed}, what was done last:\n{story}")
+            raise
         finally:
             world.kill_all()
         return world.counts + told(world)
