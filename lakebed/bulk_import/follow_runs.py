@@ -15,7 +15,7 @@ from lakebed.bulk_import.requests import (
     UnreadableRequest,
     newest_accepted,
 )
-from lakebed.errors import JobIdReusedError, LakebedError, TableMissingError
+from lakebed.errors import JobIdReusedError, LakebedError, NewerFormatError, TableMissingError
 from lakebed.model.names import (
     MICROS_PER_SECOND,
     JobId,
@@ -69,6 +69,9 @@ class FollowRuns:
         for kept in self._requests.open():
             if isinstance(kept, ImportRequest):
                 waiting.append(kept)
+                continue
+            if isinstance(kept.error, NewerFormatError):  # it stays for a newer release to follow
+                failed.append(kept.error)
                 continue
             try:
                 self._end_unreadable(kept)

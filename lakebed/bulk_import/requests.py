@@ -12,8 +12,15 @@ from contextlib import suppress
 
 import msgspec
 
-from lakebed.errors import CorruptError, InvalidError, ObjectExistsError, ObjectMissingError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    NewerFormatError,
+    ObjectExistsError,
+    ObjectMissingError,
+)
 from lakebed.model.names import JobId, Micros, TableId, digest_of, job_id, table_id
+from lakebed.model.needs import refuse_newer
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
 from lakebed.ports.object_store import ObjectStore
 from lakebed.sorted_files.object_sink import ObjectSink, finish_object
@@ -38,13 +45,13 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnreadableRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that is no request. name: of its run. table, job: whose it seems to be; NO_TABLE
-    and the name where it does not say so."""
+    """An object that is no request, or one of a newer release. name: of its run. table, job: whose
+    it seems to be; NO_TABLE and the name where it does not say so."""
 
     name: str
     table: TableId
     job: JobId
-    error: CorruptError
+    error: CorruptError | NewerFormatError
 
 
 def name_of(job: JobId, body: bytes, sent_at: Micros) -> str:
@@ -77,8 +84,8 @@ class ImportRequests:
         """Return a request.
 
         Raises:
-            ObjectMissingError: its end is known. CorruptError: it is none. UnavailableError: ask
-                again.
+            ObjectMissingError: its end is known. CorruptError: it is none. NewerFormatError: of a
+                newer release. UnavailableError: ask again.
         """
         return _request_in(self._body(name), _path(name))
 
@@ -96,7 +103,7 @@ class ImportRequests:
                 continue
             try:
                 request: ImportRequest | UnreadableRequest = _request_in(body, path)
-            except CorruptError as error:
+            except (CorruptError, NewerFormatError) as error:
                 table, job = _owner_in(body) or (NO_TABLE, JobId(name))
                 request = UnreadableRequest(name=name, table=table, job=job, error=error)
             yield request
@@ -144,7 +151,8 @@ def _path(name: str) -> str:
 
 
 def _request_in(body: bytes, path: str) -> ImportRequest:
-    """Return the request that bytes are. Raises: CorruptError."""
+    """Return the request that bytes are. Raises: CorruptError, NewerFormatError."""
+    refuse_newer(body, "a request for an import")
     try:
         return msgspec.json.decode(body, type=ImportRequest)
     except msgspec.DecodeError as error:

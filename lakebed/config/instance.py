@@ -214,11 +214,13 @@ def deployment_of(context: Mapping[str, object]) -> Deployment:
     return Deployment(instance=instance, settings=instance_settings(given))
 
 
-class InstanceResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     """What the deployment of an instance made, by physical name.
 
     queues: the URL of each kind of job's queue; empty where no queues are deployed. Its dead
-    letters are what the queue's own redrive policy names.
+    letters are what the queue's own redrive policy names. format: of who wrote it. A newer release
+    may add fields, which are ignored here; `needs`, if it is there, says of which format a reader
+    must be.
     """
 
     format: int = RESOURCES_FORMAT
@@ -250,23 +252,21 @@ def decode_resources(text: str, instance: InstanceId) -> InstanceResources:
     """Return what an instance's parameter says.
 
     Raises:
-        NewerFormatError: a newer Lakebed deployed the instance.
+        NewerFormatError: a newer Lakebed deployed the instance, and this one cannot do without what
+            it says.
         CorruptError: it is not what a deployment writes, or another instance's.
     """
     parameter = parameter_name(instance)
     try:
         told = msgspec.json.decode(text)
         format_ = told.get("format") if isinstance(told, dict) else None
-        if type(format_) is int and format_ > RESOURCES_FORMAT:
-            hint = "upgrade this installation of lakebed"
+        needs = told.get("needs", format_) if isinstance(told, dict) else None
+        if type(needs) is int and needs > RESOURCES_FORMAT:
             raise NewerFormatError(
-                "a newer Lakebed deployed the instance",
-                instance=instance,
-                format=format_,
-                hint=hint,
+                "a newer Lakebed deployed the instance", instance=instance, format=needs
             )
         found = msgspec.convert(told, InstanceResources)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         hint = "deploy the instance again: its stack writes the parameter"
         raise CorruptError(
             "a parameter is not what a deployment writes",
@@ -274,7 +274,7 @@ def decode_resources(text: str, instance: InstanceId) -> InstanceResources:
             reason=error,
             hint=hint,
         ) from None
-    if format_ != RESOURCES_FORMAT or found.instance != instance:
+    if type(format_) is not int or format_ < RESOURCES_FORMAT or found.instance != instance:
         raise CorruptError(
             "a parameter tells of another instance or format",
             parameter=parameter,

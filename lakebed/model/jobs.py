@@ -1,5 +1,9 @@
 """Messages of jobs. A message is a hint that carries names; truth is in the state (protocol
-H20)."""
+H20).
+
+They are internal: a release may add fields, which older readers ignore unless the message needs a
+newer one (`lakebed/model/needs.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import msgspec
 
 from lakebed.errors import InvalidError
 from lakebed.model.names import JobId, TableId, table_id
+from lakebed.model.needs import refuse_newer
 
 COMPACTION_QUEUE = "compaction"
 INGEST_QUEUE = "ingest"
@@ -22,7 +27,7 @@ TICK_KINDS = (SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS)
 """Kinds of scheduled work on tables, each with a queue of that name."""
 
 
-class CompactionMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CompactionMessage(msgspec.Struct, frozen=True):
     """Run this compaction job of this table."""
 
     table: TableId
@@ -36,14 +41,19 @@ def encode_message(message: CompactionMessage) -> bytes:
 
 
 def decode_message(body: bytes) -> CompactionMessage:
-    """Return the message. Raises: InvalidError, if it is not one."""
+    """Return the message.
+
+    Raises:
+        InvalidError: it is not one. NewerFormatError: it needs a newer release.
+    """
+    refuse_newer(body, "a compaction message")
     try:
         return msgspec.json.decode(body, type=CompactionMessage)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidError("not a compaction message", reason=error) from None
 
 
-class TableMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TableMessage(msgspec.Struct, frozen=True):
     """Look whether this table has something to do."""
 
     table: TableId
@@ -55,9 +65,14 @@ def encode_table_message(message: TableMessage) -> bytes:
 
 
 def decode_table_message(body: bytes) -> TableMessage:
-    """Return the message. Raises: InvalidError, if it is not one."""
+    """Return the message.
+
+    Raises:
+        InvalidError: it is not one. NewerFormatError: it needs a newer release.
+    """
+    refuse_newer(body, "a message about a table")
     try:
         message = msgspec.json.decode(body, type=TableMessage)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidError("not a message about a table", reason=error) from None
     return TableMessage(table_id(message.table))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.errors import UnavailableError
+from lakebed.errors import NewerFormatError, UnavailableError
 from lakebed.model.names import JobId
 from lakebed.ports.job_tracker import NO_TABLE
 from tests.dsl.import_office import Office
@@ -77,3 +77,18 @@ def test_a_damaged_request_says_nothing_of_an_end_that_was_told(office: Office) 
     office.follower.run()
     assert office.told() == ["accepted", "started", "committed"]
     assert not list(office.requests.open())
+
+
+def test_a_request_of_a_newer_release_stays_for_it_and_others_are_followed(office: Office) -> None:
+    office.when_sent(office.asked("a.parquet", "a"))
+    (path,) = office.objects.list("requests/")
+    more = office.body_of(path)[:-1] + b',"more":{"of":"a newer release"}'
+    office.objects.delete([path])
+    office.given_object(path, more + b',"needs":1}')
+    office.given_object("requests/0.json", more + b',"needs":2}')
+    office.platform.end("failed", "FAILED: killed")
+    for _ in range(2):
+        with pytest.raises(NewerFormatError, match="upgrade"):
+            office.follower.run()
+    assert office.told() == ["accepted", "failed"]
+    assert list(office.objects.list("")) == ["requests/0.json"], "it is not put aside as damaged"

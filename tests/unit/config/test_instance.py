@@ -1,5 +1,6 @@
 import json
 
+import msgspec
 import pytest
 
 from lakebed.config.instance import (
@@ -100,6 +101,19 @@ def test_what_a_newer_deployment_wrote_is_refused_as_such() -> None:
         decode_resources(newer, DEV)
 
 
+def test_fields_that_a_newer_deployment_added_are_ignored() -> None:
+    more = STORED.replace('"prefix"', '"shelf":1,"prefix"')
+    assert decode_resources(more, DEV) == RESOURCES
+    newer = more.replace('"format":1', '"format":2,"needs":1')
+    assert decode_resources(newer, DEV) == msgspec.structs.replace(RESOURCES, format=2)
+
+
+def test_a_parameter_that_needs_a_newer_release_is_no_corrupt_one() -> None:
+    newer = STORED.replace('"prefix"', '"needs":2,"prefix":["of another form"],"was"')
+    with pytest.raises(NewerFormatError, match=r"instance=dev format=2.*upgrade"):
+        decode_resources(newer, DEV)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -115,7 +129,6 @@ def test_what_a_newer_deployment_wrote_is_refused_as_such() -> None:
         STORED.replace('"format":1', '"format":true'),
         STORED.replace('"dev"', '"prod"'),
         STORED.replace('"bucket"', '"bukcet"'),
-        STORED.replace('"prefix"', '"shelf":1,"prefix"'),
     ],
 )
 def test_another_text_in_the_parameter_is_told_with_its_name(text: str) -> None:
