@@ -24,6 +24,9 @@ NO_OFFSET = "expected a zone offset"
 """What Arrow says of a time without one where there must be one."""
 BATCH_ROWS_MAX = 65_536
 BATCH_BYTES = 32 * 1024 * 1024
+HEADER_BYTES_MAX = 1 << 20
+HEADER_SHOWN = 80
+"""Letters of a first line that is no header."""
 PARQUET_END_BYTES = 8
 """After the footer: its length, and `PAR1`."""
 NULL_TOKENS = ("", "NULL", "null", r"\N")
@@ -92,8 +95,8 @@ def _extent(group: pq.RowGroupMetaData) -> tuple[int, int]:
 
 
 def parquet_batches(path: Path, groups: range | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a Parquet file, a part of a row group at a time; none when it has no rows.
-    groups: row groups to read; None: all.
+    """Yield the rows of a Parquet file, a part of a row group at a time; a batch without rows when
+    it has none, so that its columns are seen. groups: row groups to read; None: all.
 
     Times that Spark wrote as INT96 come as UTC, which is what Spark means by them.
 
@@ -117,6 +120,8 @@ def parquet_batches(path: Path, groups: range | None = None) -> Iterator[pa.Reco
                 rows = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // width))
                 for batch in file.iter_batches(rows, row_groups=[group], use_threads=False):
                     yield batch.cast(columns) if spark_times else batch
+            if groups is None and not file.metadata.num_rows:
+                yield _without_rows(columns)
 
 
 def csv_batches(
@@ -126,7 +131,8 @@ def csv_batches(
     null_tokens: Sequence[str] = NULL_TOKENS,
     zones: Zones = NO_ZONES,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a CSV file with a header. Types are the schema's, never guessed.
+    """Yield the rows of a CSV file with a header, a batch without rows when it has none. Types are
+    the schema's, never guessed.
 
     Columns that the schema does not have come as text. A null is one of the tokens, not quoted;
     `""` is an empty string. Times need an offset where the field is in UTC, or a zone; a date is
@@ -146,6 +152,7 @@ def csv_batches(
     binary = [f.name for f in schema.fields if str(f.type) == "binary"]
     with readable(path):
         header = _csv_header(path)
+        _refuse_no_header(header, schema)
         options = pa.csv.ConvertOptions(
             column_types={name: pa.string() for name in header} | kinds,
             null_values=list(null_tokens),
@@ -153,9 +160,11 @@ def csv_batches(
             quoted_strings_can_be_null=False,
         )
         read = pa.csv.ReadOptions(use_threads=False)
-        with pa.csv.open_csv(path, read_options=read, convert_options=options) as reader:
+        whole = _with_a_line(path)
+        with pa.csv.open_csv(whole, read_options=read, convert_options=options) as reader:
+            has_rows = False
             for batch in reader:
-                rows = batch
+                rows, has_rows = batch, has_rows or batch.num_rows > 0
                 for name in binary:
                     if name in header:
                         place = rows.schema.get_field_index(name)
@@ -166,11 +175,41 @@ def csv_batches(
                         times = texts_in_utc(rows.column(name), zone)
                         rows = rows.set_column(place, name, times)
                 yield rows
+    if not has_rows:
+        wanted = {column.name: column.type for column in arrow_schema(schema)}
+        yield _without_rows(pa.schema([(n, wanted.get(n, pa.string())) for n in header]))
+
+
+def _without_rows(columns: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], c.type) for c in columns], schema=columns)
+
+
+def _refuse_no_header(header: list[str], schema: Schema) -> None:
+    """Raise InvalidError where the first line names no field: it is a row, then, or another
+    table's."""
+    if schema.past or not {field.name for field in schema.fields}.isdisjoint(header):
+        return
+    shown = ",".join(header)
+    raise UnreadableInputError(
+        "the first line names no field of the table",
+        line=shown if len(shown) <= HEADER_SHOWN else f"{shown[:HEADER_SHOWN]}...",
+        fields=", ".join(field.name for field in schema.fields),
+        hint="a CSV file begins with a header: the names of its columns",
+    )
+
+
+def _with_a_line(path: Path) -> Path | pa.BufferReader:
+    """Return a file; one that is a header and does not end its line as if it did: Arrow finds no
+    columns in it else."""
+    with path.open("rb") as file:
+        begin = file.read(HEADER_BYTES_MAX)
+    is_header = 0 < len(begin) < HEADER_BYTES_MAX and b"\n" not in begin
+    return pa.BufferReader(begin + b"\n") if is_header else path
 
 
 def _csv_header(path: Path) -> list[str]:
     as_text = pa.csv.ConvertOptions(check_utf8=True)
-    with pa.csv.open_csv(path, convert_options=as_text) as reader:
+    with pa.csv.open_csv(_with_a_line(path), convert_options=as_text) as reader:
         names: list[str] = reader.schema.names
         return names
 

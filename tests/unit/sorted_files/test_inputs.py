@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import lakebed
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.schema import schema_of
 from lakebed.sorted_files.casting import conform
@@ -123,3 +124,29 @@ def test_nested_fields_do_not_come_from_csv(tmp_path: Path) -> None:
     schema = schema_of(row_keys={"k": "string"}, values={"v": {"list": "int8"}})
     with pytest.raises(InvalidError, match="write Parquet instead"):
         list(csv_batches(csv(tmp_path, "k,v\n"), schema))
+
+
+def test_the_columns_of_a_file_without_rows_are_checked(tmp_path: Path) -> None:
+    with lakebed.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("t", schema_of(row_keys={"id": "int64"}, values={"n": "int64?"}))
+        (tmp_path / "a.csv").write_text("id,m\n")
+        pq.write_table(pa.table({"id": pa.array([], pa.int64()), "m": []}), tmp_path / "a.parquet")
+        for name in ("a.csv", "a.parquet"):
+            with pytest.raises(InvalidError, match="unknown column"):
+                table.ingest(tmp_path / name)
+            assert table.ingest(tmp_path / name, extra_columns="drop").rows == 0
+        (tmp_path / "b.csv").write_text("n\n")
+        with pytest.raises(InvalidError, match="a column is missing"):
+            table.ingest(tmp_path / "b.csv")
+
+
+@pytest.mark.parametrize("text", ["7,8\n", "7,8\n9,10\n", '"7","8"'])
+def test_a_first_line_that_is_a_row_is_no_header(tmp_path: Path, text: str) -> None:
+    with lakebed.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("t", schema_of(row_keys={"id": "int64"}, values={"n": "int64?"}))
+        (tmp_path / "a.csv").write_text(text)
+        for extra in ("refuse", "drop"):
+            with pytest.raises(UnreadableInputError, match="names no field of the table") as caught:
+                table.ingest(tmp_path / "a.csv", extra_columns=extra)
+            assert caught.value.facts["line"] == "7,8"
+            assert caught.value.hint == "a CSV file begins with a header: the names of its columns"
