@@ -26,6 +26,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.processing.iterators import load_iterator
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.table import Table
+from lakebed.tables.definition import definition_from_json
 
 if TYPE_CHECKING:
     from lakebed.backups.copy_lake import LakeCopied
@@ -77,6 +78,21 @@ class Lake:
             name, schema, split_points=split_points, settings=settings, processing=processing
         )
         return Table(self._app, opened)
+
+    def create_table_from(self, name: str, definition: Mapping[str, Any]) -> Table:
+        """Create an empty table like another one, from `Table.definition`.
+
+        Raises:
+            As `create_table`. NewerFormatError: a newer Lakebed wrote the definition.
+        """
+        told = definition_from_json(definition)
+        return self.create_table(
+            name,
+            told.schema,
+            split_points=told.split_points,
+            settings=told.settings,
+            processing=told.processing,
+        )
 
     def table(self, name: str) -> Table:
         """Return a table. Raises: TableMissingError, with the nearest known name."""

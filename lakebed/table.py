@@ -40,6 +40,7 @@ from lakebed.tables.change_table import (
     clear_table,
     history,
 )
+from lakebed.tables.definition import definition_of
 from lakebed.tasks.user_jobs import Ingested
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ class Table:
         """Where leaves begin; `create_table` makes the same leaves of it."""
         with self._opened.head.reading() as state:
             return split_points_in(state.tree(), state.schema())
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """All that makes an empty table like this one, as JSON values: schema, split points,
+        settings and processing. `Lake.create_table_from` takes it."""
+        return definition_of(self._opened)
 
     @property
     def settings(self) -> TableSettings:

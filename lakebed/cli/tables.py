@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from lakebed.cli.key_text import (
     named_types,
@@ -45,6 +46,7 @@ def table() -> None:
     lakebed table create trips --schema trips.json --set leaf_rows_max=1000000
     lakebed table create trips --like trips.parquet --row-key id
     lakebed table create trips --like trips.parquet --row-key "at:timestamp[us, UTC]"
+    lakebed table create copy --definition trips.json
     lakebed table create trips --row-key id:string --objects s3://bucket/trips
     lakebed table create trips --row-key id:string --split-point g --split-point p
     lakebed table create trips --schema trips.json --processing keep_latest.json
@@ -52,6 +54,13 @@ def table() -> None:
     """
 )
 @click.argument("name")
+@click.option(
+    "--definition",
+    "definition_file",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE.json",
+    help="All of it, as `lakebed table describe --definition` writes it; `-`: from stdin.",
+)
 @click.option("--schema", "schema_file", type=click.Path(path_type=Path), metavar="FILE.json")
 @click.option(
     "--like",
@@ -115,12 +124,17 @@ def create(
     settings: tuple[str, ...],
     processing_file: Path | None,
     objects: str | None,
+    definition_file: Path | None,
 ) -> None:
     """Create an empty table called NAME, and the lake if there is none.
 
     A type is one of int32, int64, string, binary, date32, "timestamp[us, UTC]" and, for values,
     those of docs/design/model.md.
     """
+    if definition_file is not None:
+        _refuse_others_than({"name", "definition_file", "objects"})
+        _create_from(session, name, definition_file, objects)
+        return
     if schema_file is not None and (like or row_keys or sort_keys or values):
         raise InvalidError("--schema says all fields", hint="leave the other options out")
     if schema_file is not None:
@@ -150,9 +164,36 @@ def create(
             settings=settings_from_text(settings),
             processing=processing,
         )
-        value = {"table": made.name, "leaves": len(points) + 1, "schema": schema_json(schema)}
-        keys = ", ".join(field.name for field in schema.row_keys)
-        session.give(value, f"created table {made.name} by {keys}, leaves: {len(points) + 1}")
+        _told_created(session, made, len(points) + 1)
+
+
+def _refuse_others_than(told: set[str]) -> None:
+    """Raise InvalidError where options are given that the definition says."""
+    given = click.get_current_context()
+    for name in given.params:
+        if name not in told and given.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InvalidError("--definition says everything", hint="leave the other options out")
+
+
+def _create_from(session: Session, name: str, path: Path, objects: str | None) -> None:
+    """Create a table from the definition in a file, or on stdin."""
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+        value = json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        hint = "write one with `lakebed table describe NAME --definition`"
+        raise UnreadableInputError(
+            "cannot read the definition", path=path, reason=error, hint=hint
+        ) from None
+    with session.open(create=True, objects=objects) as lake:
+        made = lake.create_table_from(name, value)
+        _told_created(session, made, len(made.split_points) + 1)
+
+
+def _told_created(session: Session, made: Table, leaves: int) -> None:
+    value = {"table": made.name, "leaves": leaves, "schema": schema_json(made.schema)}
+    keys = ", ".join(field.name for field in made.schema.row_keys)
+    session.give(value, f"created table {made.name} by {keys}, leaves: {leaves}")
 
 
 @table.command("list", examples="lakebed table list\nlakebed table list --json")
@@ -165,13 +206,27 @@ def list_(session: Session) -> None:
     session.give(names, "\n".join(lines) or "no tables yet")
 
 
-@table.command(examples="lakebed table describe trips\nlakebed table describe trips --json")
+@table.command(
+    examples="""
+    lakebed table describe trips
+    lakebed table describe trips --json
+    lakebed table describe trips --definition > trips.json
+    """
+)
 @click.argument("name")
+@click.option(
+    "--definition",
+    is_flag=True,
+    help="Write schema, split points, settings and processing as `create --definition` takes them.",
+)
 @pass_session
-def describe(session: Session, name: str) -> None:
+def describe(session: Session, name: str, *, definition: bool) -> None:
     """Show the fields and settings of a table."""
     with session.open() as lake:
         opened = lake.table(name)
+        if definition:
+            click.echo(json.dumps(opened.definition, indent=None if session.as_json else 2))
+            return
         session.give(_described(opened), _described_text(opened))
 
 
