@@ -1,0 +1,1 @@
+"""Stored forms of releases, which each later release reads."""

@@ -1,0 +1,164 @@
+"""Each release's stored forms are read, continued and found sound by this one, for ever (H14)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lakebed.backends.memory import MemoryObjectStore, VirtualClock
+from lakebed.bootstrap.local import LocalApp
+from lakebed.bulk_import.requests import ImportRequest, ImportRequests
+from lakebed.config.instance import InstanceId, decode_resources, parameter_name
+from lakebed.errors import JobIdReusedError
+from lakebed.lake import Lake
+from lakebed.model.jobs import decode_message, decode_table_message
+from lakebed.model.names import TransactionNumber
+from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.layout import STATE_FORMAT
+from lakebed.statestore.queued_commits import decode_commits
+from tests.golden.releases.make import trips
+from tests.golden.releases.rows import rows_text
+
+RELEASES = sorted(path.parent for path in Path(__file__).parent.glob("*/lake.tar.xz"))
+DAYS = 3 * 86_400
+"""After the lake's last entry: ids are remembered, nothing in a queue is in hand."""
+
+
+@pytest.fixture(params=RELEASES, ids=lambda folder: folder.name)
+def release(request: pytest.FixtureRequest) -> Path:
+    folder: Path = request.param
+    return folder
+
+
+@pytest.fixture
+def folder(release: Path, tmp_path: Path) -> Path:
+    """A copy of the release's lake."""
+    with tarfile.open(release / "lake.tar.xz") as archive:
+        archive.extractall(tmp_path / "lake", filter="data")
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def app(folder: Path) -> Iterator[LocalApp]:
+    clock = VirtualClock()
+    clock.advance(DAYS)
+    app = LocalApp(folder, create=False, clock=clock)
+    yield app
+    app.close()
+
+
+def expected(release: Path) -> dict[str, list[str]]:
+    told: dict[str, list[str]] = json.loads((release / "expected.json").read_text("utf-8"))
+    return told
+
+
+def rows(lake: Lake, name: str) -> list[str]:
+    return rows_text(lake.table(name).query().read_all())
+
+
+def without_cache(folder: Path) -> None:
+    shutil.rmtree(folder / "cache")
+    (folder / "cache").mkdir()
+
+
+def test_there_is_a_release_to_read() -> None:
+    assert "0.1.0" in [folder.name for folder in RELEASES]
+    size = sum(file.stat().st_size for folder in RELEASES for file in folder.iterdir())
+    assert size < 300_000
+
+
+def test_its_rows_are_read_by_its_cache_which_is_kept(
+    release: Path, folder: Path, app: LocalApp
+) -> None:
+    lake = Lake(app)
+    caches = {path: path.stat().st_ino for path in (folder / "cache").glob("*.sqlite")}
+    assert len(caches) >= 3
+    assert lake.tables() == sorted(expected(release))
+    assert {name: rows(lake, name) for name in lake.tables()} == expected(release)
+    opened = app.catalog.find("trips")
+    with opened.head.reading() as state:
+        (layout,) = state.connection.execute("PRAGMA user_version").fetchone()
+    assert layout == STATE_FORMAT
+    assert {path: path.stat().st_ino for path in caches} == caches, "none was taken for damage"
+
+
+def test_its_rows_are_read_from_snapshot_and_log(
+    release: Path, folder: Path, app: LocalApp
+) -> None:
+    without_cache(folder)
+    lake = Lake(app)
+    assert {name: rows(lake, name) for name in lake.tables()} == expected(release)
+
+
+def test_its_snapshot_is_a_beginning(release: Path, folder: Path, app: LocalApp) -> None:
+    without_cache(folder)
+    (entry,) = [entry for entry in app.catalog.list() if entry.name == "trips"]
+    ((number, path),) = app.heads.snapshots(entry.id).newest_first()
+    assert app.heads.snapshots(entry.id).prove(path)
+    app.logs.open(entry.id).truncate(TransactionNumber(number + 1))
+    assert rows(Lake(app), "trips") == expected(release)["trips"]
+
+
+def test_its_log_reports_and_letters_are_shown(app: LocalApp) -> None:
+    lake = Lake(app)
+    table = lake.table("trips")
+    assert any(change.fields for change in table.history().changes)
+    assert len(table.log(entries_max=100).entries) == table.state().number
+    done = {report.job: report.event for report in table.jobs(events=["committed"], limit=100)}
+    assert {"day-0", "day-4"} <= done.keys()
+    (letter,) = lake.show_dead_letters(queues=["ingest"])
+    assert (letter.table, letter.job) == ("trips", "dead")
+
+
+def test_its_requests_are_remembered(app: LocalApp) -> None:
+    table = Lake(app).table("trips")
+    with pytest.raises(JobIdReusedError):
+        table.ingest(trips(0, 1, table.arrow_schema), job="day-0")
+
+
+def test_it_goes_on_with_us_and_is_sound(release: Path, app: LocalApp) -> None:
+    lake = Lake(app)
+    found = lake.fsck(deep=True)
+    assert [f.code for f in found.findings if f.severity != "notice"] == []
+    lake.run()
+    assert rows(lake, "rides") == ['{"day": "2026-01-01", "rides": 7}'], "what was queued is done"
+    for name in ("trips", "sums"):
+        assert rows(lake, name) == expected(release)[name]
+    table = lake.table("trips")
+    table.ingest(trips(200, 40, table.arrow_schema), job="ours")
+    table.write_snapshot()
+    table.compact()
+    lake.run()
+    assert len(rows(lake, "trips")) == len(expected(release)["trips"]) + 40
+    assert set(expected(release)["trips"]) <= set(rows(lake, "trips"))
+    found = lake.fsck(deep=True)
+    assert [f.code for f in found.findings if f.severity != "notice"] == []
+
+
+def test_its_messages_and_parameter_are_read(release: Path) -> None:
+    told: dict[str, Any] = json.loads((release / "messages.json").read_text("utf-8"))
+    body = {name: bytes.fromhex(text) for name, text in told.items() if name != "parameter"}
+    message = decode_message(body["compaction"])
+    assert (message.table, message.job) == ("1b" * 16, "j")
+    assert decode_table_message(body["tick"]).table == "1b" * 16
+    (commit,) = decode_commits(body["commits"]).commits()
+    assert (commit.whom.job, commit.whom.kind, commit.whom.rows) == ("queued", "ingest", 1)
+    assert isinstance(commit.transaction.changes[0], AddFiles)
+    resources = decode_resources(told["parameter"], InstanceId("dev"))
+    assert resources.bucket == "lakebed-dev-data"
+    assert resources.queues == {"compaction": "https://sqs/lakebed-dev-compaction.fifo"}
+    assert parameter_name(resources.instance) == "/lakebed/dev"
+    objects = MemoryObjectStore(VirtualClock())
+    writer = objects.create(f"requests/{'0a' * 16}.json")
+    writer.write(body["import request"])
+    writer.finish()
+    (request,) = ImportRequests(objects).open()
+    assert isinstance(request, ImportRequest)
+    assert msgspec.json.decode(request.body)["files"] == ["s3://landing/2026/"]
