@@ -19,7 +19,7 @@ from lakebed.model.addresses import scheme_of, without_file_scheme
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
 from lakebed.ports.source_files import SourceFile, SourceFiles
-from lakebed.sorted_files.casting import conform
+from lakebed.sorted_files.casting import check_bytes, conform
 from lakebed.sorted_files.input_files import (
     ExtraColumns,
     FileFormat,
@@ -158,7 +158,7 @@ class ArrowSource:
         if self._known is None and isinstance(self._rows, pa.Table):
             digest = _begun(self._rows.schema, self._zones)
             for batch in self._rows.to_batches():
-                digest.update(batch.serialize())
+                digest.update(_bytes_of(batch))
             self._known = RequestDigest(digest.digest())
         return self._known
 
@@ -168,7 +168,7 @@ class ArrowSource:
         whole = isinstance(self._rows, pa.Table)
         for batch in self._rows.to_batches(STREAM_BATCH_ROWS) if whole else self._rows:
             if not whole:
-                digest.update(batch.serialize())
+                digest.update(_bytes_of(batch))
             yield conform(batch, self.schema, extra_columns=self._extra_columns, zones=self._zones)
         if not whole:
             self._known = RequestDigest(digest.digest())
@@ -210,6 +210,19 @@ def _begun(columns: pa.Schema, zones: Zones) -> Any:  # noqa: ANN401 - hashlib's
     for part in _told(zones):
         digest.update(part + b"\0")
     return digest
+
+
+def _bytes_of(batch: pa.RecordBatch) -> pa.Buffer:
+    """Return what stands for rows. Raises: InvalidError: they are not what their types say."""
+    for field, column in zip(batch.schema.names, batch.columns, strict=True):
+        check_bytes(column, field=field)  # Arrow ends the process when it writes such a column
+    try:
+        return batch.serialize()
+    except pa.ArrowException as error:  # of a column, perhaps one to drop, nested 60 deep
+        problem = str(error).splitlines()[0]
+        raise InvalidError(
+            "these columns cannot be taken in", problem=problem, hint="leave out nested columns"
+        ) from error
 
 
 def _as_arrow(rows: object) -> pa.Table | pa.RecordBatchReader:

@@ -10,6 +10,7 @@ from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.field_changes import fate_of
 from lakebed.model.schema import Field, Schema
 from lakebed.sorted_files.arrow_schema import arrow_schema, hint_for, is_list
+from lakebed.sorted_files.list_views import without_list_views
 from lakebed.sorted_files.zones import (
     CLOCK_CHANGE,
     IN_UTC,
@@ -57,6 +58,28 @@ def conform(
     return type(rows).from_arrays(columns, schema=wanted)
 
 
+def check_bytes(column: pa.Array | pa.ChunkedArray, *, field: str) -> None:
+    """Read all of a column as what it says it is; other code may crash on one that is not.
+
+    Raises:
+        InvalidError: offsets lead outside of it, text is not UTF-8, decimals are too long.
+    """
+    try:
+        column.validate(full=True)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        problem = str(error).splitlines()[0]
+        hint = "make it anew with the library that it comes from"
+        if "UTF8" in problem:
+            hint = "make the field binary, or mend the text"
+        raise InvalidError(
+            "a column's bytes are not what its type says",
+            field=field,
+            got=column.type,
+            problem=problem,
+            hint=hint,
+        ) from error
+
+
 def fits(got: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of a type can become another without loss, at least where they are exact.
 
@@ -66,7 +89,7 @@ def fits(got: pa.DataType, wanted: pa.DataType) -> bool:
     if got == wanted:
         return True
     if kinds.is_dictionary(got):
-        return fits(got.value_type, wanted)
+        return not kinds.is_nested(wanted) and fits(got.value_type, wanted)
     if kinds.is_string(wanted):
         return bool(kinds.is_large_string(got) or kinds.is_string_view(got))
     if kinds.is_binary(wanted):
@@ -143,10 +166,9 @@ def _fitted(
     column: pa.Array | pa.ChunkedArray, field: Field, wanted: pa.DataType, zone: str | None
 ) -> pa.Array | pa.ChunkedArray:
     got = column.type
-    nulls = column.null_count  # of a dictionary also those among its values
-    if not field.nullable and nulls:
-        _refuse_nulls(field, nulls)
-    if pa.types.is_null(got) and field.nullable:
+    if pa.types.is_null(got):
+        if not field.nullable and len(column):
+            _refuse_nulls(field, len(column))
         return pa.nulls(len(column), wanted)
     is_zoned = zone is not None and wanted == IN_UTC and has_no_offset(got)
     if not is_zoned and not fits(got, wanted):
@@ -157,18 +179,16 @@ def _fitted(
             got=got,
             hint=_hint(got, wanted),
         )
+    check_bytes(column, field=field.name)  # before anything reads it, a count of nulls too
     try:
-        column.validate(full=True)
         if zone is not None and is_zoned:
             cast = in_utc(column, zone)
         else:
-            cast = column if got == wanted else column.cast(wanted, safe=True)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+            cast = column if got == wanted else _cast(column, wanted)
+    except pa.ArrowException as error:
         problem = str(error).splitlines()[0]
         hint = "cast it yourself if the loss is meant"
-        if "UTF8" in problem:
-            hint = "make the field binary, or mend the text"
-        elif is_zoned and " in timezone " in problem:
+        if is_zoned and " in timezone " in problem:
             hint = CLOCK_CHANGE
         raise InvalidError(
             "a column holds values that do not fit",
@@ -178,8 +198,18 @@ def _fitted(
             problem=problem,
             hint=hint,
         ) from error
+    except InvalidError as error:
+        error.facts = {"field": field.name, **error.facts}
+        raise
     if not field.nullable and cast.null_count:
         _refuse_nulls(field, cast.null_count)
+    return cast
+
+
+def _cast(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    cast = without_list_views(column).cast(wanted, safe=True)
+    if pa.types.is_nested(wanted):
+        cast.validate(full=True)  # Arrow's casts of nested columns have made broken ones
     return cast
 
 
