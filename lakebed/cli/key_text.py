@@ -174,7 +174,7 @@ def _type_text(text: str, type_: str) -> object:
         return type_
     try:
         return json.loads(type_)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         hint = 'for instance \'tags:{"list": "string"}\''
         raise InvalidError("a nested type is JSON", field=text, reason=error, hint=hint) from None
 

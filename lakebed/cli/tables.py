@@ -261,7 +261,7 @@ def _sampled(path: Path, schema: Schema, leaves: int) -> list[object]:
 def _schema_in(path: Path) -> Schema:
     try:
         return schema_from_json(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         hint = 'for instance {"row_keys": [{"name": "id", "type": "string"}]}'
         raise UnreadableInputError(
             "cannot read the schema", path=path, reason=error, hint=hint

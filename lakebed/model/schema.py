@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ from lakebed.model.types import (
     Member,
     Primitive,
     Type,
+    check_nesting,
     members_within,
     type_json,
     type_of,
@@ -38,6 +40,11 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     def members(self) -> tuple[Member, ...]:
         """All struct members inside its type."""
         return members_within(self.type)
+
+    def check_nesting(self) -> None:
+        """Raise InvalidError for a new field with more levels than rows could fill."""
+        with _named(self.name):
+            check_nesting(self.type)
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,12 +241,19 @@ def field_of(field: object, numbers: list[int]) -> Field:
             "'number' is an integer and 'nullable' true or false", field=field["name"]
         )
     numbers[0] = max(numbers[0], number + 1)
-    try:
+    with _named(field["name"]):
         type_ = type_of(field["type"], next_number=numbers)
-    except InvalidError as error:
-        error.facts = {"field": field["name"], **error.facts}
-        raise
     return Field(name=field["name"], type=type_, number=number, nullable=nullable)
+
+
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    """Name the field in an error of its type."""
+    try:
+        yield
+    except InvalidError as error:
+        error.facts = {"field": field, **error.facts}
+        raise
 
 
 def nullable_by_mark(name: str, type_: object) -> dict[str, object]:

@@ -46,6 +46,7 @@ def planned(
     numbers = [schema.next_number]
     for name, type_ in add.items():
         field = field_of({"name": name, "type": _of_nullable(name, type_)}, numbers)
+        field.check_nesting()
         changes.append(FieldChange("add", field.number, name, type_text(field.type)))
     if not changes:
         raise InvalidError("nothing to change", hint="name a field to add, rename, drop or widen")

@@ -28,6 +28,8 @@ VALUE_TYPES = (
 )
 MAP_KEY_TYPES = ("string", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 DECIMAL_PRECISION_MAX = 38
+NESTING_MAX = 32
+"""Levels of a type: Arrow's readers end at 64, and a map has two of them."""
 _WIDER = {
     "int8": ("int16", "int32", "int64"),
     "int16": ("int32", "int64"),
@@ -117,17 +119,23 @@ def type_of(text: object, *, next_number: list[int] | None = None) -> Type:
     Raises:
         InvalidError: there is no such type; the hint says what is allowed.
     """
-    numbers = next_number if next_number is not None else [1]
+    try:
+        return _type_of(text, next_number if next_number is not None else [1])
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _type_of(text: object, numbers: list[int]) -> Type:
     match text:
         case str():
             return _type_named(text)
         case {"list": element, **rest} if not rest:
-            return ListOf(type_of(element, next_number=numbers))
+            return ListOf(_type_of(element, numbers))
         case {"map": [str(key), value], **rest} if not rest:
             if key not in MAP_KEY_TYPES:
                 hint = f"keys of a map are one of {', '.join(MAP_KEY_TYPES)}"
                 raise InvalidError("not a type for the keys of a map", type=key, hint=hint)
-            return MapOf(Primitive(key), type_of(value, next_number=numbers))
+            return MapOf(Primitive(key), _type_of(value, numbers))
         case {"struct": [_, *_] as members, **rest} if not rest:
             return StructOf(tuple(_member_of(member, numbers) for member in members))
         case _:
@@ -136,6 +144,32 @@ def type_of(text: object, *, next_number: list[int] | None = None) -> Type:
                 type=text,
                 hint='use a name, {"list": T}, {"map": [K, T]} or {"struct": [{"name", "type"}]}',
             )
+
+
+def check_nesting(type_: Type) -> None:
+    """Raise InvalidError for a new type with more than NESTING_MAX levels: no rows could come in.
+
+    Types that are stored already are not held to it: a table that has one can still be dropped.
+    """
+    if (levels := _levels(type_)) > NESTING_MAX:
+        raise _too_deep(levels=levels)
+
+
+def _levels(type_: Type) -> int:
+    match type_:
+        case ListOf(element):
+            return 1 + _levels(element)
+        case MapOf(_, value):
+            return 2 + _levels(value)
+        case StructOf(members):
+            return 1 + max(_levels(member.type) for member in members)
+        case _:
+            return 0
+
+
+def _too_deep(**facts: object) -> InvalidError:
+    hint = f"{NESTING_MAX} levels are allowed, a map counts twice; keep what is inside as JSON text"
+    return InvalidError("a type is nested too deep", hint=hint, **facts)
 
 
 def type_json(type_: Type) -> object:
@@ -210,7 +244,7 @@ def _member_of(member: object, numbers: list[int]) -> Member:
             if not isinstance(number, int) or number < 1:
                 raise InvalidError("a field's number is a positive integer", number=number)
             numbers[0] = max(numbers[0], number + 1)
-            return Member(name, type_of(inner, next_number=numbers), number)
+            return Member(name, _type_of(inner, numbers), number)
         case _:
             raise InvalidError(
                 "not a member of a struct", member=member, hint='use {"name": NAME, "type": TYPE}'

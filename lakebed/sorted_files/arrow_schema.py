@@ -102,7 +102,7 @@ def schema_from_arrow(
         return [
             nullable_by_mark(name, others[name])
             if name in others
-            else {"name": name, "type": _text_form(by_name[name].type, name)}
+            else {"name": name, "type": _type_form(by_name[name].type, name)}
             | ({"nullable": True} if by_name[name].nullable and not key else {})
             for name in names
         ]
@@ -116,8 +116,16 @@ def schema_from_arrow(
     )
 
 
-def _text_form(arrow: pa.DataType, field: str) -> object:
+def _type_form(arrow: pa.DataType, field: str) -> object:
     """Return the text form that `model.types.type_of` reads."""
+    try:
+        return _text_form(arrow, field)
+    except RecursionError:
+        hint = "keep what is inside as JSON text"
+        raise InvalidError("a type is nested too deep", field=field, hint=hint) from None
+
+
+def _text_form(arrow: pa.DataType, field: str) -> object:
     kinds = pa.types
     if arrow in _NAMES:
         return _NAMES[arrow]

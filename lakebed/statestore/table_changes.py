@@ -264,8 +264,10 @@ class DropTable(msgspec.Struct, frozen=True, array_like=True, tag="drop"):
 def create_table(
     schema: Schema, settings: Mapping[str, Any], points: tuple[bytes, ...]
 ) -> CreateTable:
-    """Return the first change of a table's life. Raises: InvalidError for bad settings."""
+    """Return the first change of a table's life. Raises: InvalidError for what no table can be."""
     table_settings(settings)
+    for field in schema.values:
+        field.check_nesting()
     new = Schema(row_keys=schema.row_keys, sort_keys=schema.sort_keys, values=schema.values)
     return CreateTable(schema_json(new), dict(settings), points)
 
