@@ -12,6 +12,8 @@ from lakebed.model.schema import Field, Schema, nullable_by_mark, schema_from_js
 from lakebed.model.types import Decimal, ListOf, MapOf, Member, Primitive, StructOf, Type
 
 FIELD_ID = b"PARQUET:field_id"
+LEVELS_MAX = 64
+"""Of a type of others; so many Arrow's own readers follow."""
 
 PRIMITIVES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
@@ -102,7 +104,7 @@ def schema_from_arrow(
         return [
             nullable_by_mark(name, others[name])
             if name in others
-            else {"name": name, "type": _type_form(by_name[name].type, name)}
+            else {"name": name, "type": _text_form(by_name[name].type, name)}
             | ({"nullable": True} if by_name[name].nullable and not key else {})
             for name in names
         ]
@@ -116,21 +118,16 @@ def schema_from_arrow(
     )
 
 
-def _type_form(arrow: pa.DataType, field: str) -> object:
+def _text_form(arrow: pa.DataType, field: str, levels: int = LEVELS_MAX) -> object:
     """Return the text form that `model.types.type_of` reads."""
-    try:
-        return _text_form(arrow, field)
-    except RecursionError:
+    if levels < 0:
         hint = "keep what is inside as JSON text"
-        raise InvalidError("a type is nested too deep", field=field, hint=hint) from None
-
-
-def _text_form(arrow: pa.DataType, field: str) -> object:
+        raise InvalidError("a type is nested too deep", field=field, hint=hint)
     kinds = pa.types
     if arrow in _NAMES:
         return _NAMES[arrow]
     if kinds.is_dictionary(arrow):
-        return _text_form(arrow.value_type, field)
+        return _text_form(arrow.value_type, field, levels - 1)
     if kinds.is_large_string(arrow) or kinds.is_string_view(arrow):
         return "string"
     if kinds.is_large_binary(arrow) or kinds.is_binary_view(arrow):
@@ -145,17 +142,26 @@ def _text_form(arrow: pa.DataType, field: str) -> object:
         return "time64[us]"
     if kinds.is_decimal(arrow) and arrow.precision <= 38 and arrow.scale >= 0:
         return f"decimal128({arrow.precision},{arrow.scale})"
-    return _nested_text_form(arrow, field)
+    return _nested_text_form(arrow, field, levels)
 
 
-def _nested_text_form(arrow: pa.DataType, field: str) -> object:
+def _nested_text_form(arrow: pa.DataType, field: str, levels: int) -> object:
     kinds = pa.types
     if is_list(arrow):
-        return {"list": _text_form(arrow.value_type, field)}
+        return {"list": _text_form(arrow.value_type, field, levels - 1)}
     if kinds.is_map(arrow):
-        return {"map": [_text_form(arrow.key_type, field), _text_form(arrow.item_type, field)]}
+        return {
+            "map": [
+                _text_form(arrow.key_type, field, levels - 1),
+                _text_form(arrow.item_type, field, levels - 1),
+            ]
+        }
     if kinds.is_struct(arrow) and arrow.num_fields:
-        return {"struct": [{"name": m.name, "type": _text_form(m.type, field)} for m in arrow]}
+        return {
+            "struct": [
+                {"name": m.name, "type": _text_form(m.type, field, levels - 1)} for m in arrow
+            ]
+        }
     hint = hint_for(arrow) or "cast it to one of the types in docs/design/model.md"
     if kinds.is_decimal(arrow):
         hint = "cast it to decimal128 with a precision up to 38 and a scale of 0 or more"

@@ -102,7 +102,7 @@ OTHER: dict[str, tuple[object, Callable[[], pa.Array]]] = {
         lambda: pa.DictionaryArray.from_arrays(pa.array([0, 0, 0]), pa.array([[1]])),
     ),
     "nested 70 deep": (LIST, lambda: nested(70)),
-    "nested 5,000 deep": (LIST, lambda: nested(5_000)),
+    "nested 500 deep": (LIST, lambda: nested(500)),
 }
 WHOLE: dict[str, tuple[object, Callable[[], pa.Array]]] = {
     "whole list view": (LIST, lambda: pa.array([[1, 2], None, []], pa.list_view(pa.int64()))),
