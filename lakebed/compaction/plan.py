@@ -8,6 +8,7 @@ so that a row is rewritten a logarithmic number of times.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from lakebed.config.settings import TableSettings
 from lakebed.model.files import FileReference
@@ -42,17 +43,24 @@ def plan_compactions(
 def _by_size_ratio(
     files: Sequence[FileReference], ratio: int, fan_in: int
 ) -> list[tuple[FileName, ...]]:
-    """Leave the largest files out until the ratio holds; cut the rest into jobs in which it
-    holds."""
+    """Return groups in which the ratio holds, smallest first; the files left over make none.
+
+    From the largest file down: the files just below it are the largest that it can be grouped with,
+    so if the ratio does not hold with them, it holds in no group of which it is the largest. One
+    pass over sums from the smallest on, whatever the number of files.
+    """
     ascending = sorted(files, key=lambda f: (f.rows, f.file.name))
-    while len(ascending) > 1 and not _holds(ascending, ratio):
-        ascending.pop()
-    chunks = (ascending[at : at + fan_in] for at in range(0, len(ascending), fan_in))
-    return [tuple(f.file.name for f in c) for c in chunks if len(c) > 1 and _holds(c, ratio)]
-
-
-def _holds(ascending: Sequence[FileReference], ratio: int) -> bool:
-    return sum(f.rows for f in ascending[:-1]) >= ratio * ascending[-1].rows
+    below = list(accumulate((f.rows for f in ascending), initial=0))
+    groups: list[tuple[FileName, ...]] = []
+    end = len(ascending)
+    while end > 1:
+        begin = max(0, end - fan_in)
+        if below[end - 1] - below[begin] >= ratio * ascending[end - 1].rows:
+            groups.append(tuple(f.file.name for f in ascending[begin:end]))
+            end = begin
+        else:
+            end -= 1
+    return groups[::-1]
 
 
 def _chunks(names: Sequence[FileName], size: int) -> list[tuple[FileName, ...]]:
