@@ -227,6 +227,14 @@ class StorageFullError(UnavailableError):
     """
 
 
+class CacheDamagedError(UnavailableError):
+    """The local cache of a table's state does not prove itself: a disk or a hand has changed it.
+
+    What is done: nothing was written. The cache is set aside and rebuilt from snapshot and log, and
+    most calls go on by themselves. What you can do: send the same again; look at the disk.
+    """
+
+
 class ClockAheadError(UnavailableError):
     """This machine's clock is more than ten minutes ahead of the store's.
 

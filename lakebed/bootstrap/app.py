@@ -171,6 +171,7 @@ class App:
             files=self.files,
             open_head=self.heads,
             snapshots=self.heads.snapshots,
+            problem_of_cache=self.heads.problem_of_cache,
             leftovers=self.leftovers,
         )
 

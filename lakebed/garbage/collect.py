@@ -26,6 +26,7 @@ class CollectGarbage:
         while True:
             now = table.head.log_time()
             with table.head.reading() as state:
+                state.prove("garbage", "pins")
                 start = start_of(state)
                 delay = state.settings().garbage_seconds_min * MICROS_PER_SECOND
                 due = due_garbage(state, Micros(now - delay), now)

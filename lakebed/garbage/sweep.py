@@ -40,6 +40,7 @@ class SweepObjects:
         objects."""
         now = table.head.log_time()
         with table.head.reading() as state:
+            state.prove("entry_times")
             start = start_of(state)
             settings = state.settings()
             floor = state.head().floor
@@ -69,6 +70,8 @@ class SweepObjects:
         while page := list(islice(candidates, PATHS_AT_ONCE)):
             with table.head.reading() as state:
                 unknown = [path for path in page if _is_unknown(state, path)]
+                if unknown:
+                    state.prove()  # that it does not know them
             if unknown:
                 self._objects.delete(unknown)
             swept += len(unknown)

@@ -13,7 +13,12 @@ from typing import Any
 
 import msgspec
 
-from lakebed.errors import CorruptError, LogTruncatedError, UnavailableError
+from lakebed.errors import (
+    CacheDamagedError,
+    CorruptError,
+    LogTruncatedError,
+    UnavailableError,
+)
 from lakebed.inspection.check_objects import CheckObjects, Progress, known_of
 from lakebed.inspection.check_state import check_state
 from lakebed.inspection.findings import Finding, finding
@@ -24,7 +29,6 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import SortedFiles
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
-from lakebed.statestore.figures import damaged_pages
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
@@ -61,8 +65,14 @@ def no_leftovers() -> Iterable[Finding]:
     return ()
 
 
+def no_problem(_: TableId) -> str:
+    """Return nothing: states that are in memory."""
+    return ""
+
+
 class Fsck:
-    """Inspects a lake. open_head, snapshots: of a table. leftovers: what dead processes left on
+    """Inspects a lake. open_head, snapshots: of a table. problem_of_cache: why the cache of a
+    table's state does not prove itself. leftovers: what dead processes left on
     this machine, if the backend keeps such."""
 
     def __init__(
@@ -74,6 +84,7 @@ class Fsck:
         files: SortedFiles[Any],
         open_head: Callable[[TableId], TableHead],
         snapshots: Callable[[TableId], Snapshots],
+        problem_of_cache: Callable[[TableId], str] = no_problem,
         leftovers: Callable[[], Iterable[Finding]] = no_leftovers,
     ) -> None:
         self._registry = registry
@@ -82,6 +93,7 @@ class Fsck:
         self._files = files
         self._open_head = open_head
         self._snapshots = snapshots
+        self._problem_of_cache = problem_of_cache
         self._leftovers = leftovers
 
     def run(
@@ -132,23 +144,21 @@ class Fsck:
         return _Table(tuple(found), files)
 
     def _look_at_cache(self, entry: TableEntry, found: list[Finding]) -> _CacheState | None:
-        """Return what the cache says, brought up to the log where that can be read."""
-        try:
-            head = self._open_head(entry.id)
-        except CorruptError as error:
-            found.append(finding("cache-damaged", table=entry.name, problem=error.message))
+        """Return what the cache says, brought up to the log where that can be read.
+
+        It is proven before its head opens it: who opens it mends it, and then nobody knows.
+        """
+        problem = self._problem_of_cache(entry.id)
+        if problem:
+            found.append(finding("cache-damaged", table=entry.name, problem=problem))
             return None
         try:
-            with head.holding() as state:
-                pages = damaged_pages(state)
-            if pages:
-                found.append(finding("cache-damaged", table=entry.name, problem=pages[0]))
-                return None
+            head = self._open_head(entry.id)
             with suppress(*_BROKEN_STATE, UnavailableError):  # the replay meets the same, and tells
                 head.follow()
             with head.holding() as state, state.reading():
                 return _CacheState(state.head().number, state.digest())
-        except _BROKEN_STATE as error:
+        except (*_BROKEN_STATE, CacheDamagedError) as error:
             found.append(finding("cache-damaged", table=entry.name, problem=str(error)))
             return None
 

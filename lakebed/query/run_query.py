@@ -8,7 +8,13 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from lakebed.errors import CorruptError, InvalidError, ObjectMissingError, VersionExpiredError
+from lakebed.errors import (
+    CacheDamagedError,
+    CorruptError,
+    InvalidError,
+    ObjectMissingError,
+    VersionExpiredError,
+)
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
 from lakebed.model.processing import IteratorUse, ProcessingPass
@@ -73,6 +79,12 @@ class RunQuery(Generic[BatchT]):
     def plan(self, table: OpenTable, ask: Callable[[Schema], Condition | None]) -> QueryPlan:
         """Return which files answer a query now. ask: gives the condition, in the words of the
         schema of just that version."""
+        try:
+            return self._plan(table, ask)
+        except CacheDamagedError:  # what it read of the state, which is made anew (H37)
+            return self._plan(table, ask)
+
+    def _plan(self, table: OpenTable, ask: Callable[[Schema], Condition | None]) -> QueryPlan:
         with table.head.reading() as state:
             schema = state.schema()
             plan = plan_query(state, table, schema, ask(schema))

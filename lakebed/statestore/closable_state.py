@@ -19,13 +19,19 @@ class ClosableState:
     """Opens a state when it is used. Safe to share among threads; one thread holds it at a time.
 
     open_state: opens it, each time it is wanted and closed. limits: bound how many are open.
+    set_aside: puts a state that does not prove itself out of the way of the next opening (H37).
     """
 
     def __init__(
-        self, open_state: Callable[[], TableState], limits: StateLimits | None = None
+        self,
+        open_state: Callable[[], TableState],
+        limits: StateLimits | None = None,
+        *,
+        set_aside: Callable[[], None] | None = None,
     ) -> None:
         self._open_state = open_state
         self._limits = limits
+        self._set_aside = set_aside
         self._lock = threading.RLock()
         self._holders = 0
         self._state: TableState | None = None
@@ -63,6 +69,16 @@ class ClosableState:
                 self._limits.forget(self)
             self._close()
 
+    def renew(self) -> bool:
+        """Let the next use open a state that is made anew; False: it cannot be. For who holds a
+        state that did not prove itself, outside of its transactions."""
+        if self._set_aside is None:
+            return False
+        with self._lock:
+            self._close()
+            self._set_aside()
+        return True
+
     def close_if_unused(self) -> bool:
         """Close it, unless somebody holds it: False, at once."""
         return self._if_unused(self._close)
@@ -90,6 +106,7 @@ class ClosableState:
     def _drop_pages(self) -> None:
         if self._state is not None:
             self._state.connection.execute("PRAGMA shrink_memory")
+            self._state.forget_proof()
 
 
 class StateLimits:

@@ -101,14 +101,3 @@ def numbers_beyond(state: TableState) -> Sequence[tuple[str, int]]:
         " UNION ALL SELECT 'partition', id FROM partitions"
         " WHERE id >= (SELECT partition_next FROM head)"
     ).fetchall()
-
-
-def damaged_pages(state: TableState) -> Sequence[str]:
-    """Return what SQLite finds wrong with its pages and indexes.
-
-    Raises:
-        CorruptError: so much that it cannot look.
-    """
-    with state.translating():
-        rows = state.connection.execute("PRAGMA integrity_check(20)").fetchall()
-    return [text for (text,) in rows if text != "ok"]

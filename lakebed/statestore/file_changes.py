@@ -6,6 +6,8 @@ what it does never changes (H14).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from lakebed.errors import ClaimLostError, ConflictError, InvalidError
@@ -13,6 +15,7 @@ from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, TransactionNumber
 from lakebed.statestore.placing import check_places, place
 from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.sums import damaged
 
 
 class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):
@@ -89,10 +92,7 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
 
     def apply(self, state: TableState, moment: Moment) -> None:
         inputs = state.claimed(self.job)
-        state.write(
-            "DELETE FROM file_references WHERE job = (SELECT key FROM jobs WHERE id = ?)",
-            (self.job,),
-        )
+        _change_each(state, "DELETE FROM file_references", inputs)
         for file in {r.file.name: r.file for r in inputs}.values():
             _collect_if_unreferenced(state, file.name, file.size, moment)
         if self.output is not None:
@@ -110,10 +110,8 @@ class GiveUp(msgspec.Struct, frozen=True, array_like=True, tag="give_up"):
             raise ClaimLostError("the job holds no claim", job=self.job)
 
     def apply(self, state: TableState, moment: Moment) -> None:
-        state.write(
-            "UPDATE file_references SET job = NULL WHERE job = (SELECT key FROM jobs WHERE id = ?)",
-            (self.job,),
-        )
+        held = state.claimed(self.job)
+        _change_each(state, "UPDATE file_references SET job = NULL", held)
         state.write("DELETE FROM jobs WHERE id = ?", (self.job,))
 
 
@@ -153,6 +151,15 @@ class RaiseFloor(msgspec.Struct, frozen=True, array_like=True, tag="floor"):
         state.write("DELETE FROM commits WHERE user AND base < ? AND number < ?", (floor, below))
         state.write("DELETE FROM entry_times WHERE number < ?", (below,))
         state.write("DELETE FROM pins WHERE until < ?", (moment.at,))
+
+
+def _change_each(state: TableState, change: str, references: Sequence[FileReference]) -> None:
+    """Run a statement on the rows of references, each found by its key."""
+    for reference in references:
+        where = "WHERE partition = ? AND file = ?"
+        key = (reference.partition, reference.file.name)
+        if not state.write(f"{change} {where}", key).rowcount:
+            raise damaged("file_references", partition=reference.partition)
 
 
 def _collect_if_unreferenced(state: TableState, file: FileName, size: int, moment: Moment) -> None:

@@ -9,15 +9,15 @@ the bytes, says what landed.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from lakebed.errors import (
+    CacheDamagedError,
     ClockAheadError,
-    ConflictError,
     DeniedError,
     InvalidError,
     JobIdReusedError,
@@ -30,6 +30,7 @@ from lakebed.errors import (
 from lakebed.model.names import MICROS_PER_SECOND, CommitId, Micros, TransactionNumber
 from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.answers import Member, last_answer
 from lakebed.statestore.closable_state import ClosableState
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry
 from lakebed.statestore.state import Head, Moment, TableState
@@ -41,6 +42,9 @@ FOLLOWED_AT_ONCE_MAX = 1_000
 FOLLOWED_BYTES_MAX = 1 << 20
 """Entries applied in one SQLite transaction: bounds memory, what a crash repeats and how long
 others wait."""
+
+
+T = TypeVar("T")
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,16 +68,6 @@ class SnapshotSource(Protocol):
     def load_newest(self, state: TableState) -> bool:
         """Replace `state` by the newest good snapshot that is newer; False when there is none."""
         ...
-
-
-class _Member:
-    """A transaction that waits for its answer. unresolved: a try sent for this number may yet
-    land."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self.transaction = transaction
-        self.unresolved: TransactionNumber | None = None
-        self.answer: TransactionNumber | LakebedError | None = None
 
 
 class TableHead:
@@ -119,17 +113,37 @@ class TableHead:
             NewerFormatError: a newer Lakebed wrote an entry; it and what follows was not applied.
         """
         with self._state.held():
-            self._follow()
+            self._proven(self._follow)
 
     @contextmanager
     def reading(self) -> Iterator[TableState]:
         """Follow, then give one version of the state; inside of another reading, the same one.
-        Close it soon (H27)."""
+        Close it soon (H27). Raises: CacheDamagedError: what was read did not prove itself; the next
+        reading is of a state made anew."""
         with self._state.held():
-            if not self.state.connection.in_transaction:
-                self._follow()
-            with self.state.reading():
+            if self.state.connection.in_transaction:
                 yield self.state
+                return
+            try:
+                with ExitStack() as stack:
+                    self._proven(lambda: self._begin_reading(stack))
+                    yield self.state
+            except CacheDamagedError:
+                self._state.renew()
+                raise
+
+    def _begin_reading(self, stack: ExitStack) -> None:
+        self._follow()
+        stack.enter_context(self.state.reading())
+
+    def _proven(self, act: Callable[[], T]) -> T:
+        """Act on the state; once more on one made anew, if this one does not prove itself (H37)."""
+        try:
+            return act()
+        except CacheDamagedError:
+            if not self._state.renew():
+                raise
+            return act()
 
     def log_time(self) -> Micros:
         """Return the log time that an entry would get now (H15).
@@ -138,7 +152,7 @@ class TableHead:
             ClockAheadError: this machine's clock is more than ten minutes ahead of the store's.
         """
         with self._state.held():
-            return self._next_time(self.state.head().at)
+            return self._next_time(self._proven(lambda: self.state.head().at))
 
     def row_time(self) -> Micros:
         """Return the time by which rows are old: the smaller of log time and this machine's clock,
@@ -170,15 +184,13 @@ class TableHead:
         A refused member does no harm to its neighbours (H7). Nobody is answered before the entry
         that the answer rests on is in the log.
         """
-        members = [_Member(t) for t in transactions]
-        assert all(map(new_files_begin_at, transactions)), (
-            "new files carry the base of their commit"
-        )
-        with self._state.held() as state, state.translating():
+        members = [Member(t) for t in transactions]
+        assert all(map(new_files_begin_at, transactions)), "new files carry their commit's base"
+        with self._state.held():
             self._commit_members(members)
         return [m.answer for m in members if m.answer is not None]
 
-    def _commit_members(self, members: Sequence[_Member]) -> None:
+    def _commit_members(self, members: Sequence[Member]) -> None:
         """Try until everybody is answered or time is up.
 
         The first try does not read: if the state is behind, its number is taken. Every later try,
@@ -186,13 +198,18 @@ class TableHead:
         """
         deadline = self._clock.monotonic() + self._retry.seconds_max
         failure: LakebedError | None = None
-        reading = False
+        reading = renewed = False
         while True:
             time_is_up = failure is not None and self._clock.monotonic() >= deadline
             try:
-                if reading:
-                    self._follow()
-                failure = self._attempt(members, current=reading, last=time_is_up) or failure
+                with self.state.translating():
+                    if reading:
+                        self._follow()
+                    lost = self._attempt(members, current=reading, last=time_is_up)
+                failure = lost or failure
+            except CacheDamagedError as error:
+                time_is_up = time_is_up or renewed or not self._state.renew()
+                failure, renewed = error, True
             except UnavailableError as error:  # not sent; what was unresolved stays so
                 failure = error
             except LakebedError as error:  # a newer format, damage: no try will mend it
@@ -202,14 +219,14 @@ class TableHead:
                 return
             if time_is_up:
                 for member in waiting:
-                    member.answer = _last_answer(member, failure)
+                    member.answer = last_answer(member, failure)
                 return
             if reading and failure is not None:
                 self._clock.sleep(self._retry.wait_seconds(failure, self._chance))
             reading = True
 
     def _attempt(
-        self, members: Sequence[_Member], *, current: bool, last: bool
+        self, members: Sequence[Member], *, current: bool, last: bool
     ) -> LakebedError | None:
         """Answer who can be answered, and append the others once. Returns what went wrong.
 
@@ -227,7 +244,7 @@ class TableHead:
         except (LogConflictError, UnknownOutcomeError) as error:  # "taken" may be our own try
             return error
 
-    def _settle(self, members: Sequence[_Member], head: Head) -> LakebedError | None:
+    def _settle(self, members: Sequence[Member], head: Head) -> LakebedError | None:
         """Answer members that the state knows; notice numbers that others have taken."""
         lost: LakebedError | None = None
         waiting = [member for member in members if member.answer is None]
@@ -261,13 +278,13 @@ class TableHead:
         return None
 
     def _check_and_append(
-        self, waiting: Sequence[_Member], moment: Moment, *, current: bool
+        self, waiting: Sequence[Member], moment: Moment, *, current: bool
     ) -> None:
         """Check members in order, append those that fit, then answer. Raises what `append`
         raises."""
         accepted: dict[CommitId, Transaction] = {}
-        riders: list[_Member] = []  # whose outcome is that of the append
-        refused: list[tuple[_Member, LakebedError]] = []
+        riders: list[Member] = []  # whose outcome is that of the append
+        refused: list[tuple[Member, LakebedError]] = []
         for member in waiting:
             transaction = member.transaction
             try:
@@ -291,7 +308,7 @@ class TableHead:
             member.answer = refusal
 
     def _append(
-        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[_Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
     ) -> None:
         body = encode_entry(Entry(moment.at, accepted))
         before = [member.unresolved for member in riders]
@@ -366,9 +383,8 @@ class TableHead:
         if not self._take_tombstone(TransactionNumber(oldest - 1)):
             # a listing may lag: whether the snapshot is late or lost is for fsck to tell
             hint = "try again; if it stays so, run `lakebed fsck`"
-            raise UnavailableError(
-                "no good snapshot is in sight, and the log starts later", oldest=oldest, hint=hint
-            )
+            late = "no good snapshot is in sight, and the log starts later"
+            raise UnavailableError(late, oldest=oldest, hint=hint)
 
     def _take_tombstone(self, after: TransactionNumber) -> bool:
         """Of a dropped table the log keeps the end and no snapshot is kept: its last entry says all
@@ -388,13 +404,3 @@ class TableHead:
                     transaction.apply(self.state, moment)
                 finish_entry(self.state, moment)
         return True
-
-
-def _last_answer(member: _Member, failure: LakebedError | None) -> LakebedError:
-    """Return the truth at the deadline: the weakest outcome of all tries."""
-    if member.unresolved is not None:
-        number = member.unresolved
-        return UnknownOutcomeError("a try may still land", number=number, reason=failure)
-    if failure is None or isinstance(failure, UnknownOutcomeError):  # a neighbour's
-        return ConflictError("others won until the deadline")
-    return failure

@@ -10,15 +10,20 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
-from lakebed.errors import CorruptError, LakebedError, StorageFullError, UnavailableError
+from lakebed.errors import CacheDamagedError, LakebedError, StorageFullError, UnavailableError
+from lakebed.observe import events
+from lakebed.statestore.sums import damaged, lay_out_sums, verify_all
 
 STATE_FORMAT = 1
 PAGE_BYTES = 4_096
 WAL_PAGES = 4_000
 """Of the write-ahead file, 16 MiB, before they are moved to the cache file: each move syncs."""
+ASIDE, ASIDE_MAX = ".damaged-", 2
+"""Caches that did not prove themselves: suffix of their names, and how many of a table are kept."""
 CACHE_KIB = 32 * 1024
 """Pages SQLite may keep in memory for one table: bounded by bytes, whatever the number of files."""
 
@@ -84,17 +89,85 @@ def open_cache(path: Path, *, begin: Callable[[Path], object] | None = None) -> 
     open too. begin: may put a database at the path when there is none.
 
     Raises:
-        CorruptError: the file is damaged. UnavailableError: it cannot be opened.
+        UnavailableError: it cannot be opened.
     """
     with _opening(path):
-        if not path.exists():
-            _remove_companions(path)
-            if begin is not None:
-                begin(path)
         try:
-            return _prepared(path)
-        except sqlite3.Error as error:
-            raise translated(error) from error
+            return _opened(path, begin)
+        except CacheDamagedError as error:
+            _put_aside(path, _text(error))
+            return _opened(path, begin)
+
+
+def set_aside_if_damaged(path: Path, *, kept_max: int = ASIDE_MAX) -> bool:
+    """Put a cache file that does not prove itself out of the way; whoever opens the path next makes
+    it anew. Returns whether it did: another process may have been faster.
+
+    Safe while processes have it open: they keep the file that they opened. kept_max: damaged files
+    of this cache that are kept, to be looked at.
+    """
+    with _opening(path):
+        problem = _problem(path)
+        if problem:
+            _put_aside(path, problem, kept_max)
+        return bool(problem)
+
+
+def problem_of_cache(path: Path) -> str:
+    """Return why a cache file does not prove itself; "": it does, or there is none.
+
+    Raises:
+        UnavailableError: it cannot be read now.
+    """
+    with _opening(path):
+        return _problem(path)
+
+
+def _opened(path: Path, begin: Callable[[Path], object] | None) -> sqlite3.Connection:
+    if not path.exists():
+        _remove_companions(path)
+        if begin is not None:
+            begin(path)
+    try:
+        return _prepared(path)
+    except sqlite3.Error as error:
+        if is_doubtful(error):  # its tables are not those of its format
+            raise damaged("layout", problem=error) from error
+        raise translated(error) from error
+
+
+def _problem(path: Path) -> str:
+    try:
+        if path.exists():
+            with closing(_connect(str(path))) as connection:
+                connection.execute("BEGIN")
+                verify_all(connection)
+    except CacheDamagedError as damage:
+        return _text(damage)
+    except sqlite3.Error as error:
+        meaning = damaged("layout", problem=error) if is_doubtful(error) else translated(error)
+        if isinstance(meaning, CacheDamagedError):
+            return _text(meaning)
+        raise meaning from error
+    return ""
+
+
+def _text(damage: CacheDamagedError) -> str:
+    return " ".join(f"{name} {value}" for name, value in damage.facts.items())
+
+
+def _put_aside(path: Path, problem: str, kept_max: int = ASIDE_MAX) -> None:
+    """Rename a cache file, the newest to number 1, and drop the oldest."""
+    names = [path.with_name(f"{path.name}{ASIDE}{number}") for number in range(1, kept_max + 1)]
+    if kept_max:
+        for older, newer in pairwise(reversed(names)):
+            with suppress(FileNotFoundError):
+                newer.replace(older)
+        path.replace(names[0])
+    else:
+        path.unlink(missing_ok=True)
+    _remove_companions(path)
+    events.tell(events.CACHE_SET_ASIDE, cache=path.name, problem=problem)
 
 
 def remove_cache(path: Path) -> None:
@@ -136,6 +209,13 @@ def _opening(path: Path) -> Iterator[None]:
         yield
 
 
+def is_doubtful(error: sqlite3.Error) -> bool:
+    """Whether a bug or a damaged database may have raised it; a value that is no text has no
+    code."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return code in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG}
+
+
 def translated(error: sqlite3.Error) -> LakebedError:
     """Return what the catcher of a failing database should do next; a bug is raised as it is."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
@@ -144,8 +224,7 @@ def translated(error: sqlite3.Error) -> LakebedError:
             hint = "free space, then send the same again"
             return StorageFullError("no room for the state", hint=hint)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            hint = "delete it: it is rebuilt"
-            return CorruptError("the cache of the state is damaged", hint=hint)
+            return damaged("pages", problem=error)
         case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE:
             raise AssertionError(f"SQLite is used wrongly: {error}") from error
         case _:
@@ -164,6 +243,7 @@ def _lay_out(connection: sqlite3.Connection) -> None:
     for statement in LAYOUT.split(";"):
         if statement.strip():
             connection.execute(statement)
+    lay_out_sums(connection)
     connection.execute(f"PRAGMA user_version={STATE_FORMAT}")
 
 

@@ -12,17 +12,10 @@ from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, PartitionId
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.statestore.state import TableState
+from lakebed.statestore.sums import damaged
 
 REGIONS_MAX = 20_000
 """Regions kept in memory: about 5 MB."""
-
-_OWN_REGION = """
-    WITH RECURSIVE up(id, parent) AS (
-        SELECT id, parent FROM partitions WHERE id = ?1
-        UNION ALL SELECT p.id, p.parent FROM up JOIN partitions p ON p.id = up.parent)
-    SELECT max(CASE WHEN p.right = up.id THEN p.point END),
-           min(CASE WHEN p.left = up.id THEN p.point END)
-    FROM up JOIN partitions p ON p.id = up.parent"""
 
 
 def own_region(state: TableState, partition: PartitionId) -> KeyRange:
@@ -31,8 +24,7 @@ def own_region(state: TableState, partition: PartitionId) -> KeyRange:
     if region is None and partition == state.head().root:
         return EVERYTHING
     if region is None:
-        least, end = state.connection.execute(_OWN_REGION, (partition,)).fetchone()
-        region = KeyRange(least or b"", end)
+        region = _region_from_above(state, partition)
         if region != EVERYTHING:  # which is also that of a partition that does not exist yet
             if len(state.regions) >= REGIONS_MAX:
                 state.regions.clear()
@@ -47,20 +39,37 @@ def reached_leaves(
 
     Each comes with its range of encoded keys.
     """
-    query = "SELECT point, left, right FROM partitions WHERE id = ?"
     found = []
     stack = [(partition, own_region(state, partition))]
     while stack:
         id_, region = stack.pop()
         if not any(region.overlaps(r) for r in keys):
             continue
-        point, left, right = state.connection.execute(query, (id_,)).fetchone()
-        if left is None:
+        node = state.partition(id_)
+        if node is None:
+            raise damaged("partitions", partition=id_)
+        if node.left is None or node.right is None:
             found.append((id_, region))
         else:
-            stack.append((right, KeyRange(point, region.max)))
-            stack.append((left, KeyRange(region.min, point)))
+            stack.append((node.right, KeyRange(node.point, region.max)))
+            stack.append((node.left, KeyRange(region.min, node.point)))
     return found
+
+
+def _region_from_above(state: TableState, partition: PartitionId) -> KeyRange:
+    """Return the range of encoded keys that the splits above a partition leave to it."""
+    least, end = b"", None
+    node = state.partition(partition)
+    while node is not None and node.parent is not None:
+        above = state.partition(node.parent)
+        if above is None:
+            raise damaged("partitions", partition=node.parent)
+        if above.right == node.id:
+            least = max(least, above.point)
+        elif end is None or above.point < end:
+            end = above.point
+        node = above
+    return KeyRange(least, end)
 
 
 def check_places(state: TableState, references: Sequence[FileReference]) -> None:

@@ -25,6 +25,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.layout import STATE_FORMAT
 from lakebed.statestore.state import TableState
+from lakebed.statestore.sums import verify_rows
 
 LOG_BYTES_MIN = 1 << 20
 LOG_ENTRIES_MAX = 2_000
@@ -63,6 +64,7 @@ class Snapshots:
                 return False
             with closing(sqlite3.connect(copy, isolation_level=None)) as source:
                 source.backup(state.connection)
+            state.forget_proof()
         return True
 
     def load(self, path: str, state: TableState) -> None:
@@ -76,6 +78,7 @@ class Snapshots:
             self._unpack(path, copy)
             with closing(sqlite3.connect(copy, isolation_level=None)) as source:
                 source.backup(state.connection)
+            state.forget_proof()
 
     def begin_cache(self, path: Path) -> bool:
         """Put the newest good snapshot at `path`, as `open_cache` lets it; False: there is none.
@@ -107,13 +110,18 @@ class Snapshots:
         return False
 
     def write(self, state: TableState) -> TransactionNumber:
-        """Put a snapshot of `state`. Again with the same state does nothing."""
+        """Put a snapshot of `state`. Again with the same state does nothing.
+
+        Raises:
+            CacheDamagedError: the state does not prove itself; nothing was written.
+        """
         with TemporaryDirectory(dir=self._scratch) as folder:
             copy = Path(folder) / "state.sqlite"
             with closing(sqlite3.connect(copy, isolation_level=None)) as target:
                 state.connection.backup(target)
                 target.execute("PRAGMA journal_mode=DELETE")
                 target.execute("VACUUM")
+                verify_rows(target)  # else the log would be emptied below what a disk made up
                 digest, number = TableState(target).digest(), TableState(target).head().number
             path = snapshot_path(self._table, number, digest)
             if self._objects.size_of(path) is None:

@@ -16,7 +16,7 @@ import msgspec
 
 from lakebed.config.settings import TableSettings
 from lakebed.errors import TableMissingError
-from lakebed.model.files import FileReference, KeyBounds, StoredFile
+from lakebed.model.files import FileReference
 from lakebed.model.names import (
     CommitId,
     FileName,
@@ -31,14 +31,28 @@ from lakebed.model.processing import Processing
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.statestore.landed import Landed, landed_of
-from lakebed.statestore.layout import DIGESTED, translated
-from lakebed.statestore.stored_texts import processing_of, schema_of_text, settings_of
-
-REFERENCE_COLUMNS = (
-    "partition, file, rows, exact, min, max, size, tail_offset, checksum, tail_checksum"
+from lakebed.statestore.layout import DIGESTED
+from lakebed.statestore.proven_state import ProvenState
+from lakebed.statestore.reference_rows import (
+    INSERT_REFERENCE,
+    REFERENCE_COLUMNS,
+    reference_of,
+    row_of,
 )
+from lakebed.statestore.stored_texts import processing_of, schema_of_text, settings_of
+from lakebed.statestore.sums import damaged, sum_of, verify_node
+
 _REFERENCES = f"SELECT {REFERENCE_COLUMNS} FROM file_references"  # noqa: S608 - constant names
 _HELD = _REFERENCES.replace(" FROM", ", (SELECT id FROM jobs WHERE key = job) FROM", 1)
+_HEAD = (
+    "SELECT only, number, at, floor, generation, root, partition_next, dropped, schema, settings,"
+    " (SELECT total FROM row_sums WHERE name = 'head') FROM head"
+)
+_NODES = "SELECT id, parent, dimension, point, left, right, rows_unsplittable FROM partitions"
+_NODE = (
+    "SELECT p.id, p.parent, p.dimension, p.point, p.left, p.right, p.rows_unsplittable, s.node"
+    " FROM partitions p LEFT JOIN partition_sums s ON s.partition = p.id WHERE p.id = ?"
+)
 ENTRY_TIME_SPACING = 60_000_000
 """Microseconds between remembered entry times: an age is known to a minute, in 48 hours 2,880
 rows."""
@@ -102,90 +116,39 @@ class LeafFigures(msgspec.Struct, frozen=True):
     rows_unsplittable: int
 
 
-class TableState:
-    """A table's state. connection: of a database laid out by `layout.py`."""
+class TableState(ProvenState):
+    """A table's state. connection: of a database laid out by `layout.py`.
+
+    Whatever is read of a partition proves itself, too, or is a CacheDamagedError (H37).
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+        super().__init__(connection)
         self.regions: dict[PartitionId, KeyRange] = {}
         """Of partitions: they never change. Emptied when a split was undone."""
-        self._run = connection.execute
         # Read in this transaction of SQLite, and not changed since.
         self._head: Head | None = None
+        self._texts: tuple[str, str] | None = None
         self._partitions: dict[PartitionId, Partition | None] = {}
-
-    # transactions of SQLite
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """See one version from the first read to the end (H27: close it soon)."""
-        if self.connection.in_transaction:
-            yield
-            return
-        try:
-            self._run("BEGIN")
-            yield
-        except sqlite3.Error as error:
-            raise translated(error) from error
-        finally:
-            self._roll_back()
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the only right to write; kept at the end, undone by any exception.
-
-        Raises:
-            UnavailableError: the database is busy or its disk full; nothing was kept.
-            CorruptError: it is damaged; the same.
-        """
-        assert not self.connection.in_transaction, "writing inside of reading or writing"
-        try:
-            self._run("BEGIN IMMEDIATE")
-            yield
-            self._run("COMMIT")
-        except BaseException as error:
-            self._undo()
-            if isinstance(error, sqlite3.Error):
-                raise translated(error) from error
-            raise
-        finally:
-            self._forget()
-
-    @contextmanager
-    def translating(self) -> Iterator[None]:
-        """Turn errors of the database into those that say what to do next."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise translated(error) from error
+        self._is_commits_proven = False
 
     def _forget(self) -> None:
-        self._head = None
+        self._head = self._texts = None
         self._partitions.clear()
 
     def _undo(self) -> None:
         self.regions.clear()
-        self._roll_back()
-
-    def _roll_back(self) -> None:
-        self._forget()
-        if self.connection.in_transaction:
-            self._run("ROLLBACK")
+        super()._undo()
 
     @contextmanager
     def tentative(self, name: str) -> Iterator[None]:
         """Undo what was written inside if an exception leaves it. name: an identifier."""
-        self._run(f"SAVEPOINT {name}")
         try:
-            yield
+            with super().tentative(name):
+                yield
         except BaseException:
-            self._forget()
             self.regions.clear()
-            if self.connection.in_transaction:  # a full disk undoes the whole transaction
-                self._run(f"ROLLBACK TO {name}")
-                self._run(f"RELEASE {name}")
             raise
-        self._run(f"RELEASE {name}")
 
     # what is known
 
@@ -193,13 +156,13 @@ class TableState:
         """Return the row that every transaction looks at."""
         if self._head is not None:
             return self._head
-        row = self._run(
-            "SELECT number, at, floor, generation, root, partition_next, dropped FROM head"
-        ).fetchone()
-        number, at, floor, generation, root, partition_next, dropped = row
+        *row, total = self._run(_HEAD).fetchone() or (None,)
+        if (1, total) != sum_of((row,)):
+            raise damaged("head")
+        _, number, at, floor, generation, root, partition_next, dropped, *texts = row
         head = Head(number, at, floor, generation, root, partition_next, bool(dropped))
         if self.connection.in_transaction:
-            self._head = head
+            self._head, self._texts = head, (texts[0], texts[1])
         return head
 
     def require_table(self) -> None:
@@ -211,20 +174,28 @@ class TableState:
     def schema(self) -> Schema:
         """Return the table's schema. Raises: TableMissingError, if it was dropped."""
         self.require_table()
-        return schema_of_text(self._run("SELECT schema FROM head").fetchone()[0])
+        return schema_of_text(self._text(0))
 
     def settings(self) -> TableSettings:
         """Return the table's settings."""
-        return settings_of(self._run("SELECT settings FROM head").fetchone()[0])
+        return settings_of(self._text(1))
 
     def processing(self) -> Processing | None:
         """Return what the table does with its rows. Raises: TableMissingError, if it was
         dropped."""
-        text = self._run("SELECT settings FROM head").fetchone()[0]
-        return processing_of(text, self.schema())
+        return processing_of(self._text(1), self.schema())
+
+    def _text(self, place: int) -> str:
+        """Return the text of the schema, 0, or of the settings, 1."""
+        self.head()
+        texts = self._texts or self._run("SELECT schema, settings FROM head").fetchone()
+        return str(texts[place])
 
     def landed(self, ids: Sequence[CommitId]) -> Landed:
         """Return which of these commits are in the log."""
+        if not self._is_commits_proven:
+            self.prove("commits")
+            self._is_commits_proven = True
         return landed_of(self.connection, ids)
 
     def number_older_than(self, at: Micros) -> TransactionNumber:
@@ -239,35 +210,45 @@ class TableState:
     def tree(self) -> PartitionTree:
         """Return the whole tree of partitions. Raises: TableMissingError, if it was dropped."""
         self.require_table()
-        rows = self._run("SELECT id, parent, dimension, point, left, right FROM partitions")
-        return PartitionTree(Partition(*row) for row in rows)
+        self.prove("partitions")
+        return PartitionTree(Partition(*row[:6]) for row in self._run(_NODES))
 
     def partition(self, id_: PartitionId) -> Partition | None:
         """Return one partition."""
         if id_ in self._partitions:
             return self._partitions[id_]
-        row = self._run(
-            "SELECT id, parent, dimension, point, left, right FROM partitions WHERE id = ?", (id_,)
-        ).fetchone()
-        found = Partition(*row) if row else None
+        row = self._run(_NODE, (id_,)).fetchone()
+        if row:
+            verify_node(id_, row[7], row[:7])
+        found = Partition(*row[:6]) if row else None
         if self.connection.in_transaction:
             self._partitions[id_] = found
         return found
 
     def references(self, partition: PartitionId) -> list[tuple[FileReference, JobId | None]]:
         """Return the files of a leaf, oldest base first, each with the job that claimed it."""
-        rows = self._run(f"{_HELD} WHERE partition = ? ORDER BY file", (partition,))
-        return [(_reference(row), row[10]) for row in rows]
+        rows = self._run(f"{_HELD} WHERE partition = ? ORDER BY file", (partition,)).fetchall()
+        self._verify_references(partition, rows)
+        return [(reference_of(row), row[11]) for row in rows]
+
+    def _verify_references(self, partition: PartitionId, rows: Sequence[Sequence[Any]]) -> None:
+        """Raise CacheDamagedError unless these are all references that were put on a partition."""
+        kept = self._run(
+            "SELECT files, total FROM partition_sums WHERE partition = ?", (partition,)
+        ).fetchone() or (0, 0)
+        pending = self._pending.of_partition(partition)
+        if sum_of(row[:11] for row in rows) != (kept[0] + pending[0], kept[1] + pending[1]):
+            raise damaged("file_references", partition=partition)
 
     def all_references(self) -> Iterator[FileReference]:
         """Yield every reference. For inspection; a large table has a million."""
         for row in self._run(f"{_REFERENCES} ORDER BY partition, file"):
-            yield _reference(row)
+            yield reference_of(row)
 
     def references_of(self, file: FileName) -> list[FileReference]:
         """Return all references to a file."""
         rows = self._run(f"{_REFERENCES} WHERE file = ?", (file,))
-        return [_reference(row) for row in rows]
+        return [reference_of(row) for row in rows]
 
     def has_files(self) -> bool:
         """Whether any file is referenced."""
@@ -311,9 +292,18 @@ class TableState:
 
     def claimed(self, id_: JobId) -> list[FileReference]:
         """Return the references a job holds, on whatever leaves they lie by now."""
-        job = "(SELECT key FROM jobs WHERE id = ?)"
-        rows = self._run(f"{_REFERENCES} WHERE job = {job} ORDER BY partition, file", (id_,))
-        return [_reference(row) for row in rows]
+        job = self.job(id_)
+        found: list[FileReference] = []
+        below = [] if job is None else [job.partition]
+        while below:  # and not by an index, which does not prove that it is whole
+            node = self.partition(below.pop())
+            if node is None:
+                raise damaged("partitions", job=id_)
+            if node.left is None or node.right is None:
+                found += [r for r, holder in self.references(node.id) if holder == id_]
+            else:
+                below += [node.left, node.right]
+        return sorted(found, key=lambda r: (r.partition, r.file.name))
 
     def garbage(self, *, before: Micros | None = None, files_max: int = -1) -> list[Garbage]:
         """Return files without references, oldest first. before: only if removed earlier."""
@@ -352,43 +342,18 @@ class TableState:
             self._head = None
         elif "partitions" in statement:
             self._partitions.clear()
+        self._keep_sums()
         return self._run(statement, values)
 
     def put_references(self, references: Iterable[FileReference], job: int | None = None) -> None:
         """Write references to leaves. job: key of the job that holds them."""
-        self.connection.executemany(
-            f"INSERT INTO file_references({REFERENCE_COLUMNS}, job)"  # noqa: S608 - constant names
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (
-                    r.partition,
-                    r.file.name,
-                    r.rows,
-                    r.exact,
-                    r.bounds.min,
-                    r.bounds.max,
-                    r.file.size,
-                    r.file.tail_offset,
-                    _signed(r.file.checksum),
-                    r.file.tail_checksum,
-                    job,
-                )
-                for r in references
-            ),
-        )
+        rows = [row_of(reference, job) for reference in references]
+        self._keep_sums()
+        self.connection.executemany(INSERT_REFERENCE, rows)
+        self._add_sums("file_references", rows)
 
-
-def _reference(row: Sequence[Any]) -> FileReference:
-    partition, name, rows, exact, least, most, size, tail_offset, checksum, tail_checksum = row[:10]
-    return FileReference(
-        StoredFile(name, size, tail_offset, checksum & 0xFFFF_FFFF_FFFF_FFFF, tail_checksum),
-        partition,
-        rows,
-        KeyBounds(least, most),
-        bool(exact),
-    )
-
-
-def _signed(checksum: int) -> int:
-    """SQLite's integers have 63 bits and a sign."""
-    return checksum - (1 << 64) if checksum >= 1 << 63 else checksum
+    def put_commit(self, *row: Any) -> None:  # noqa: ANN401 - id, digest, number, base, user
+        """Remember a commit. row: in the order of its table's columns."""
+        self._keep_sums()
+        self._run("INSERT INTO commits VALUES (?, ?, ?, ?, ?)", row)
+        self._add_sums("commits", (row,))

@@ -301,8 +301,10 @@ def _grow(state: TableState, leaf: Partition, points: tuple[bytes, ...]) -> None
     nodes = grown(leaf, points, next_id=state.head().partition_next)
     for n in nodes:
         state.write(
-            "INSERT OR REPLACE INTO partitions(id, parent, dimension, point, left, right)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO partitions(id, parent, dimension, point, left, right)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET parent = excluded.parent,"
+            " dimension = excluded.dimension, point = excluded.point, left = excluded.left,"
+            " right = excluded.right, rows_unsplittable = 0",
             (n.id, n.parent, n.dimension, n.point, n.left, n.right),
         )
     state.write("UPDATE head SET partition_next = partition_next + ?", (len(nodes) - 1,))

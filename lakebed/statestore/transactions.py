@@ -137,10 +137,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
 
     def remember(self, state: TableState, moment: Moment) -> None:
         """Keep the id, so that the same commit is done once (H5)."""
-        state.write(
-            "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
-            (self.id, self.digest, moment.number, self.base, self.user),
-        )
+        state.put_commit(self.id, self.digest, moment.number, self.base, int(self.user))
 
 
 def new_files_begin_at(transaction: Transaction) -> bool:

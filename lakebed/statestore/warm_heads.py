@@ -17,7 +17,13 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.closable_state import ClosableState, StateLimits
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import open_cache, remove_cache
+from lakebed.statestore.layout import (
+    ASIDE_MAX,
+    open_cache,
+    problem_of_cache,
+    remove_cache,
+    set_aside_if_damaged,
+)
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 
@@ -92,6 +98,10 @@ class WarmHeads:
         """Return where the state of a table is kept. Deleting it is safe while no process runs."""
         return self._folder / f"{table}{_SUFFIX}"
 
+    def problem_of_cache(self, table: TableId) -> str:
+        """Return why the cache of a state does not prove itself; "": it does, or there is none."""
+        return problem_of_cache(self.cache_path(table))
+
     def rebuild(self, table: TableId) -> None:
         """Delete what is kept of a state, and make it anew. No other process may use the folder."""
         self._close(table)
@@ -110,9 +120,14 @@ class WarmHeads:
             head.close()
 
     def _made(self, table: TableId) -> TableHead:
+        state = ClosableState(
+            partial(self._opened_state, table),
+            self._limits,
+            set_aside=partial(self._set_aside, table),
+        )
         return TableHead(
             self._logs.open(table),
-            ClosableState(partial(self._opened_state, table), self._limits),
+            state,
             clock=self._clock,
             chance=self._chance,
             snapshots=self.snapshots(table),
@@ -123,6 +138,10 @@ class WarmHeads:
             raise InvalidError("the lake was closed", hint="connect to it again")
         begin = self.snapshots(table).begin_cache
         return TableState(open_cache(self.cache_path(table), begin=begin))
+
+    def _set_aside(self, table: TableId) -> None:
+        kept = ASIDE_MAX if self._bytes_max is None else 0  # what has a bound has no room for it
+        set_aside_if_damaged(self.cache_path(table), kept_max=kept)
 
     def _make_room(self, table: TableId, bytes_max: int) -> None:
         for last in list(self._sizes)[-1:]:  # it has grown since it was asked for

@@ -26,9 +26,10 @@ from lakebed.errors import (
 )
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import JobId, PartitionId, TransactionNumber, digest_of, file_name
+from lakebed.statestore.answers import Member
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.file_changes import AddFiles, GiveUp, RaiseFloor
-from lakebed.statestore.head import Retry, TableHead, _Member
+from lakebed.statestore.head import Retry, TableHead
 from lakebed.statestore.layout import open_memory
 from lakebed.statestore.state import Moment, TableState
 from lakebed.statestore.table_changes import PutPin, create_table
@@ -178,7 +179,7 @@ class ForgetsOpenTries(TableHead):
     """Lets "nothing was written" escape after a try without an answer."""
 
     def _append(
-        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[_Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
     ) -> None:
         try:
             super()._append(moment, accepted, riders)
@@ -192,7 +193,7 @@ class TakesTakenForNotMine(TableHead):
     """Believes that a number that is taken was taken by another."""
 
     def _append(
-        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[_Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
     ) -> None:
         try:
             super()._append(moment, accepted, riders)
@@ -215,7 +216,7 @@ class AnswersNeighbours(TableHead):
     """Answers a refusal that rests on a neighbour before the entry is in the log."""
 
     def _append(
-        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[_Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
     ) -> None:
         for member in riders:
             member.answer = moment.number

@@ -39,6 +39,7 @@ from lakebed.statestore.head import TableHead
 from lakebed.statestore.layout import open_memory
 from lakebed.statestore.placing import own_region
 from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.sums import verify_all
 from lakebed.statestore.table_changes import (
     ChangeSettings,
     Clear,
@@ -235,6 +236,8 @@ def test_the_state_stays_whole(seed: int, groups: list[list[int]]) -> None:
     for head in [*writers.heads, writers.head()]:
         head.follow()
         assert head.state.digest() == replay.digest()
+        with head.state.reading():
+            verify_all(head.state.connection)
 
 
 def replayed(log: MemoryTransactionLog) -> TableState:

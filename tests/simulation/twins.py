@@ -82,7 +82,7 @@ def lets_nothing_was_written_escape(monkeypatch: pytest.MonkeyPatch) -> None:
             LogConflictError(0) if failure is None else head_module.UnavailableError(str(failure))
         )
 
-    monkeypatch.setattr(head_module, "_last_answer", last_answer)
+    monkeypatch.setattr(head_module, "last_answer", last_answer)
 
 
 class SweepsByAge(SweepObjects):

@@ -11,6 +11,7 @@ import zstandard
 
 from lakebed.statestore.codec import decode_entry, encode_entry
 from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.sums import lay_out_sums
 from tests.unit.inspection.patients import Patient
 
 Damage = Callable[[Patient, random.Random], set[str]]
@@ -234,6 +235,17 @@ def edited_rows_of_the_cache(lake: Patient, chance: random.Random) -> set[str]:
     statement, codes = chance.choice(list(_EDITS.items()))
     order = f"file {chance.choice(['', 'DESC'])}, partition {chance.choice(['', 'DESC'])}"
     change(lake.cache, statement.format(one=_REFERENCE.format(order)))
+    if chance.random() < 0.3:
+        return {"cache-damaged"}
+    with closing(sqlite3.connect(lake.cache)) as connection, connection:  # as a bug would
+        connection.execute("DROP TABLE row_sums")
+        connection.execute("DROP TABLE partition_sums")
+        lay_out_sums(connection)
+        lost = connection.execute(
+            "SELECT 1 FROM file_references WHERE partition NOT IN (SELECT id FROM partitions)"
+        )
+        if lost.fetchone():
+            return {"cache-damaged"}
     return codes or {"cache-differs"}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
-from lakebed.errors import CorruptError, UnavailableError
+from lakebed.errors import UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.layout import STATE_FORMAT, open_cache, translated
@@ -97,10 +97,10 @@ def test_a_cache_of_another_format_begins_anew(path: Path) -> None:
     assert state.head().number == 0
 
 
-def test_a_cache_that_is_no_database_says_that_it_may_be_deleted(path: Path) -> None:
+def test_a_cache_that_is_no_database_is_set_aside(path: Path) -> None:
     path.write_bytes(b"rubbish" * 1000)
-    with pytest.raises(CorruptError, match="delete it"):
-        open_cache(path)
+    assert TableState(open_cache(path)).head().number == 0
+    assert path.with_name(f"{path.name}.damaged-1").read_bytes() == b"rubbish" * 1000
 
 
 def test_a_cache_that_is_locked_is_unavailable_and_nothing_was_written(path: Path) -> None:
