@@ -34,7 +34,7 @@ from lakebed.statestore.answers import Member, last_answer
 from lakebed.statestore.closable_state import ClosableState
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry
 from lakebed.statestore.state import Head, Moment, TableState
-from lakebed.statestore.table_changes import DropTable
+from lakebed.statestore.tombstone import take_tombstone
 from lakebed.statestore.transactions import Transaction, finish_entry, new_files_begin_at
 
 CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
@@ -380,27 +380,8 @@ class TableHead:
         raises."""
         if self._snapshots is not None and self._snapshots.load_newest(self.state):
             return
-        if not self._take_tombstone(TransactionNumber(oldest - 1)):
+        if not take_tombstone(self._log, self.state, TransactionNumber(oldest - 1)):
             # a listing may lag: whether the snapshot is late or lost is for fsck to tell
             hint = "try again; if it stays so, run `lakebed fsck`"
             late = "no good snapshot is in sight, and the log starts later"
             raise UnavailableError(late, oldest=oldest, hint=hint)
-
-    def _take_tombstone(self, after: TransactionNumber) -> bool:
-        """Of a dropped table the log keeps the end and no snapshot is kept: its last entry says all
-        there is to know (H10). False: the table was not dropped."""
-        last: tuple[int, bytes] | None = None
-        for last in self._log.read_after(after):  # noqa: B007 - the last one is wanted
-            pass
-        if last is None:
-            return False
-        number, entry = last[0], decode_entry(last[1], last[0])
-        if not any(isinstance(c, DropTable) for t in entry.transactions for c in t.changes):
-            return False
-        with self.state.writing():
-            if self.state.head().number < number:  # else another process was faster
-                moment = Moment(TransactionNumber(number), entry.at)
-                for transaction in entry.transactions:
-                    transaction.apply(self.state, moment)
-                finish_entry(self.state, moment)
-        return True

@@ -1,0 +1,30 @@
+"""The end of a dropped table's log."""
+
+from __future__ import annotations
+
+from lakebed.model.names import TransactionNumber
+from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.codec import decode_entry
+from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.table_changes import DropTable
+from lakebed.statestore.transactions import finish_entry
+
+
+def take_tombstone(log: TransactionLog, state: TableState, after: TransactionNumber) -> bool:
+    """Of a dropped table the log keeps the end and no snapshot is kept: its last entry says all
+    there is to know (H10). False: the table was not dropped."""
+    last: tuple[int, bytes] | None = None
+    for last in log.read_after(after):  # noqa: B007 - the last one is wanted
+        pass
+    if last is None:
+        return False
+    number, entry = last[0], decode_entry(last[1], last[0])
+    if not any(isinstance(c, DropTable) for t in entry.transactions for c in t.changes):
+        return False
+    with state.writing():
+        if state.head().number < number:  # else another process was faster
+            moment = Moment(TransactionNumber(number), entry.at)
+            for transaction in entry.transactions:
+                transaction.apply(state, moment)
+            finish_entry(state, moment)
+    return True
