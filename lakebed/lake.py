@@ -18,12 +18,12 @@ from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of, without_file_scheme
-from lakebed.model.names import table_name
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import NO_TABLE, JobReport, TaskReport
 from lakebed.ports.object_store import ObjectStore
 from lakebed.processing.iterators import load_iterator
+from lakebed.schedules.failed_work import FailedWork
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.table import Table
 from lakebed.tables.definition import definition_from_json
@@ -141,16 +141,25 @@ class Lake:
         *,
         should_stop: Callable[[], bool] = lambda: False,
         told: Callable[[str], None] = lambda _: None,
+        failed: Callable[[FailedWork], None] | None = None,
     ) -> WorkDone:
         """Do the scheduled work until nothing is due: split, compact, snapshot, collect, sweep.
 
         tables: None for all that are online. should_stop: asked between jobs. told: called with a
-        line after each job.
+        line after each job. failed: called in the end with each kind of work that failed on a
+        table, the gravest first; it is tried again later, by calls of this process after a time
+        that doubles up to an hour.
+
+        Raises:
+            TableMissingError: with the nearest known name.
+            LakebedError: the gravest error that a table met, when all other work was done; only
+                where `failed` is not given. Its notes tell the others.
         """
-        names = None if tables is None else [table_name(name) for name in tables]
-        for name in names or ():
-            self._app.catalog.find(name)
-        return Housekeeping(self._app, told=told).run(names, should_stop=should_stop)
+        names = None
+        if tables is not None:
+            names = [self._app.catalog.entry(name).name for name in tables]
+        work = Housekeeping(self._app, told=told)
+        return work.run(names, should_stop=should_stop, failed=failed)
 
     def status(self, table: str | None = None) -> list[TableStatus]:
         """Return what one table, or each, looks like now: its tree, rows, files, jobs, garbage.

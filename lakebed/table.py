@@ -29,6 +29,7 @@ from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import Explanation
 from lakebed.query.frames import as_pandas, as_polars
 from lakebed.query.run_query import condition_of
+from lakebed.schedules.failed_work import FailedWork
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.input_files import ExtraColumns, FileFormat
 from lakebed.statestore.snapshots import Snapshots
@@ -378,8 +379,10 @@ class Table:
         *,
         should_stop: Callable[[], bool] = lambda: False,
         told: Callable[[str], None] = lambda _: None,
+        failed: Callable[[FailedWork], None] | None = None,
     ) -> WorkDone:
-        """Merge until each leaf has one file. should_stop, told: as in `Lake.run`."""
+        """Merge until each leaf has one file. should_stop, told, failed: as in `Lake.run`, which
+        tells what is raised, too."""
         names = [e.name for e in self._app.catalog.list() if e.id == self._opened.id]
         work = Housekeeping(self._app, told=told)
-        return work.run(names, everything=True, should_stop=should_stop)
+        return work.run(names, everything=True, should_stop=should_stop, failed=failed)

@@ -37,6 +37,7 @@ from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.count_rows import CountRows
 from lakebed.query.run_query import RunQuery
+from lakebed.schedules.failed_work import FailedTables
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.closable_state import StateLimits
@@ -129,6 +130,7 @@ class App:
             merge_bytes=memory.merge_bytes,
             helpers=self._merge_helpers,
         )
+        self.failed_tables = FailedTables(self.clock)
         self._delete_objects = DeleteTableObjects(objects=self.objects)
         self.catalog = TableCatalog(
             registry=self.registry,

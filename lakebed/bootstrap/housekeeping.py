@@ -2,32 +2,55 @@
 
 A round: split leaves, create compaction jobs, work on the queue, commit what is queued, give up
 dead letters, write snapshots and truncate logs, collect garbage. The sweeps come last, once.
+
+Each kind of work on each table fails alone: it is told, tried again later, and raised in the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
 from lakebed.bootstrap.app import App
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
-from lakebed.errors import ConflictError
-from lakebed.model.jobs import decode_message
-from lakebed.model.names import MICROS_PER_SECOND, Micros, TableName
+from lakebed.errors import ConflictError, LakebedError, SumTooLargeError
+from lakebed.model.jobs import (
+    COMPACTION_CREATION,
+    GARBAGE,
+    SNAPSHOTS,
+    SPLITTING,
+    SWEEP,
+    decode_message,
+)
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
 from lakebed.observe import events
 from lakebed.ports.job_queue import Received
 from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.ports.table_registry import TableEntry
+from lakebed.schedules.failed_work import (
+    FailedWork,
+    by_gravity,
+    explain,
+    raise_gravest,
+    tell_failed,
+)
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.write_snapshot import WriteSnapshot
+from lakebed.tables.catalog import NAMELESS
 from lakebed.tasks.keep_hidden import keep_hidden
 from lakebed.tasks.task_reports import TaskReports
 from lakebed.tasks.worker import Visibility, Worker
 
 HIDDEN_SECONDS = 30.0
 JOBS_PER_ROUND_MAX = 10_000
+
+OPENING, COMPACTION = "opening", "compaction"
+"""Beside the kinds of scheduled work: a log that cannot be read, a job that failed."""
+
+T = TypeVar("T")
 
 
 class WorkDone(msgspec.Struct, frozen=True):
@@ -53,6 +76,9 @@ class WorkDone(msgspec.Struct, frozen=True):
         return not any(msgspec.structs.astuple(self))
 
 
+Work = Callable[[OpenTable], WorkDone]
+
+
 class Housekeeping:
     """Does what is due. Several processes may do it at once on one lake.
 
@@ -62,6 +88,8 @@ class Housekeeping:
     def __init__(self, app: App, *, told: Callable[[str], None] = lambda _: None) -> None:
         self._app = app
         self._told = told
+        self._failed = app.failed_tables
+        self._failed_now: list[FailedWork] = []
         queue = app.queue
         task = f"{app.chance.getrandbits(64):016x}"
         self._reports = TaskReports("compaction", task, tracker=app.tracker, clock=app.clock)
@@ -91,12 +119,34 @@ class Housekeeping:
         *,
         everything: bool = False,
         should_stop: Callable[[], bool] = lambda: False,
+        failed: Callable[[FailedWork], None] | None = None,
     ) -> WorkDone:
         """Work until nothing is due, then sweep. tables: None for all online ones.
 
         everything: merge until each leaf has one file. should_stop: asked between jobs; once true,
-        the sweep is left to the next run.
+        the sweep is left to the next run. failed: called in the end with what failed on a table,
+        the gravest first; None: the gravest error is raised then.
         """
+        self._failed_now.clear()
+        for entry in self._entries(tables) if tables is not None else ():
+            self._failed.forget(entry.id)  # who names a table wants it tried
+        total = self._worked(tables, everything=everything, should_stop=should_stop)
+        standing = self._failed.of({entry.id for entry in self._entries(tables)})
+        failures = by_gravity([*standing, *self._failed_now])
+        if failed is None:
+            raise_gravest(failures)
+        else:
+            for one in failures:
+                failed(one)
+        return total
+
+    def _worked(
+        self,
+        tables: Sequence[TableName] | None,
+        *,
+        everything: bool,
+        should_stop: Callable[[], bool],
+    ) -> WorkDone:
         total = WorkDone()
         try:
             while not should_stop():
@@ -117,9 +167,12 @@ class Housekeeping:
     ) -> WorkDone:
         """Do once what is due."""
         total = WorkDone()
-        opened = [self._app.catalog.opened(entry) for entry in self._entries(tables)]
-        for table in opened:
-            total = total.plus(self._attempted(table, partial(self._plan, everything=everything)))
+        entries = self._entries(tables)
+        create = partial(self._create_jobs, everything=everything)
+        for entry in entries:
+            total = total.plus(
+                self._work_on(entry, {SPLITTING: self._split, COMPACTION_CREATION: create})
+            )
         total = total.plus(
             WorkDone(
                 jobs_done=self._worker.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop),
@@ -129,54 +182,95 @@ class Housekeeping:
                 jobs_given_up=self._give_up_dead_jobs.run(),
             )
         )
-        for table in opened:
-            total = total.plus(self._attempted(table, self._tidy))
+        for entry in entries:
+            total = total.plus(
+                self._work_on(entry, {GARBAGE: self._collect, SNAPSHOTS: self._snapshot})
+            )
         return total
 
     def sweep(self, tables: Sequence[TableName] | None = None) -> WorkDone:
         """Sweep objects that never got a reference, logs that never got a name, old reports."""
-        swept = self._app.sweep_leftovers()
+        total = WorkDone(objects_swept=self._app.sweep_leftovers())
         for entry in self._entries(tables):
-            swept += self._app.sweep.run(self._app.catalog.opened(entry))
+            total = total.plus(self._work_on(entry, {SWEEP: self._sweep}))
         if tables is None:
-            swept += self._app.catalog.sweep_nameless()
+            total = total.plus(
+                WorkDone(objects_swept=self._app.catalog.sweep_nameless(self._nameless_failed))
+            )
             old = self._app.clock.now() - KEPT_SECONDS * MICROS_PER_SECOND
             self._app.tracker.forget(before=Micros(old))
-        return WorkDone(objects_swept=swept)
+        return total
+
+    def _nameless_failed(self, id_: TableId, error: LakebedError) -> None:
+        tell_failed(NAMELESS, SWEEP, error, id=id_)
+        self._failed_now.append(FailedWork(table=NAMELESS, work=SWEEP, error=error))
 
     def _entries(self, tables: Sequence[TableName] | None) -> list[TableEntry]:
         entries = self._app.catalog.list()
         return [e for e in entries if (e.online if tables is None else e.name in tables)]
 
-    def _attempted(self, table: OpenTable, work: Callable[[OpenTable], WorkDone]) -> WorkDone:
-        """One table's lost race does not hold up the others; the next round plans anew."""
+    def _work_on(self, entry: TableEntry, works: Mapping[str, Work]) -> WorkDone:
+        """Do several kinds of work on a table. Each fails alone, and is tried again later."""
+        total = WorkDone()
+        table = self._attempted(entry, OPENING, partial(self._opened, entry))
+        if table is not None:
+            for name, work in works.items():
+                done = self._attempted(entry, name, partial(work, table))
+                total = total.plus(done or WorkDone())
+        return total
+
+    def _attempted(self, entry: TableEntry, work: str, act: Callable[[], T]) -> T | None:
+        """One table's failure does not hold up the others. None: it failed, now or just before."""
+        if self._failed.is_waiting(entry.id, work):
+            return None
         try:
-            return work(table)
-        except ConflictError as error:
-            events.tell(events.JOB_FAILED, table=table.name, code=error.code(), reason=error)
-            return WorkDone()
+            done = act()
+        except ConflictError as error:  # a lost race: the next round plans anew
+            events.tell(events.JOB_FAILED, table=entry.name, code=error.code(), reason=error)
+            return None
+        except Exception as error:  # noqa: BLE001 - raised when all other tables were worked on
+            self._failed.add(entry.id, entry.name, work, error)
+            return None
+        self._failed.forget(entry.id, work)
+        return done
 
-    def _plan(self, table: OpenTable, *, everything: bool) -> WorkDone:
+    def _opened(self, entry: TableEntry) -> OpenTable | None:
+        """Return a table whose log can be read; None: it was dropped."""
+        table = self._app.catalog.opened(entry)
         with table.head.reading() as state:
-            if state.head().dropped:
-                return WorkDone()
-        return WorkDone(
-            leaves_split=self._app.split_leaves.run(table),
-            jobs_created=self._app.create_jobs.run(table, everything=everything),
-        )
+            return None if state.head().dropped else table
 
-    def _tidy(self, table: OpenTable) -> WorkDone:
-        with table.head.reading() as state:
-            if state.head().dropped:
-                return WorkDone()
-        collected = self._app.collect.run(table)
-        return WorkDone(
-            snapshots_written=self._write_snapshot.run(table), files_collected=collected
-        )
+    def _split(self, table: OpenTable) -> WorkDone:
+        return WorkDone(leaves_split=self._app.split_leaves.run(table))
+
+    def _create_jobs(self, table: OpenTable, *, everything: bool) -> WorkDone:
+        return WorkDone(jobs_created=self._app.create_jobs.run(table, everything=everything))
+
+    def _collect(self, table: OpenTable) -> WorkDone:
+        return WorkDone(files_collected=self._app.collect.run(table))
+
+    def _snapshot(self, table: OpenTable) -> WorkDone:
+        return WorkDone(snapshots_written=self._write_snapshot.run(table))
+
+    def _sweep(self, table: OpenTable) -> WorkDone:
+        return WorkDone(objects_swept=self._app.sweep.run(table))
 
     def _run_job(self, message: Received) -> None:
         job = decode_message(message.body)
         table = self._app.table_of(job.table)
-        if table is not None:
-            self._app.run_job.run(table, job.job)
-            self._told(f"{table.name}: merged job {job.job[:8]}")
+        if table is None:
+            return
+        try:
+            self._app.run_job.run(table, job.job, rejected=partial(self._job_failed, table))
+        except ConflictError:
+            raise
+        except LakebedError as error:
+            self._job_failed(table, error)
+            raise
+        self._told(f"{table.name}: merged job {job.job[:8]}")
+
+    def _job_failed(self, table: OpenTable, error: LakebedError) -> None:
+        """Keep it for the end of the run. A sum too large is not damage: `status` shows it."""
+        explain(error, table=table.name, id_=table.id)
+        if not isinstance(error, SumTooLargeError):
+            self._failed_now.append(FailedWork(table=table.name, work=COMPACTION, error=error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli.program import EXIT_STOPPED, Command, Session, counted, pass_session
+from lakebed.cli.program import EXIT_BUG, EXIT_STOPPED, Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from lakebed.bootstrap.housekeeping import WorkDone
+    from lakebed.schedules.failed_work import FailedWork
 
 Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 WORDS = {
@@ -55,20 +57,30 @@ LONG_POLL_SECONDS, COMMIT_PAUSE_SECONDS = 5.0, 0.2
 def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: float) -> None:
     """Split, compact, write snapshots, collect garbage and sweep until nothing is due.
 
-    SIGTERM and Ctrl-C stop it between two jobs. Several may run at once on one lake.
+    Work that fails on a table is told on stderr and keeps no other table waiting: with --forever it
+    is tried again after a time that doubles up to an hour. The exit code is that of the gravest
+    error. SIGTERM and Ctrl-C stop it between two jobs. Several may run at once on one lake.
     """
     with (
         session.open() as lake,
         ProgressLine(silent=session.as_json) as line,
         stop_signals() as stopped,
     ):
+        failures = Failures(session)
         while True:
-            done = lake.run(list(tables) or None, should_stop=stopped.is_set, told=line.show)
+            failures.begin()
+            done = lake.run(
+                list(tables) or None,
+                should_stop=stopped.is_set,
+                told=line.show,
+                failed=failures.add,
+            )
             line.clear()
-            if not done.is_nothing or not forever:
-                _give(session, done)
+            is_news = failures.tell_new()
+            if is_news or not done.is_nothing or not forever:
+                _give(session, done, failures)
             if not forever or stopped.wait(every):
-                return
+                sys.exit(failures.exit_code)
 
 
 @click.command(
@@ -117,15 +129,76 @@ def compact(session: Session, table: str) -> None:
         ProgressLine(silent=session.as_json) as line,
         stop_signals() as stopped,
     ):
-        done = lake.table(table).compact(should_stop=stopped.is_set, told=line.show)
+        failures = Failures(session)
+        done = lake.table(table).compact(
+            should_stop=stopped.is_set, told=line.show, failed=failures.add
+        )
         line.clear()
-        _give(session, done)
+        failures.tell_new()
+        _give(session, done, failures)
+        sys.exit(failures.exit_code)
 
 
-def _give(session: Session, done: WorkDone) -> None:
+class Failures:
+    """What failed on tables, told once for each try."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._of_run: list[FailedWork] = []
+        self._told: dict[tuple[str, str], int] = {}
+
+    def begin(self) -> None:
+        """Forget what an earlier run told."""
+        self._of_run.clear()
+
+    def add(self, failed: FailedWork) -> None:
+        """Take what failed, the gravest first."""
+        self._of_run.append(failed)
+
+    def tell_new(self) -> bool:
+        """Write what was tried since it was last told. False: nothing was."""
+        news = [failed for failed in self._of_run if self._is_new(failed)]
+        for failed in news if not self._session.as_json else ():
+            what = f"table {failed.table}, {failed.work}"
+            click.echo(f"failed: {what}: {failed.code}: {failed.error}", err=True)
+        return bool(news)
+
+    def _is_new(self, failed: FailedWork) -> bool:
+        before = self._told.get((failed.table, failed.work))
+        self._told[failed.table, failed.work] = failed.tries
+        return failed.again_at is None or before != failed.tries
+
+    @property
+    def exit_code(self) -> int:
+        """That of the gravest error; 0: nothing failed."""
+        errors = (failed.error for failed in self._of_run)
+        return next((getattr(error, "exit_code", EXIT_BUG) for error in errors), 0)
+
+    def values(self) -> list[dict[str, object]]:
+        """Return them for --json."""
+        return [
+            {
+                "table": failed.table,
+                "work": failed.work,
+                "code": failed.code,
+                "reason": str(failed.error),
+                "tries": failed.tries,
+            }
+            for failed in self._of_run
+        ]
+
+    def text(self) -> str:
+        """Return the end of a summary: which tables work failed on."""
+        names = sorted({failed.table for failed in self._of_run})
+        return f"{counted(len(names), 'table')} failed: {', '.join(names)}" if names else ""
+
+
+def _give(session: Session, done: WorkDone, failures: Failures) -> None:
     value = msgspec.to_builtins(done)
-    said = ", ".join(counted(value[name], *words) for name, words in WORDS.items() if value[name])
-    session.give(value, said or "nothing was due")
+    parts = [counted(value[name], *words) for name, words in WORDS.items() if value[name]]
+    said = ", ".join(parts) or "nothing was due"
+    failed = failures.text()
+    session.give(value | {"failed": failures.values()}, f"{said}; {failed}" if failed else said)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -48,6 +49,14 @@ class _Taken(msgspec.Struct, frozen=True):
     value_statistics: bool
 
 
+class _UnfitInputsError(Exception):
+    """The inputs of a job cannot be merged as they are."""
+
+    def __init__(self, why: LakebedError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
 class RunCompactionJob(Generic[BatchT]):
     """Merges what a job has claimed. The first run to commit wins; a loser deletes nothing.
 
@@ -67,15 +76,22 @@ class RunCompactionJob(Generic[BatchT]):
         self._clock = clock
         self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
-    def run(self, table: OpenTable, job: JobId) -> bool:
+    def run(
+        self,
+        table: OpenTable,
+        job: JobId,
+        *,
+        rejected: Callable[[LakebedError], None] = lambda _: None,
+    ) -> bool:
         """Merge and commit. False: the job had ended already, or ended while this run was merging,
-        or cannot be done as it is: then it is reported as rejected and keeps its files.
+        or cannot be done as it is: an input is damaged, a sum too large. Then it is reported as
+        rejected and keeps its files, so that they are not planned again; `rejected` is told why.
 
         A commit that is sent may still be refused; the job's tracker is told.
 
         Raises:
             NewerFormatError: this release cannot read the table; the job is sound and waits.
-            CorruptError: an input's bytes do not verify; the claim stays until it is given up.
+            CorruptError: the table's log or state is damaged; the message comes back.
             FencedError, ConflictError, UnavailableError, UnknownOutcomeError: run it again.
         """
         began = self._clock.monotonic()
@@ -93,13 +109,11 @@ class RunCompactionJob(Generic[BatchT]):
         except (ClaimLostError, GenerationError, TableMissingError) as error:
             events.tell(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
             return False
-        except ObjectMissingError as error:
-            self._refuse_if_held(table, job, error)
-            return False
-        except SumTooLargeError as error:
-            reason = f"{error.code()}: {error}"
+        except _UnfitInputsError as error:
+            reason = f"{error.why.code()}: {error.why}"
             self._reports.tell(table.id, job, "rejected", reason=reason)
             events.tell(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
+            rejected(error.why)
             return False
         except LakebedError as error:
             reason = f"{error.code()}: {error}"
@@ -123,15 +137,20 @@ class RunCompactionJob(Generic[BatchT]):
         job, start, inputs = taken.job.id, taken.start, taken.inputs
         region = next(iter(inputs.values())).region
         name = file_name(base=start.base, job=job, run=run, sequence=0)
-        written = self._files.merge_into_file(
-            taken.schema,
-            list(inputs.values()),
-            name=name,
-            path=file_path(table.id, name),
-            region=region,
-            processing=taken.processing,
-            value_statistics=taken.value_statistics,
-        )
+        try:
+            written = self._files.merge_into_file(
+                taken.schema,
+                list(inputs.values()),
+                name=name,
+                path=file_path(table.id, name),
+                region=region,
+                processing=taken.processing,
+                value_statistics=taken.value_statistics,
+            )
+        except (CorruptError, SumTooLargeError) as error:
+            raise _UnfitInputsError(error) from error
+        except ObjectMissingError as error:
+            raise self._missing(table, job, error) from error
         output = _reference(written, taken.job.partition)
         change = ReplaceFiles(job, taken.job.partition, tuple(inputs), output)
         transaction, rows = table.own(start, change), output.rows if output else 0
@@ -143,15 +162,15 @@ class RunCompactionJob(Generic[BatchT]):
             self._commits.run(table.id, [QueuedCommit(transaction, whom)])
         return rows
 
-    def _refuse_if_held(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> None:
+    def _missing(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> Exception:
         """A missing input of a job that still holds its claim is damage, else somebody was
         faster."""
         with table.head.reading() as state:
-            held = state.job(job) is not None
-        if held:
-            self._reports.tell(table.id, job, "failed", reason=str(error))
-            hint = "run `lakebed fsck`"
-            raise CorruptError("an input of a job is missing", hint=hint, **error.facts)
+            if state.job(job) is None:
+                return ClaimLostError("an input was collected", hint=None, **error.facts)
+        return _UnfitInputsError(
+            CorruptError("an input of a job is missing", hint=None, **error.facts)
+        )
 
 
 class GiveUpCompactionJob:

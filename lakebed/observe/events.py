@@ -39,6 +39,7 @@ MARK_LOST = "mark_lost"
 TICKS_SENT = "ticks_sent"
 TABLE_HANDLED = "table_handled"
 TABLE_MEASURED = "table_measured"
+TABLE_FAILED = "table_failed"
 WORK_FAILED = "work_failed"
 JOB_FAILED = "job_failed"
 JOB_GIVEN_BACK = "job_given_back"
@@ -86,6 +87,7 @@ MEANINGS = {
     TICKS_SENT: "tables that may have something to do were told to a queue",
     TABLE_HANDLED: "one kind of scheduled work was done on a table",
     TABLE_MEASURED: "how many rows, files, leaves and jobs a table has that was worked on",
+    TABLE_FAILED: "scheduled work failed on one table; others go on, and it is tried again later",
     WORK_FAILED: "a message could not be worked on now; it comes again, or is given up",
     JOB_FAILED: "a try of a job failed; it is tried again, or given up",
     JOB_GIVEN_BACK: "a task was told to stop, and its job took too long: another task has it",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from lakebed.errors import ConflictError, LakebedError, ObjectMissingError
+from lakebed.errors import ConflictError, CorruptError, LakebedError, ObjectMissingError
 from lakebed.model.files import FilePart
 from lakebed.model.samples import Sample, split_points
 from lakebed.model.schema import Schema
@@ -36,7 +36,11 @@ class SplitLeaves:
         self._files = files
 
     def run(self, table: OpenTable) -> int:
-        """Split each leaf above the threshold once. Returns how many were split."""
+        """Split each leaf above the threshold once. Returns how many were split.
+
+        Raises:
+            CorruptError: a file of a leaf is damaged; all others were split.
+        """
         with table.head.reading() as state:
             start = start_of(state)
             rows_max = state.settings().leaf_rows_max
@@ -51,10 +55,14 @@ class SplitLeaves:
             if not parts:
                 return 0
             schema = state.schema()
-        try:
-            changes = [self._plan(schema, leaf, p, rows_max) for leaf, p in parts.items()]
-        except ObjectMissingError:
-            return 0  # compacted and collected meanwhile: the next tick looks again
+        changes, damage = list[Split | MarkUnsplittable](), None
+        for leaf, own in parts.items():
+            try:
+                changes.append(self._plan(schema, leaf, own, rows_max))
+            except ObjectMissingError:
+                continue  # compacted and collected meanwhile: the next tick looks again
+            except CorruptError as error:  # raised when the other leaves are split
+                damage = damage or error
         answers = table.head.commit_group([table.own(start, change) for change in changes])
         split = 0
         for change, answer in zip(changes, answers, strict=True):
@@ -64,6 +72,8 @@ class SplitLeaves:
                 raise answer
         if split:
             events.tell(events.PARTITIONS_SPLIT, table=table.name, partitions_count=split)
+        if damage is not None:
+            raise damage
         return split
 
     def _plan(

@@ -8,11 +8,11 @@ Drop: a tombstone first, so that no worker commits any more, then the objects, t
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from lakebed.errors import TableExistsError, TableMissingError, did_you_mean
+from lakebed.errors import LakebedError, TableExistsError, TableMissingError, did_you_mean
 from lakebed.model.names import (
     CREATION,
     MICROS_PER_SECOND,
@@ -36,6 +36,7 @@ from lakebed.statestore.table_changes import DropTable, create_table, set_proces
 from lakebed.statestore.transactions import Change, Transaction
 
 NAMELESS_SECONDS_MAX = 48 * 3_600
+NAMELESS = TableName("(nameless)")
 
 
 class HeadOpener(Protocol):
@@ -114,15 +115,24 @@ class TableCatalog:
         Raises:
             InvalidError: it is no table name. TableMissingError: no table has it.
         """
+        entry = self.entry(name)
+        table = self._opened(entry)
+        with table.head.reading() as state:
+            if not state.head().dropped:
+                return table
+        raise self._missing(entry.name)
+
+    def entry(self, name: str) -> TableEntry:
+        """Return what the registry tells of a name. Opens no log: it may be damaged.
+
+        Raises:
+            InvalidError: it is no table name. TableMissingError: no table has it.
+        """
         valid = table_name(name)
         entry = self._registry.find(valid)
-        if entry is not None:
-            table = self._opened(entry)
-            with table.head.reading() as state:
-                if not state.head().dropped:
-                    return table
-        hint = did_you_mean(valid, (e.name for e in self._registry.list()), what="table")
-        raise TableMissingError("no such table", table=valid, hint=hint)
+        if entry is None:
+            raise self._missing(valid)
+        return entry
 
     def with_id(self, id_: TableId) -> OpenTable:
         """Return a table, whatever its name is now. Raises: TableMissingError: it was dropped."""
@@ -189,24 +199,38 @@ class TableCatalog:
                 self._registry.release(other.name, other.id)
         events.tell(events.TABLE_DROPPED, table=valid, id=entry.id)
 
-    def sweep_nameless(self) -> int:
+    def sweep_nameless(self, failed: Callable[[TableId, LakebedError], None] | None = None) -> int:
         """Bury logs that never got a name, and delete what late workers left of dropped tables.
 
-        A log with more than its creation had a name and lost it: it is left for `fsck`.
+        A log with more than its creation had a name and lost it: it is left for `fsck`. failed:
+        called with each log that cannot be read, while the others go on; None: the first such
+        error is raised in the end.
         """
+        first: LakebedError | None = None
         named = {entry.id for entry in self._registry.list()}
         swept = 0
         for id_ in self._logs.tables():
             if id_ in named:
                 continue
-            table = self._opened(TableEntry(id=id_, name=TableName("(nameless)")))
-            now = table.head.log_time()
-            with table.head.reading() as state:
-                head = state.head()
-            old = now - head.at >= NAMELESS_SECONDS_MAX * MICROS_PER_SECOND
-            if head.dropped or (head.number == CREATION and old):
-                swept += self._bury(table)
+            try:
+                swept += self._sweep_log(TableEntry(id=id_, name=NAMELESS))
+            except LakebedError as error:
+                error.facts.setdefault("id", id_)
+                if failed is not None:
+                    failed(id_, error)
+                first = first or error
+        if first is not None and failed is None:
+            raise first
         return swept
+
+    def _sweep_log(self, entry: TableEntry) -> int:
+        table = self._opened(entry)
+        now = table.head.log_time()
+        with table.head.reading() as state:
+            head = state.head()
+        old = now - head.at >= NAMELESS_SECONDS_MAX * MICROS_PER_SECOND
+        is_nobodys = head.dropped or (head.number == CREATION and old)
+        return self._bury(table) if is_nobodys else 0
 
     def _bury(self, table: OpenTable) -> int:
         """Write the tombstone, delete the objects, empty the log below the tombstone."""
@@ -219,6 +243,10 @@ class TableCatalog:
         with table.head.reading() as state:
             self._logs.open(table.id).truncate(state.head().number)
         return deleted
+
+    def _missing(self, name: TableName) -> TableMissingError:
+        hint = did_you_mean(name, (e.name for e in self._registry.list()), what="table")
+        return TableMissingError("no such table", table=name, hint=hint)
 
     def _opened(self, entry: TableEntry) -> OpenTable:
         return OpenTable(
