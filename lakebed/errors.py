@@ -188,6 +188,15 @@ class TableMissingError(InvalidError):
     """
 
 
+class TableQuarantinedError(InvalidError):
+    """The table was set aside: nothing is done on it or with it until it is brought back.
+
+    What is done: nothing; all of its bytes stay. What you can do: find what is damaged (`lakebed
+    fsck TABLE --deep`), restore it, then bring the table back: `lakebed table online TABLE`. Or
+    drop it.
+    """
+
+
 class JobIdReusedError(InvalidError):
     """A job id was used again for another request.
 

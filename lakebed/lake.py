@@ -22,11 +22,12 @@ from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import NO_TABLE, JobReport, TaskReport
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.table_registry import TableCondition
 from lakebed.processing.iterators import load_iterator
-from lakebed.schedules.failed_work import FailedWork
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.table import Table
 from lakebed.tables.definition import definition_from_json
+from lakebed.tasks.failed_work import FailedWork, by_gravity, raise_gravest
 
 if TYPE_CHECKING:
     from lakebed.backups.copy_lake import LakeCopied
@@ -124,15 +125,38 @@ class Lake:
 
     def set_online(self, name: str, *, online: bool) -> None:
         """Take a table offline: `run` passes over it until it is put online, or named. Rows can be
-        taken in and read all the same; compaction jobs that were created before are done.
+        taken in and read all the same; compaction jobs that were created before are done. Online
+        brings a table back from quarantine, too.
 
         Raises:
             TableMissingError: with the nearest known name.
         """
         self._app.catalog.set_online(name, online=online)
 
+    def quarantine(self, name: str) -> None:
+        """Set a table aside, whether its log can be read or not. Nothing is done on it or with it,
+        and all of its bytes stay, until `set_online` brings it back or it is dropped.
+
+        Raises:
+            TableMissingError: with the nearest known name.
+        """
+        self._app.catalog.quarantine(name)
+
+    def table_condition(self, name: str) -> TableCondition:
+        """Return whether a table is online, offline or in quarantine. Its log is not opened.
+
+        Raises:
+            TableMissingError: with the nearest known name.
+        """
+        return self._app.catalog.entry(name).condition
+
     def drop_table(self, name: str) -> None:
-        """Remove a table and all its rows. Raises: TableMissingError."""
+        """Remove a table and all its rows. One whose log cannot be read has to be in quarantine.
+
+        Raises:
+            TableMissingError: with the nearest known name. CorruptError: its log cannot be read;
+            nothing was changed.
+        """
         self._app.catalog.drop(name)
 
     def run(
@@ -161,13 +185,27 @@ class Lake:
         work = Housekeeping(self._app, told=told)
         return work.run(names, should_stop=should_stop, failed=failed)
 
-    def status(self, table: str | None = None) -> list[TableStatus]:
+    def status(
+        self,
+        table: str | None = None,
+        *,
+        failed: Callable[[FailedWork], None] | None = None,
+    ) -> list[TableStatus]:
         """Return what one table, or each, looks like now: its tree, rows, files, jobs, garbage.
+
+        failed: called with each table that cannot be read or is in quarantine, and why.
 
         Raises:
             TableMissingError: with the nearest known name.
+            LakebedError: the gravest error that a table met; only where `failed` is not given.
         """
-        return self._app.status(self.tables() if table is None else [table])
+        found, failures = self._app.status(table)
+        if failed is None:
+            raise_gravest(failures)
+        else:
+            for one in by_gravity(failures):
+                failed(one)
+        return found
 
     def commit_queued(
         self,
@@ -251,7 +289,7 @@ class Lake:
         Raises:
             TableMissingError: with the nearest known name.
         """
-        names = None if table is None else [self._app.catalog.find(table).name]
+        names = None if table is None else [self._app.catalog.entry(table).name]
         return self._app.fsck.run(names, deep=deep, told=told)
 
     def plan_repair(self, report: FsckReport) -> RepairPlan:

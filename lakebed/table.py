@@ -29,7 +29,6 @@ from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import Explanation
 from lakebed.query.frames import as_pandas, as_polars
 from lakebed.query.run_query import condition_of
-from lakebed.schedules.failed_work import FailedWork
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.input_files import ExtraColumns, FileFormat
 from lakebed.statestore.snapshots import Snapshots
@@ -42,6 +41,7 @@ from lakebed.tables.change_table import (
     history,
 )
 from lakebed.tables.definition import definition_of
+from lakebed.tasks.failed_work import FailedWork
 from lakebed.tasks.user_jobs import Ingested
 
 if TYPE_CHECKING:

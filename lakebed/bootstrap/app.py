@@ -22,7 +22,7 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
-from lakebed.errors import ConflictError, InvalidError, did_you_mean
+from lakebed.errors import ConflictError, InvalidError, LakebedError, did_you_mean
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
@@ -37,7 +37,6 @@ from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.count_rows import CountRows
 from lakebed.query.run_query import RunQuery
-from lakebed.schedules.failed_work import FailedTables
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.closable_state import StateLimits
@@ -46,6 +45,7 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
+from lakebed.tasks.failed_work import FailedTables, FailedWork, explain
 
 if TYPE_CHECKING:
     from lakebed.inspection.dead_letters import DeadLetters
@@ -303,21 +303,35 @@ class App:
             self.spill.path, in_s3=self.source_files(), clock=self.clock, chance=self.chance
         )
 
-    def status(self, names: Sequence[str]) -> list[TableStatus]:
-        """Return what some tables look like now. Raises: TableMissingError."""
+    def status(self, name: str | None) -> tuple[list[TableStatus], list[FailedWork]]:
+        """Return what a table, None: each, looks like now, and of which that cannot be told.
+
+        Raises:
+            TableMissingError: there is no such table.
+        """
         from lakebed.inspection.status import table_status
 
-        offline = {entry.id for entry in self.catalog.list() if not entry.online}
-        return [
-            table_status(
-                table,
-                tracker=self.tracker,
-                snapshots=self.heads.snapshots(table.id),
-                queue=self.queue,
-                online=table.id not in offline,
-            )
-            for table in [self.catalog.find(name) for name in names]
-        ]
+        found: list[TableStatus] = []
+        failed, loads = list[FailedWork](), self._queue_loads()
+        for entry in self.catalog.list() if name is None else [self.catalog.entry(name)]:
+            try:
+                status = table_status(
+                    self.catalog.opened(entry),
+                    tracker=self.tracker,
+                    snapshots=self.heads.snapshots(entry.id),
+                    loads=loads,
+                    online=entry.online,
+                )
+            except LakebedError as error:
+                explain(error, table=entry.name, id_=entry.id)
+                failed.append(FailedWork(table=entry.name, work="status", error=error))
+            else:
+                found.append(status)
+        return found, failed
+
+    def _queue_loads(self) -> dict[str, tuple[int, int]]:
+        """Return how many messages and dead letters each queue of the lake has. About."""
+        return {name: self.queues.open(name).depth() for name in self.dead_letters.known(())}
 
     def leftovers(self) -> list[Finding]:
         """Return what dead processes left on this machine."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 
@@ -26,20 +25,19 @@ from lakebed.model.jobs import (
     decode_message,
 )
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
-from lakebed.observe import events
 from lakebed.ports.job_queue import Received
 from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.ports.table_registry import TableEntry
-from lakebed.schedules.failed_work import (
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.write_snapshot import WriteSnapshot
+from lakebed.tables.catalog import NAMELESS
+from lakebed.tasks.failed_work import (
     FailedWork,
     by_gravity,
     explain,
     raise_gravest,
     tell_failed,
 )
-from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.write_snapshot import WriteSnapshot
-from lakebed.tables.catalog import NAMELESS
 from lakebed.tasks.keep_hidden import keep_hidden
 from lakebed.tasks.task_reports import TaskReports
 from lakebed.tasks.worker import Visibility, Worker
@@ -49,8 +47,6 @@ JOBS_PER_ROUND_MAX = 10_000
 
 OPENING, COMPACTION = "opening", "compaction"
 """Beside the kinds of scheduled work: a log that cannot be read, a job that failed."""
-
-T = TypeVar("T")
 
 
 class WorkDone(msgspec.Struct, frozen=True):
@@ -212,27 +208,13 @@ class Housekeeping:
     def _work_on(self, entry: TableEntry, works: Mapping[str, Work]) -> WorkDone:
         """Do several kinds of work on a table. Each fails alone, and is tried again later."""
         total = WorkDone()
-        table = self._attempted(entry, OPENING, partial(self._opened, entry))
+        attempt = partial(self._failed.attempt, entry.id, entry.name)
+        table = attempt(OPENING, partial(self._opened, entry))
         if table is not None:
             for name, work in works.items():
-                done = self._attempted(entry, name, partial(work, table))
+                done = attempt(name, partial(work, table))
                 total = total.plus(done or WorkDone())
         return total
-
-    def _attempted(self, entry: TableEntry, work: str, act: Callable[[], T]) -> T | None:
-        """One table's failure does not hold up the others. None: it failed, now or just before."""
-        if self._failed.is_waiting(entry.id, work):
-            return None
-        try:
-            done = act()
-        except ConflictError as error:  # a lost race: the next round plans anew
-            events.tell(events.JOB_FAILED, table=entry.name, code=error.code(), reason=error)
-            return None
-        except Exception as error:  # noqa: BLE001 - raised when all other tables were worked on
-            self._failed.add(entry.id, entry.name, work, error)
-            return None
-        self._failed.forget(entry.id, work)
-        return done
 
     def _opened(self, entry: TableEntry) -> OpenTable | None:
         """Return a table whose log can be read; None: it was dropped."""

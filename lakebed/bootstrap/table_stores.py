@@ -48,7 +48,8 @@ class TableStores:
     scratch: Path
 
     def opened(self, entry: TableEntry) -> OpenTable:
-        """Return a table in the hands of a service."""
+        """Return a table in the hands of a service. Raises: TableQuarantinedError."""
+        entry.require_use()
         head = self.heads(entry.id)
         return OpenTable(id_=entry.id, name=entry.name, head=head, chance=self.chance)
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli.program import Command, Session, counted, pass_session
+from lakebed.cli.program import EXIT_BUG, Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
-from lakebed.errors import CorruptError, InvalidError
+from lakebed.errors import CorruptError, InvalidError, TableQuarantinedError
 
 if TYPE_CHECKING:
     from lakebed.inspection.findings import Finding
     from lakebed.inspection.fsck import FsckReport
     from lakebed.inspection.repair import RepairPlan, RepairStep, StepDone
     from lakebed.lake import Lake
+    from lakebed.tasks.failed_work import FailedWork
 
 
 @click.command(
@@ -30,13 +31,30 @@ if TYPE_CHECKING:
 @click.argument("table", required=False)
 @pass_session
 def status(session: Session, table: str | None) -> None:
-    """Draw the partition tree of TABLE, or of all, with rows and files, jobs and garbage."""
+    """Draw the partition tree of TABLE, or of all, with rows and files, jobs and garbage.
+
+    A table that cannot be read, or is in quarantine, is named with the reason. The exit code is
+    that of the gravest error.
+    """
     from lakebed.inspection.drawing import draw_status
 
+    failures: list[FailedWork] = []
     with session.open() as lake:
-        found = lake.status(table)
-    texts = [draw_status(one) for one in found]
-    session.give(msgspec.to_builtins(found), "\n".join(texts).rstrip("\n") or "no tables yet")
+        found = lake.status(table, failed=failures.append)
+    texts = [draw_status(one) for one in found] + [_unread_text(one) for one in failures]
+    values = [*msgspec.to_builtins(found), *map(_unread_value, failures)]
+    session.give(values, "\n".join(texts).rstrip("\n") or "no tables yet")
+    errors = (one.error for one in failures)
+    graves = (e for e in errors if table or not isinstance(e, TableQuarantinedError))
+    sys.exit(next((getattr(error, "exit_code", EXIT_BUG) for error in graves), 0))
+
+
+def _unread_text(failed: FailedWork) -> str:
+    return f"{failed.table}: {failed.code}: {failed.error}\n"
+
+
+def _unread_value(failed: FailedWork) -> dict[str, object]:
+    return {"name": failed.table, "error": {"code": failed.code, "reason": str(failed.error)}}
 
 
 @click.command(

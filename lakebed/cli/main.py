@@ -25,6 +25,7 @@ from lakebed.cli.table_changes import (
     history,
     offline,
     online,
+    quarantine,
     rename,
     set_,
     split_points,
@@ -54,7 +55,7 @@ for _command in (status, fsck, state, explain, backup, restore):
     program.add_command(_command)
 for _command in (jobs, tasks, dead_letters, local):
     program.add_command(_command)
-for _command in (set_, alter, history, split_points, clear, rename, offline, online):
+for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
     table.add_command(_command)
 
 

@@ -256,6 +256,30 @@ def online(session: Session, name: str) -> None:
     _set_online(session, name, online=True)
 
 
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed table quarantine trips
+    lakebed table quarantine trips --undo
+    """,
+)
+@click.argument("name")
+@click.option("--undo", is_flag=True, help="Bring it back; as `lakebed table online`.")
+@pass_session
+def quarantine(session: Session, name: str, *, undo: bool) -> None:
+    """Set table NAME aside, whether its log can be read or not.
+
+    Nothing is done on it or with it, and all of its bytes stay. Then other tables are worked on
+    without errors, and it can be mended, brought back or dropped.
+    """
+    if undo:
+        _set_online(session, name, online=True)
+        return
+    with session.open() as lake:
+        lake.quarantine(name)
+    session.give({"table": name, "quarantined": True}, f"table {name} is in quarantine")
+
+
 def _set_online(session: Session, name: str, *, online: bool) -> None:
     with session.open() as lake:
         lake.set_online(name, online=online)

@@ -201,8 +201,9 @@ def _told_created(session: Session, made: Table, leaves: int) -> None:
 def list_(session: Session) -> None:
     """List all tables."""
     with session.open() as lake:
-        names, offline = lake.tables(), set(lake.tables(online=False))
-    lines = [f"{name}  (offline)" if name in offline else name for name in names]
+        names = lake.tables()
+        conditions = {name: lake.table_condition(name) for name in lake.tables(online=False)}
+    lines = [f"{name}  ({conditions[name]})" if name in conditions else name for name in names]
     session.give(names, "\n".join(lines) or "no tables yet")
 
 
@@ -236,18 +237,21 @@ def describe(session: Session, name: str, *, definition: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @pass_session
 def drop(session: Session, name: str, *, yes: bool, dry_run: bool) -> None:
-    """Remove a table and all its rows, for good."""
+    """Remove a table and all its rows, for good.
+
+    One whose log is damaged is set aside before: `lakebed table quarantine`.
+    """
     with session.open() as lake:
-        opened = lake.table(name)
+        lake.table_condition(name)
         if dry_run:
-            session.give({"would_drop": name}, f"would drop table {opened.name} and all its rows")
+            session.give({"would_drop": name}, f"would drop table {name} and all its rows")
             return
         if not yes:
             if session.as_json or not sys.stdin.isatty():
                 raise InvalidError(
                     "dropping a table cannot be undone", table=name, hint="add --yes"
                 )
-            click.confirm(f"drop table {opened.name} and all its rows?", abort=True, err=True)
+            click.confirm(f"drop table {name} and all its rows?", abort=True, err=True)
         lake.drop_table(name)
     session.give({"dropped": name}, f"dropped table {name}")
 

@@ -18,7 +18,7 @@ from lakebed.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from lakebed.bootstrap.housekeeping import WorkDone
-    from lakebed.schedules.failed_work import FailedWork
+    from lakebed.tasks.failed_work import FailedWork
 
 Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 WORDS = {

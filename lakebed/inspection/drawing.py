@@ -150,7 +150,9 @@ def _leaf_figures(node: NodeStatus) -> str:
 def _jobs_line(status: TableStatus) -> str:
     waiting = "" if status.queued is None else f", {_count(status.queued, 'message')} queued"
     dead = f", {_count(status.dead_letters, 'dead letter')}" if status.dead_letters else ""
-    return f"jobs      {len(status.jobs) or 'none'} running{waiting}{dead}"
+    of_queues = ", ".join(f"{name} {letters:,}" for name, letters in status.dead_letters_of.items())
+    where = f" ({of_queues}): see `lakebed dead-letters list`" if of_queues else ""
+    return f"jobs      {len(status.jobs) or 'none'} running{waiting}{dead}{where}"
 
 
 def _job_line(job: JobStatus) -> str:

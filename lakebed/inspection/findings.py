@@ -59,6 +59,11 @@ KINDS = {
         "entries of the log are missing, and later ones or a newer state are there",
         "restore the log from a copy; do not delete the cache, it may be the only whole state",
     ),
+    "table-quarantined": Kind(
+        "notice",
+        "the table was set aside; it is not looked at",
+        "`lakebed fsck TABLE --deep` looks at it; `lakebed table online TABLE` brings it back",
+    ),
     "log-time-backwards": Kind("damage", "an entry is older than the one before it", _REPORT),
     "no-base": Kind(
         "damage",

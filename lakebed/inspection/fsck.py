@@ -103,17 +103,20 @@ class Fsck:
         deep: bool = False,
         told: Progress = lambda _name, _done, _total: None,
     ) -> FsckReport:
-        """Inspect some tables, or the whole lake. deep: read every byte and every row.
+        """Inspect some tables, or the whole lake without those in quarantine. deep: read every byte
+        and every row.
 
         Raises:
             NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
             UnavailableError: a store is busy; run it again.
         """
         entries = self._registry.list()
-        wanted = [e for e in entries if tables is None or e.name in tables]
+        wanted = [e for e in entries if (not e.quarantined if tables is None else e.name in tables)]
         checked = [self._check_table(entry, deep=deep, told=told) for entry in wanted]
         found = [finding for table in checked for finding in table.findings]
         if tables is None:
+            aside = [entry for entry in entries if entry.quarantined]
+            found += [finding("table-quarantined", table=e.name, id=e.id) for e in aside]
             found += self._check_lake(entries)
         return FsckReport(
             tables=len(wanted), files=sum(t.files for t in checked), findings=tuple(found)

@@ -13,7 +13,6 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.partitions import Partition, PartitionTree
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
-from lakebed.ports.job_queue import JobQueue
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.statestore.figures import (
     FileFigures,
@@ -65,8 +64,9 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A table at one log entry. rows: exact if `rows_exact`, else about.
 
     nodes: the partition tree, each parent before its children, in key order; the first is the root.
-    snapshots: their log numbers, newest first. queued, dead_letters: messages of the lake's queue.
-    settings: those that differ from the defaults. online: whether scheduled work is done on it.
+    snapshots: their log numbers, newest first. queued, dead_letters: messages of all queues of the
+    lake; dead_letters_of: of each queue that has any. settings: those that differ from the
+    defaults. online: whether scheduled work is done on it.
     """
 
     name: str
@@ -89,6 +89,7 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, object]
     queued: int | None = None
     dead_letters: int | None = None
+    dead_letters_of: Mapping[str, int] = {}
     online: bool = True
 
 
@@ -97,11 +98,11 @@ def table_status(
     *,
     tracker: JobTracker,
     snapshots: Snapshots | None = None,
-    queue: JobQueue | None = None,
+    loads: Mapping[str, tuple[int, int]] | None = None,
     online: bool = True,
 ) -> TableStatus:
-    """Return what a table looks like in its newest version. Changes nothing. online: as the
-    registry says.
+    """Return what a table looks like in its newest version. Changes nothing. loads: messages and
+    dead letters of each queue. online: as the registry says.
 
     Raises:
         TableMissingError: it was dropped. UnavailableError: a store is busy; ask again.
@@ -114,7 +115,6 @@ def table_status(
         garbage = garbage_figures(state, before=before, now=now)
         nodes = nodes_of(state, state.schema())
         jobs, claims, pins = state.jobs(), dict(claims_by_job(state)), len(state.pins())
-    depth = queue.depth() if queue is not None else (None, None)
     return TableStatus(
         name=table.name,
         id=table.id,
@@ -127,11 +127,20 @@ def table_status(
         pins=pins,
         snapshots=tuple(number for number, _ in snapshots.newest_first()) if snapshots else (),
         settings=changed_settings(settings),
-        queued=depth[0],
-        dead_letters=depth[1],
         online=online,
         **_sums(files, garbage),
+        **_messages(loads),
     )
+
+
+def _messages(loads: Mapping[str, tuple[int, int]] | None) -> dict[str, Any]:
+    if loads is None:
+        return {}
+    return {
+        "queued": sum(waiting for waiting, _ in loads.values()),
+        "dead_letters": sum(dead for _, dead in loads.values()),
+        "dead_letters_of": {name: dead for name, (_, dead) in loads.items() if dead},
+    }
 
 
 def _sums(files: FileFigures, garbage: GarbageFigures) -> dict[str, Any]:

@@ -28,6 +28,7 @@ TABLE_CLEARED = "table_cleared"
 TABLE_RENAMED = "table_renamed"
 TABLE_OFFLINE = "table_offline"
 TABLE_ONLINE = "table_online"
+TABLE_QUARANTINED = "table_quarantined"
 TABLE_DROPPED = "table_dropped"
 TABLE_COPIED = "table_copied"
 TABLE_NOT_COPIED = "table_not_copied"
@@ -76,6 +77,7 @@ MEANINGS = {
     TABLE_DROPPED: "a table, its rows and its name are gone",
     TABLE_RENAMED: "a table has another name, and all else that it had",
     TABLE_OFFLINE: "scheduled work passes over a table from now on",
+    TABLE_QUARANTINED: "a table was set aside: nothing is done on it, and all of its bytes stay",
     TABLE_ONLINE: "scheduled work is done on a table from now on",
     TABLE_COPIED: "a backup or a restore brought the copy of a table to a version",
     TABLE_NOT_COPIED: "a table could not be copied; its copy stays the version before",

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
+from lakebed.errors import TableQuarantinedError
 from lakebed.model.names import TableId, TableName
+
+TableCondition = Literal["online", "offline", "quarantined"]
 
 
 class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as the registry knows it. online: whether scheduled work is done on it."""
+    """A table as the registry knows it. online: whether scheduled work is done on it. quarantined:
+    it was set aside: nothing is done on it or with it, and it is not online."""
 
     id: TableId
     name: TableName
     online: bool = True
+    quarantined: bool = False
+
+    @property
+    def condition(self) -> TableCondition:
+        """The same in a word."""
+        if self.quarantined:
+            return "quarantined"
+        return "online" if self.online else "offline"
+
+    def require_use(self) -> None:
+        """Raise TableQuarantinedError if the table was set aside."""
+        if self.quarantined:
+            hint = f"`lakebed table online {self.name}` brings it back"
+            raise TableQuarantinedError("the table is in quarantine", table=self.name, hint=hint)
 
 
 class TableRegistry(Protocol):
@@ -43,7 +61,7 @@ class TableRegistry(Protocol):
     def rename(self, old: TableName, new: TableName, table: TableId) -> None:
         """Give a table another name, in one step: nobody sees it with both names, or with none.
 
-        Again does nothing. It stays online, or offline.
+        Again does nothing. It stays online, offline or in quarantine.
 
         Raises:
             TableExistsError: another table has the new name; nothing was changed.
@@ -52,7 +70,15 @@ class TableRegistry(Protocol):
         ...
 
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
-        """Take a table offline or put it online. Safe to repeat.
+        """Take a table offline or put it online, out of quarantine too. Safe to repeat.
+
+        Raises:
+            TableMissingError: the table does not have the name; nothing was changed.
+        """
+        ...
+
+    def quarantine(self, name: TableName, table: TableId) -> None:
+        """Set a table aside; it is offline, too. Safe to repeat.
 
         Raises:
             TableMissingError: the table does not have the name; nothing was changed.

@@ -58,3 +58,8 @@ class TransactionLogs(Protocol):
     def tables(self) -> list[TableId]:
         """Return every table that has a log, tombstones too."""
         ...
+
+    def remove(self, table: TableId) -> None:
+        """Remove a log with all of its entries, for good: of a table that is dropped although its
+        log cannot be read. Safe to repeat."""
+        ...

@@ -54,3 +54,7 @@ class MarkedTransactionLogs:
     def tables(self) -> list[TableId]:
         """Return every table that has a log."""
         return self._logs.tables()
+
+    def remove(self, table: TableId) -> None:
+        """Remove a log."""
+        self._logs.remove(table)

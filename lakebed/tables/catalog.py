@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from lakebed.errors import LakebedError, TableExistsError, TableMissingError, did_you_mean
+from lakebed.errors import (
+    CorruptError,
+    LakebedError,
+    TableExistsError,
+    TableMissingError,
+    did_you_mean,
+)
 from lakebed.model.names import (
     CREATION,
     MICROS_PER_SECOND,
@@ -116,7 +122,7 @@ class TableCatalog:
             InvalidError: it is no table name. TableMissingError: no table has it.
         """
         entry = self.entry(name)
-        table = self._opened(entry)
+        table = self.opened(entry)
         with table.head.reading() as state:
             if not state.head().dropped:
                 return table
@@ -138,7 +144,7 @@ class TableCatalog:
         """Return a table, whatever its name is now. Raises: TableMissingError: it was dropped."""
         for entry in self._registry.list():
             if entry.id == id_:
-                table = self._opened(entry)
+                table = self.opened(entry)
                 with table.head.reading() as state:
                     state.require_table()
                 return table
@@ -150,7 +156,8 @@ class TableCatalog:
         return self._registry.list()
 
     def opened(self, entry: TableEntry) -> OpenTable:
-        """Return a table of the list."""
+        """Return a table of the list. Raises: TableQuarantinedError."""
+        entry.require_use()
         return self._opened(entry)
 
     def rename(self, old: str, new: str) -> OpenTable:
@@ -169,30 +176,49 @@ class TableCatalog:
         return self._opened(TableEntry(id=table.id, name=wanted))
 
     def set_online(self, name: str, *, online: bool) -> None:
-        """Take a table offline, so that no scheduled work is done on it, or put it online.
+        """Take a table offline, so that no scheduled work is done on it, or put it online, out of
+        quarantine too. Its log is not opened.
 
         Raises:
             TableMissingError: no table has the name.
         """
-        table = self.find(name)
+        table = self.entry(name)
         self._registry.set_online(table.name, table.id, online=online)
         if online:
             events.tell(events.TABLE_ONLINE, table=table.name, id=table.id)
         else:
             events.tell(events.TABLE_OFFLINE, table=table.name, id=table.id)
 
-    def drop(self, name: str) -> None:
-        """Remove a table, its rows and its name; of its log one tombstone stays. Safe to repeat.
+    def quarantine(self, name: str) -> None:
+        """Set a table aside: nothing is done on it or with it, and all of its bytes stay, until it
+        is put online or dropped. Its log is not opened.
 
         Raises:
             TableMissingError: no table has the name.
         """
-        valid = table_name(name)
-        entry = self._registry.find(valid)
-        if entry is None:
-            self.find(name)
-            return
-        self._bury(self._opened(entry))
+        table = self.entry(name)
+        self._registry.quarantine(table.name, table.id)
+        events.tell(events.TABLE_QUARANTINED, table=table.name, id=table.id)
+
+    def drop(self, name: str) -> None:
+        """Remove a table, its rows and its name; of its log one tombstone stays. Safe to repeat.
+
+        One in quarantine is dropped although its log cannot be read; then that goes, too.
+
+        Raises:
+            TableMissingError: no table has the name.
+            CorruptError: its log or state is damaged; nothing was changed.
+        """
+        entry = self.entry(name)
+        valid = entry.name
+        try:
+            self._bury(self._opened(entry))
+        except CorruptError as error:
+            if not entry.quarantined:
+                error.hint = f"`lakebed table quarantine {valid}` first: then it can be dropped"
+                raise
+            self._delete_objects.run(entry.id)
+            self._logs.remove(entry.id)
         self._registry.release(valid, entry.id)
         for other in self._registry.list():
             if other.id == entry.id:  # it was renamed meanwhile

@@ -86,6 +86,38 @@ def test_a_name_of_another_table_is_not_taken_offline(view: TableRegistry) -> No
     assert view.list() == [TableEntry(id=ONE, name=TRIPS)]
 
 
+def test_a_table_that_is_set_aside_is_offline_until_it_is_put_online(registry: Registry) -> None:
+    registry().claim(TRIPS, ONE)
+    aside = TableEntry(id=ONE, name=TRIPS, online=False, quarantined=True)
+    for _ in ("once", "again"):
+        registry().quarantine(TRIPS, ONE)
+        assert registry().find(TRIPS) == aside
+        assert registry().list() == [aside]
+    registry().set_online(TRIPS, ONE, online=False)
+    registry().claim(TRIPS, ONE)
+    assert registry().find(TRIPS) == aside
+    registry().set_online(TRIPS, ONE, online=True)
+    assert registry().list() == [TableEntry(id=ONE, name=TRIPS)]
+
+
+def test_a_table_stays_set_aside_under_another_name(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    view.quarantine(TRIPS, ONE)
+    view.rename(TRIPS, RIDES, ONE)
+    assert view.list() == [TableEntry(id=ONE, name=RIDES, online=False, quarantined=True)]
+    view.release(RIDES, ONE)
+    view.claim(RIDES, TWO)
+    assert view.list() == [TableEntry(id=TWO, name=RIDES)]
+
+
+def test_a_name_of_another_table_is_not_set_aside(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    for name, table in ((TRIPS, TWO), (TableName("other"), ONE)):
+        with pytest.raises(TableMissingError):
+            view.quarantine(name, table)
+    assert view.list() == [TableEntry(id=ONE, name=TRIPS)]
+
+
 def test_the_next_table_of_a_name_is_online(view: TableRegistry) -> None:
     view.claim(TRIPS, ONE)
     view.set_online(TRIPS, ONE, online=False)

@@ -195,3 +195,14 @@ def test_threads_that_race_for_numbers_leave_no_gap_and_no_double(logs: Logs, sh
         thread.join()
     assert entries(logs().open(TABLE)) == sorted(won)
     assert [n for n, _ in sorted(won)] == list(range(1, 101))
+
+
+def test_a_log_that_is_removed_is_gone_and_others_stay(logs: Logs) -> None:
+    other = TableId("t2")
+    for table in (TABLE, other):
+        filled(logs().open(table), 3).append(number(4), b"x" * 50_000)
+    for _ in ("once", "again"):
+        logs().remove(TABLE)
+        assert logs().tables() == [other]
+        assert entries(logs().open(TABLE)) == []
+    assert len(entries(logs().open(other))) == 4

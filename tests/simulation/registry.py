@@ -43,6 +43,12 @@ class KillableRegistry:
         with self._crashes.effect("online change"):
             self._registry.set_online(name, table, online=online)
 
+    def quarantine(self, name: TableName, table: TableId) -> None:
+        """Set a table aside."""
+        self._pass_door()
+        with self._crashes.effect("quarantine"):
+            self._registry.quarantine(name, table)
+
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
         self._pass_door()

@@ -1,6 +1,7 @@
 """Names of tables in one table of DynamoDB.
 
 pk: "names". sk: a name. id: of its table. online: whether scheduled work is done on it.
+quarantined: there, and true, while the table is set aside.
 pk: "ids". sk: a table's id. name: its name, while it has one. It stays for ever, so that no late
 request brings a table back (protocol H32).
 """
@@ -22,6 +23,7 @@ _NAMES, _IDS = "names", "ids"
 _HINT = "choose another name"
 _OF_TABLE = "id = :id"
 _ONLINE = {"#online": "online"}  # a word that DynamoDB keeps for itself
+_TRUE, _FALSE = {"BOOL": True}, {"BOOL": False}
 
 
 class DynamoTableRegistry:
@@ -106,11 +108,14 @@ class DynamoTableRegistry:
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""
         values = {":id": {"S": table}, ":online": {"BOOL": online}}
-        condition = Condition(_OF_TABLE, values, _ONLINE)
-        try:
-            self._items.update(_name_key(name), "SET #online = :online", condition)
-        except ConditionError:
-            raise TableMissingError("the table does not have this name", name=name) from None
+        change = "SET #online = :online" + (" REMOVE quarantined" if online else "")
+        self._change(name, change, Condition(_OF_TABLE, values, _ONLINE))
+
+    def quarantine(self, name: TableName, table: TableId) -> None:
+        """Set a table aside."""
+        values = {":id": {"S": table}, ":false": _FALSE, ":true": _TRUE}
+        change = "SET #online = :false, quarantined = :true"
+        self._change(name, change, Condition(_OF_TABLE, values, _ONLINE))
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it. The id is never claimed again."""
@@ -126,6 +131,12 @@ class DynamoTableRegistry:
         except ConditionError:
             return
 
+    def _change(self, name: TableName, change: str, condition: Condition) -> None:
+        try:
+            self._items.update(_name_key(name), change, condition)
+        except ConditionError:
+            raise TableMissingError("the table does not have this name", name=name) from None
+
 
 def _name_key(name: str) -> Item:
     return {PARTITION_KEY: {"S": _NAMES}, SORT_KEY: {"S": name}}
@@ -140,17 +151,25 @@ def _entry(item: Item) -> TableEntry:
         id=TableId(item["id"]["S"]),
         name=TableName(item[SORT_KEY]["S"]),
         online=item["online"]["BOOL"],
+        quarantined=item.get("quarantined", _FALSE)["BOOL"],
     )
 
 
 def _moved(found: TableEntry, new: TableName) -> list[Item]:
     """Return the writes that give a table another name, if it still is as it was found."""
+    aside = (
+        "attribute_exists(quarantined)"
+        if found.quarantined
+        else "attribute_not_exists(quarantined)"
+    )
     same = Condition(
-        f"{_OF_TABLE} AND #online = :online",
+        f"{_OF_TABLE} AND #online = :online AND {aside}",
         {":id": {"S": found.id}, ":online": {"BOOL": found.online}},
         _ONLINE,
     )
     named = {**_name_key(new), "id": {"S": found.id}, "online": {"BOOL": found.online}}
+    if found.quarantined:
+        named["quarantined"] = _TRUE
     known = {**_id_key(found.id), "name": {"S": new}}
     return [
         {"Delete": {"Key": _name_key(found.name), **same.arguments()}},

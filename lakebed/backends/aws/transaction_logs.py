@@ -13,9 +13,10 @@ import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.backends.aws.items import IS_NEW, Condition, Item, Items
+from lakebed.backends.aws.items import IS_NEW, WRITES_AT_ONCE, Condition, Item, Items
 from lakebed.backends.aws.requests import ConditionError
 from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 from lakebed.errors import (
@@ -133,6 +134,19 @@ class DynamoTransactionLog:
             self._items.get(self._key(TransactionNumber(0)))
             at = self._items.store_time.now(age_seconds_max=TIME_AGE_SECONDS_MAX)
         return self._clock.now() if at is None else at
+
+    def remove(self) -> None:
+        """Remove all items, then bodies that lie beside, then the line in the list."""
+        items = self._items.all(self._table)
+        while some := list(islice(items, WRITES_AT_ONCE)):
+            keys = [self._key(TransactionNumber(_number(item))) for item in some]
+            self._items.transact([{"Delete": {"Key": key}} for key in keys])
+        bodies = self._objects.list(entries_prefix(self._table))
+        while paths := list(islice(bodies, PAGE_ENTRIES)):
+            self._objects.delete(paths)
+        row = self._row()
+        row.pop("id")
+        self._items.transact([{"Delete": {"Key": row}}])
 
     def _key(self, number: TransactionNumber) -> Item:
         return {PARTITION_KEY: {"S": self._table}, SORT_KEY: {"N": str(number)}}
@@ -253,6 +267,10 @@ class DynamoTransactionLogs:
     def tables(self) -> list[TableId]:
         """Return every table that has a log, in order."""
         return sorted(TableId(item["id"]["S"]) for item in self._items.all(_TABLES))
+
+    def remove(self, table: TableId) -> None:
+        """Remove a log's items, then what lies beside it, then its line in the list."""
+        self.open(table).remove()
 
 
 def _number(item: Item) -> int:

@@ -109,3 +109,8 @@ class FaultyTransactionLogs:
         """Return every table that has a log."""
         self._crashes.check_alive()
         return self._logs.tables()
+
+    def remove(self, table: TableId) -> None:
+        """Remove a log."""
+        with self._crashes.effect("log removal"):
+            self._logs.remove(table)

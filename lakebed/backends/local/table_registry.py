@@ -10,22 +10,27 @@ from lakebed.errors import TableExistsError, TableMissingError
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 
-_FORMAT = 2
+_FORMAT = 3
 _SCHEMA = """
 CREATE TABLE name (
     name TEXT PRIMARY KEY,
     table_id TEXT NOT NULL,
-    online INTEGER NOT NULL DEFAULT 1
+    online INTEGER NOT NULL DEFAULT 1,
+    quarantined INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID"""
 _UPGRADES = {
     1: (
         "ALTER TABLE name ADD COLUMN online INTEGER NOT NULL DEFAULT 1",
         "DROP INDEX name_by_table",
         "DROP TABLE mark",
-    )
+    ),
+    2: ("ALTER TABLE name ADD COLUMN quarantined INTEGER NOT NULL DEFAULT 0",),
 }
 _HINT = "choose another name"
-_ENTRIES = "SELECT name, table_id, online FROM name"
+_SET_ONLINE = "UPDATE name SET online = 1, quarantined = 0 WHERE name = ? AND table_id = ?"
+_SET_OFFLINE = "UPDATE name SET online = 0 WHERE name = ? AND table_id = ?"
+_QUARANTINE = "UPDATE name SET online = 0, quarantined = 1 WHERE name = ? AND table_id = ?"
+_ENTRIES = "SELECT name, table_id, online, quarantined FROM name"
 
 
 class SqliteTableRegistry:
@@ -77,11 +82,11 @@ class SqliteTableRegistry:
 
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""
-        with self._database.writing() as connection:
-            statement = "UPDATE name SET online = ? WHERE name = ? AND table_id = ?"
-            changed = connection.execute(statement, (online, name, table)).rowcount
-        if not changed:
-            raise TableMissingError("the table does not have this name", name=name)
+        self._change(_SET_ONLINE if online else _SET_OFFLINE, name, table)
+
+    def quarantine(self, name: TableName, table: TableId) -> None:
+        """Set a table aside."""
+        self._change(_QUARANTINE, name, table)
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
@@ -93,6 +98,12 @@ class SqliteTableRegistry:
         """Close the file; the next use opens it again."""
         self._database.close()
 
+    def _change(self, statement: str, name: TableName, table: TableId) -> None:
+        with self._database.writing() as connection:
+            changed = connection.execute(statement, (name, table)).rowcount
+        if not changed:
+            raise TableMissingError("the table does not have this name", name=name)
 
-def _entry(name: TableName, table: TableId, online: int) -> TableEntry:
-    return TableEntry(id=table, name=name, online=bool(online))
+
+def _entry(name: TableName, table: TableId, online: int, quarantined: int) -> TableEntry:
+    return TableEntry(id=table, name=name, online=bool(online), quarantined=bool(quarantined))

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from lakebed.backends.local.durable_folder import translated
+from lakebed.backends.local.durable_folder import sync_folder, translated
 from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.errors import CorruptError, LogConflictError, LogTruncatedError
 from lakebed.model.names import Micros, TableId, TransactionNumber, table_id
@@ -27,6 +27,8 @@ KNOWN_LOGS_MAX = 1_024
 """Logs that are kept while nobody has them: a KiB each, their files closed or open."""
 
 SUFFIX = ".sqlite"
+PARTS = ("-wal", "-shm", "")
+"""Of a log's files, in the order in which they are removed: none is read without the last."""
 _SCHEMA = """
 CREATE TABLE entry (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE truncated (below INTEGER NOT NULL) STRICT;
@@ -167,6 +169,18 @@ class SqliteTransactionLogs:
             for name in names
             if name.endswith(SUFFIX) and not name.startswith(".")
         )
+
+    def remove(self, table: TableId) -> None:
+        """Remove a log's files."""
+        with self._lock:
+            log = self._logs.pop(table, None)
+        if log is not None:
+            log.close()
+        path = self._root / (table_id(table) + SUFFIX)
+        with translated("removing a log"):
+            for part in PARTS:
+                path.with_name(path.name + part).unlink(missing_ok=True)
+            sync_folder(self._root)
 
     def close(self) -> None:
         """Close all files."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import msgspec
+
 from lakebed.errors import TableExistsError, TableMissingError
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
@@ -46,15 +48,22 @@ class MemoryTableRegistry:
                 raise TableMissingError("the table does not have this name", name=old)
             if taken is None and found is not None:
                 del self._entries[old]
-                self._entries[new] = TableEntry(id=table, name=new, online=found.online)
+                self._entries[new] = msgspec.structs.replace(found, name=new)
 
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""
         with self._lock:
-            found = self._entries.get(name)
-            if found is None or found.id != table:
-                raise TableMissingError("the table does not have this name", name=name)
-            self._entries[name] = TableEntry(id=table, name=name, online=online)
+            found = self._found(name, table)
+            quarantined = found.quarantined and not online
+            self._entries[name] = TableEntry(
+                id=table, name=name, online=online, quarantined=quarantined
+            )
+
+    def quarantine(self, name: TableName, table: TableId) -> None:
+        """Set a table aside."""
+        with self._lock:
+            self._found(name, table)
+            self._entries[name] = TableEntry(id=table, name=name, online=False, quarantined=True)
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
@@ -62,3 +71,9 @@ class MemoryTableRegistry:
             found = self._entries.get(name)
             if found is not None and found.id == table:
                 del self._entries[name]
+
+    def _found(self, name: TableName, table: TableId) -> TableEntry:
+        found = self._entries.get(name)
+        if found is None or found.id != table:
+            raise TableMissingError("the table does not have this name", name=name)
+        return found

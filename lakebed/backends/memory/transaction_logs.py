@@ -72,3 +72,7 @@ class MemoryTransactionLogs:
     def tables(self) -> list[TableId]:
         """Return every table whose log was written, in order."""
         return sorted(table for table, log in self._logs.items() if not log.is_empty)
+
+    def remove(self, table: TableId) -> None:
+        """Remove a log."""
+        self._logs.pop(table, None)

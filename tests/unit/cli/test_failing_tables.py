@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.ports.job_queue import Message
 from tests.unit.cli.programs import Shell
 
 TABLES = ("good", "trips")
@@ -58,3 +59,62 @@ def test_compact_says_what_failed(shell: Shell) -> None:
     assert result.exit_code == 7
     assert "failed: table trips, compaction: corrupt" in result.stderr
     assert shell.ok("compact", "good")
+
+
+def damage_the_log(shell: Shell, name: str) -> None:
+    with lakebed.connect(shell.lake) as lake:
+        id_ = lake._app.catalog.entry(name).id
+    for state in shell.lake.glob(f"cache/**/{id_}.sqlite*"):
+        state.unlink()
+    log = shell.lake / "logs" / f"{id_}.sqlite"
+    log.write_bytes(b"\0" * log.stat().st_size)
+
+
+def test_status_of_all_names_the_table_whose_log_is_damaged(shell: Shell) -> None:
+    damage_the_log(shell, "trips")
+    result = shell.run("status")
+    assert result.exit_code == 7
+    assert "good: 4 rows in 2 files" in result.stdout
+    assert "trips: corrupt: " in result.stdout
+    values = json.loads(shell.run("status", "--json").stdout)
+    assert [value["name"] for value in values] == ["good", "trips"]
+    assert values[1]["error"]["code"] == "corrupt"
+    assert shell.ok("table", "list").split() == ["good", "trips"]
+
+
+def test_a_table_is_set_aside_and_brought_back(shell: Shell) -> None:
+    damage_the_log(shell, "trips")
+    assert shell.ok("table", "quarantine", "trips") == "table trips is in quarantine\n"
+    assert "trips  (quarantined)" in shell.ok("table", "list")
+    assert "trips: table-quarantined: " in shell.ok("status")
+    shell.ok("run")
+    code, error = shell.refused("query", "trips")
+    assert (code, error["code"]) == (2, "table-quarantined")
+    assert shell.ok("table", "quarantine", "trips", "--undo") == "table trips is online\n"
+    assert shell.run("run").exit_code == 7
+    assert shell.ok("table", "offline", "trips") == "table trips is offline\n"
+    shell.ok("run")
+
+
+def test_a_table_whose_log_is_damaged_is_dropped_from_quarantine(shell: Shell) -> None:
+    damage_the_log(shell, "trips")
+    code, error = shell.refused("table", "drop", "trips", "--yes")
+    assert (code, "`lakebed table quarantine trips`" in error["hint"]) == (7, True)
+    shell.ok("table", "quarantine", "trips")
+    shell.ok("table", "drop", "trips", "--dry-run")
+    assert shell.ok("table", "drop", "trips", "--yes") == "dropped table trips\n"
+    assert shell.ok("table", "list").split() == ["good"]
+
+
+def test_status_counts_the_dead_letters_of_every_queue(shell: Shell) -> None:
+    with lakebed.connect(shell.lake) as lake:
+        for name in ("compaction", "commits"):
+            queue = lake._app.queues.open(name)
+            queue.send([Message(b"x")])
+            (message,) = queue.receive(messages_max=1, hidden_seconds=10)
+            queue.give_up(message)
+    (line,) = {line for line in shell.ok("status").splitlines() if "dead letter" in line}
+    assert "2 dead letters (commits 1, compaction 1): see `lakebed dead-letters list`" in line
+    for status in shell.json("status"):
+        assert status["dead_letters"] == 2
+        assert status["dead_letters_of"] == {"commits": 1, "compaction": 1}

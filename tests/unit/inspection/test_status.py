@@ -3,7 +3,7 @@ import random
 import msgspec
 import pytest
 
-from lakebed.backends.memory import MemoryJobQueues, MemoryJobTracker
+from lakebed.backends.memory import MemoryJobTracker
 from lakebed.inspection.drawing import draw_status
 from lakebed.inspection.status import NodeStatus, TableStatus, table_status
 from lakebed.model.names import JobId, TableId, TableName
@@ -123,7 +123,7 @@ def test_a_tables_status_is_one_version_of_its_state() -> None:
         id_=TableId("t1"), name=TableName("t"), head=story.head, chance=random.Random(0)
     )
     tracker = MemoryJobTracker()
-    status = table_status(table, tracker=tracker, queue=MemoryJobQueues(story.clock).open("jobs"))
+    status = table_status(table, tracker=tracker, loads={"a": (2, 1), "b": (3, 0), "c": (0, 4)})
     assert (status.rows, status.rows_exact, status.files, status.leaves) == (1507, True, 3, 2)
     assert [node.rows for node in status.nodes if node.left is None] == [1500, 7]
     assert [(node.min, node.max) for node in status.nodes] == [
@@ -132,7 +132,8 @@ def test_a_tables_status_is_one_version_of_its_state() -> None:
         ("m", None),
     ]
     assert (status.garbage_files, status.garbage_due) == (1, 1)
-    assert (status.queued, status.dead_letters) == (0, 0)
+    assert (status.queued, status.dead_letters) == (5, 5)
+    assert status.dead_letters_of == {"a": 1, "c": 4}
     (job,) = status.jobs
     assert (job.files, job.age_seconds, job.report) == (2, 4_000, None)
     tracker.report(
@@ -147,3 +148,13 @@ def test_a_tables_status_is_one_version_of_its_state() -> None:
     )
     drawn = draw_status(table_status(table, tracker=tracker))
     assert "2 files of leaf 2, claimed 1 h ago, failed 0 s ago: corrupt: a file" in drawn
+
+
+def test_a_drawing_says_which_queues_have_dead_letters() -> None:
+    status = msgspec.structs.replace(
+        FLIGHTS, dead_letters=1_003, dead_letters_of={"ingest": 1_000, "query": 3}
+    )
+    assert (
+        "jobs      none running, 1 message queued, 1,003 dead letters (ingest 1,000, query 3):"
+        " see `lakebed dead-letters list`"
+    ) in draw_status(status).splitlines()

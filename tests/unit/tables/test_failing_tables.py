@@ -12,7 +12,8 @@ from lakebed.bootstrap.local import LocalApp
 from lakebed.compaction.create_jobs import REJECTED_SECONDS
 from lakebed.errors import CorruptError, TableMissingError
 from lakebed.lake import Lake
-from lakebed.schedules.failed_work import LONGEST_WAIT_SECONDS, FailedWork
+from lakebed.statestore.open_table import OpenTable
+from lakebed.tasks.failed_work import LONGEST_WAIT_SECONDS, FailedWork
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 NAMES = ("aaa", "bad", "zzz")
@@ -129,7 +130,10 @@ def test_damage_in_a_sample_keeps_no_other_leaf_from_its_split(lake: Lake) -> No
 
 
 def test_the_work_that_failed_is_tried_again_later_and_later(
-    lake: Lake, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+    lake: Lake,
+    clock: VirtualClock,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level(logging.INFO, logger="lakebed")
     app = lake._app
@@ -140,7 +144,7 @@ def test_the_work_that_failed_is_tried_again_later_and_later(
         tries += 1
         raise CorruptError("a file has no footer", path="p")
 
-    app.split_leaves.run = broken  # type: ignore[method-assign]
+    monkeypatch.setattr(app.split_leaves, "run", broken)
     for wait in (10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, *[LONGEST_WAIT_SECONDS] * 2):
         before = tries
         assert len(failures(lake)) == 3, "what waits is still told"
@@ -164,18 +168,20 @@ def test_who_names_a_table_does_not_wait(lake: Lake) -> None:
     assert failures(lake) == []
 
 
-def test_a_bug_of_one_table_is_raised_when_the_others_were_worked_on(lake: Lake) -> None:
-    collect, worked = lake._app.collect.run, []
+def test_a_bug_of_one_table_is_raised_when_the_others_were_worked_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect, worked = lake._app.collect.run, set[str]()
 
-    def broken(table: object) -> int:
-        worked.append(table)
-        assert getattr(table, "name") != "aaa", "a bug"  # noqa: B009 - of any kind
-        return collect(table)  # type: ignore[arg-type]
+    def broken(table: OpenTable) -> int:
+        worked.add(table.name)
+        assert table.name != "aaa", "a bug"
+        return collect(table)
 
-    lake._app.collect.run = broken  # type: ignore[method-assign]
+    monkeypatch.setattr(lake._app.collect, "run", broken)
     with pytest.raises(AssertionError, match="a bug"):
         lake.run()
-    assert {getattr(table, "name") for table in worked} == set(NAMES)  # noqa: B009
+    assert worked == set(NAMES)
 
 
 def test_notes_tell_the_other_failures(lake: Lake) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -27,6 +28,8 @@ from lakebed.observe import events
 from lakebed.ports.clock import Clock
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 3_600.0
+
+T = TypeVar("T")
 
 GRAVEST_FIRST: tuple[type[LakebedError], ...] = (
     CorruptError,
@@ -61,6 +64,22 @@ class FailedTables:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failed: dict[tuple[TableId, str], FailedWork] = {}
+
+    def attempt(self, table: TableId, name: TableName, work: str, act: Callable[[], T]) -> T | None:
+        """Do a kind of work on a table; None: it failed, now or just before. Whoever asked is told
+        by `of`, when the other tables were worked on."""
+        if self.is_waiting(table, work):
+            return None
+        try:
+            done = act()
+        except ConflictError as error:  # a lost race: the next round plans anew
+            events.tell(events.JOB_FAILED, table=name, code=error.code(), reason=error)
+            return None
+        except Exception as error:  # bugs too: they are raised in the end
+            self.add(table, name, work, error)
+            return None
+        self.forget(table, work)
+        return done
 
     def is_waiting(self, table: TableId, work: str) -> bool:
         """Whether a kind of work failed so lately that it is not tried now."""
