@@ -24,14 +24,26 @@ class Handled(msgspec.Struct, frozen=True):
     due: Micros
 
 
+class Failed(msgspec.Struct, frozen=True):
+    """That one kind of work failed. tries: how often in a row. until: before then it is not tried
+    again."""
+
+    tries: int
+    until: Micros
+
+
 class TableMark(msgspec.Struct, frozen=True):
-    """number: of the table's newest entry, as far as was told. handled: by kind of work."""
+    """number: of the table's newest entry, as far as was told. handled, failed: by kind of work."""
 
     number: TransactionNumber = TransactionNumber(0)
     handled: Mapping[str, Handled] = {}
+    failed: Mapping[str, Failed] = {}
 
     def is_due(self, work: str, now: Micros) -> bool:
-        """Whether a kind of work may have something to do."""
+        """Whether a kind of work may have something to do, and did not fail just before."""
+        failed = self.failed.get(work)
+        if failed is not None and now < failed.until:
+            return False
         done = self.handled.get(work)
         return done is None or self.number > done.number or now >= done.due
 
@@ -48,7 +60,12 @@ class TableMarks(Protocol):
         ...
 
     def handled(self, table: TableId, work: str, done: Handled) -> None:
-        """Tell how far a kind of work is done. A lower number than was told before does nothing."""
+        """Tell how far a kind of work is done. A lower number than was told before does nothing. It
+        ends what `failed` told."""
+        ...
+
+    def failed(self, table: TableId, work: str, failed: Failed) -> None:
+        """Tell that a kind of work failed, and until when it is not to be tried."""
         ...
 
     def list(self) -> dict[TableId, TableMark]:

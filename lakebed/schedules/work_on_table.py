@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakebed.errors import LakebedError
+from lakebed.errors import CorruptError, InvalidError, LakebedError, NewerFormatError
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.table_marks import HANDLED_SECONDS_MAX, Handled, TableMarks
+from lakebed.ports.table_marks import (
+    HANDLED_SECONDS_MAX,
+    Failed,
+    Handled,
+    TableMark,
+    TableMarks,
+)
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.statestore.open_table import OpenTable
+from lakebed.tasks.failed_work import explain, wait_seconds
 
 ENTRIES_SECONDS_MAX = 5.0
 """How old a list of names may be: messages of one batch share it."""
+
+WAIT_SECONDS = (900.0, 21_600.0)
+"""How long a table gets no tick after its work failed once, and at the most: its message comes back
+sooner, and is given up after some tries."""
 
 Work = Callable[[OpenTable], int]
 """Does what is due on a table; returns how much that was."""
@@ -55,11 +66,20 @@ class WorkOnTable:
     def run(self, table: TableId) -> int:
         """Work on a table. One that was dropped, or is offline, is left alone.
 
-        Returns how much was done. Raises: what the work raises; then nothing is marked.
+        Returns how much was done. Raises: what the work raises, with the table's name; where no try
+        can help, schedules are told to wait, longer after each failure, up to six hours.
         """
         entry = self._entry(table)
         if entry is None or not entry.online:
             return 0
+        try:
+            return self._run(entry)
+        except (CorruptError, InvalidError, NewerFormatError) as error:
+            explain(error, table=entry.name, id_=entry.id)
+            self._put_off(entry)
+            raise
+
+    def _run(self, entry: TableEntry) -> int:
         opened = self._opened(entry)
         with opened.head.reading() as state:
             head = state.head()
@@ -77,6 +97,17 @@ class WorkOnTable:
             seconds=seconds,
         )
         return done
+
+    def _put_off(self, entry: TableEntry) -> None:
+        """Tell schedules that the work failed, so that not each tick sends another message."""
+        try:
+            before = self._marks.list().get(entry.id, TableMark()).failed.get(self._name)
+            tries = 1 if before is None else before.tries + 1
+            wait = round(wait_seconds(tries, *WAIT_SECONDS) * MICROS_PER_SECOND)
+            failed = Failed(tries, Micros(self._clock.now() + wait))
+            self._marks.failed(entry.id, self._name, failed)
+        except LakebedError as error:  # the next tick sends the table again
+            events.tell(events.MARK_LOST, table=entry.name, code=error.code())
 
     def _mark(self, table: OpenTable, number: TransactionNumber) -> None:
         """Mark that entries up to a number, which was read before the work, are handled."""

@@ -20,6 +20,7 @@ from lakebed.errors import (
     FencedError,
     InvalidError,
     LakebedError,
+    NewerFormatError,
     UnavailableError,
     UnknownOutcomeError,
 )
@@ -34,6 +35,7 @@ T = TypeVar("T")
 GRAVEST_FIRST: tuple[type[LakebedError], ...] = (
     CorruptError,
     InvalidError,
+    NewerFormatError,
     DeniedError,
     FencedError,
     UnknownOutcomeError,
@@ -109,10 +111,11 @@ class FailedTables:
         return [failed for (table, _), failed in self._failed.items() if table in tables]
 
 
-def wait_seconds(tries: int) -> float:
-    """Return how long work waits that failed so often in a row."""
-    doubled = FIRST_WAIT_SECONDS * 2.0 ** min(tries - 1, 30)
-    return min(LONGEST_WAIT_SECONDS, doubled)
+def wait_seconds(
+    tries: int, first: float = FIRST_WAIT_SECONDS, longest: float = LONGEST_WAIT_SECONDS
+) -> float:
+    """Return how long work waits that failed so often in a row: twice as long each time."""
+    return min(longest, first * 2.0 ** min(tries - 1, 30))
 
 
 def by_gravity(failures: Sequence[FailedWork]) -> list[FailedWork]:

@@ -1,7 +1,7 @@
 import pytest
 
 from lakebed.model.names import Micros, TableId, TransactionNumber
-from lakebed.ports.table_marks import Handled, TableMark, TableMarks
+from lakebed.ports.table_marks import Failed, Handled, TableMark, TableMarks
 from tests.contracts.conftest import Marks
 
 ONE, TWO = TableId("1"), TableId("2")
@@ -40,3 +40,16 @@ def test_kinds_of_work_are_marked_apart(view: TableMarks) -> None:
     view.handled(ONE, "splitting", handled(5, due=8))
     marks = view.list()[ONE].handled
     assert marks == {"splitting": handled(5, due=8), "compaction-creation": handled(2, due=7)}
+
+
+def test_work_that_failed_is_not_due_until_its_time_and_done_work_ends_that(marks: Marks) -> None:
+    marks().changed(ONE, TransactionNumber(3))
+    for tries in (1, 2):
+        marks().failed(ONE, "splitting", Failed(tries, Micros(50)))
+        marks().failed(ONE, "sweep", Failed(tries, Micros(40)))
+    mark = marks().list()[ONE]
+    assert mark.failed == {"splitting": Failed(2, Micros(50)), "sweep": Failed(2, Micros(40))}
+    assert [mark.is_due("splitting", Micros(now)) for now in (49, 50)] == [False, True]
+    assert mark.is_due("garbage", Micros(0))
+    marks().handled(ONE, "splitting", handled(3))
+    assert marks().list()[ONE].failed == {"sweep": Failed(2, Micros(40))}

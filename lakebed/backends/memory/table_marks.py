@@ -7,7 +7,7 @@ import threading
 import msgspec
 
 from lakebed.model.names import TableId, TransactionNumber
-from lakebed.ports.table_marks import Handled, TableMark
+from lakebed.ports.table_marks import Failed, Handled, TableMark
 
 
 class MemoryTableMarks:
@@ -31,7 +31,15 @@ class MemoryTableMarks:
             before = mark.handled.get(work)
             if before is None or done.number >= before.number:
                 handled = {**mark.handled, work: done}
-                self._marks[table] = msgspec.structs.replace(mark, handled=handled)
+                failed = {other: told for other, told in mark.failed.items() if other != work}
+                self._marks[table] = TableMark(mark.number, handled, failed)
+
+    def failed(self, table: TableId, work: str, failed: Failed) -> None:
+        """Tell that a kind of work failed."""
+        with self._lock:
+            mark = self._marks.get(table, TableMark())
+            told = {**mark.failed, work: failed}
+            self._marks[table] = msgspec.structs.replace(mark, failed=told)
 
     def list(self) -> dict[TableId, TableMark]:
         """Return all marks."""

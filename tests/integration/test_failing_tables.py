@@ -1,0 +1,93 @@
+"""One table that is damaged, and what functions do about the others."""
+
+import pytest
+
+from lakebed.backends.memory.transaction_logs import MemoryTransactionLog
+from lakebed.bootstrap import splitting, sweep
+from lakebed.errors import CorruptError
+from lakebed.model.jobs import SPLITTING, decode_table_message
+from lakebed.model.names import TransactionNumber
+from lambdas.shape import Handler, queue_handler, scheduled_handler
+from lambdas.splitting.handle import split_leaves
+from lambdas.sweep.nameless import sweep_nameless
+from tests.integration.instance import SCHEMA, Instance, Run, once
+
+MINUTES = 300
+
+
+def splitter(instance: Instance) -> Handler:
+    return queue_handler(
+        once(splitting.app_over(instance.stores)), decode_table_message, split_leaves
+    )
+
+
+def damage_the_log(instance: Instance, name: str) -> None:
+    flip(instance.logs.open(instance.lake.catalog.entry(name).id))
+
+
+def flip(log: MemoryTransactionLog) -> None:
+    body = log._bodies[TransactionNumber(1)]
+    log._bodies[TransactionNumber(1)] = body[:-1] + bytes([body[-1] ^ 1])
+
+
+def test_a_damaged_log_holds_up_no_other_table_and_is_tried_ever_more_rarely(
+    instance: Instance,
+) -> None:
+    instance.given_table("bad", leaf_rows_max=100)
+    damage_the_log(instance, "bad")
+    ticks, handle = instance.ticks(SPLITTING), splitter(instance)
+    sent = 0
+    for minute in range(MINUTES):
+        name = f"good{minute}"
+        if minute % 100 == 0:
+            instance.given_table(name, leaf_rows_max=100)
+            instance.given_rows(name, 1_000, job="one")
+        sent += ticks.run(SPLITTING, at=str(minute))
+        instance.when_worked(SPLITTING, handle)
+        instance.clock.advance(60)
+        if minute % 100 == 0:
+            assert instance.leaves(name) > 2
+    of_good = 2 * MINUTES // 100  # a split makes its own tick
+    assert sent - of_good < 20, "one a message's life, not one a minute"
+
+
+def test_a_table_that_was_mended_is_worked_on_again(instance: Instance) -> None:
+    instance.given_table("bad", leaf_rows_max=100)
+    instance.given_rows("bad", 1_000, job="one")
+    log = instance.logs.open(instance.lake.catalog.entry("bad").id)
+    body = log._bodies[TransactionNumber(1)]
+    damage_the_log(instance, "bad")
+    ticks, handle = instance.ticks(SPLITTING), splitter(instance)
+    ticks.run(SPLITTING, at="1")
+    assert len(instance.when_worked(SPLITTING, handle)) == 1
+    log._bodies[TransactionNumber(1)] = body
+    assert ticks.run(SPLITTING, at="2") == 0, "it waits"
+    instance.clock.advance(720)
+    assert instance.when_worked(SPLITTING, handle) == []
+    assert instance.leaves("bad") > 2
+    (mark,) = instance.marks.list().values()
+    assert mark.failed == {}
+
+
+def test_a_table_in_quarantine_gets_no_tick(instance: Instance) -> None:
+    instance.given_table("bad")
+    entry = instance.lake.catalog.entry("bad")
+    instance.registry.quarantine(entry.name, entry.id)
+    assert instance.ticks(SPLITTING).run(SPLITTING, at="1") == 0
+
+
+def test_a_damaged_log_without_a_name_keeps_no_other_from_its_burial(instance: Instance) -> None:
+    tables = [instance.lake.catalog.create(name, SCHEMA) for name in ("a", "b", "c")]
+    for table in tables:
+        instance.registry.release(table.name, table.id)
+    first = min(tables, key=lambda table: table.id)
+    flip(instance.logs.open(first.id))
+    instance.clock.advance(3 * 86_400)
+    handler = scheduled_handler(once(sweep.nameless_app_over(instance.stores)), sweep_nameless)
+    with pytest.raises(CorruptError) as raised:
+        handler({"time": "now"}, Run())
+    assert raised.value.facts["id"] == first.id
+    for table in tables:
+        if table.id != first.id:
+            with instance.function_stores("other" + table.id).heads(table.id).reading() as state:
+                assert state.head().dropped
