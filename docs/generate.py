@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 
 from benchmarks.page import figure_pages, latest
+from docs.packaged_pages import PACKAGED, packaged_pages, types_page
+from docs.python_page import python_page
 from lakebed.cli.main import program
 from lakebed.config.instance import InstanceSettings
 from lakebed.config.messages import KINDS as MESSAGES
@@ -44,6 +46,8 @@ def pages() -> dict[str, str]:
         "events.md": events_page(),
         "metrics.md": metrics_page(),
         "findings.md": findings_page(),
+        "types.md": types_page(MADE.format(source="lakebed/model/types.py")),
+        "python.md": python_page(MADE.format(source="lakebed/lake.py")),
         **{kind.page: message_page(kind) for kind in MESSAGES},
         **figure_pages(latest()),
     }
@@ -280,6 +284,10 @@ def main() -> None:
     for name, text in pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
         print(f"wrote docs/reference/{name}")
+    PACKAGED.mkdir(exist_ok=True)
+    for name, text in packaged_pages(pages()).items():
+        (PACKAGED / name).write_text(text, encoding="utf-8")
+        print(f"wrote lakebed/pages/{name}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""`lakebed explain`: what an error means, and what to do."""
+"""`lakebed explain`: what an error means, and what to do; pages of help beside."""
 
 from __future__ import annotations
+
+from importlib.resources import files
 
 import click
 
@@ -11,6 +13,7 @@ from lakebed.cli.program import Command, Session, pass_session
     cls=Command,
     examples="""
     lakebed explain table-missing
+    lakebed explain types
     lakebed explain --json job-id-reused
     lakebed explain
     """,
@@ -20,17 +23,26 @@ from lakebed.cli.program import Command, Session, pass_session
 def explain(session: Session, code: str | None) -> None:
     """Say what an error's code means: its cause, what was done, what you can do.
 
-    Without a code it lists all of them.
+    Also pages: types, settings, processing, python, and more. Without a word it lists all.
     """
     from lakebed.errors import InvalidError, did_you_mean, explanations
 
     known = {one.code: one for one in explanations()}
+    pages = {
+        page.name.removesuffix(".md"): page for page in files("lakebed").joinpath("pages").iterdir()
+    }
     if code is None:
         width = max(map(len, known))
         lines = [f"{one.code:<{width}}  {one.cause}" for one in known.values()]
-        session.give([one.code for one in known.values()], "\n".join(lines))
+        lines += ["", "pages:", f"  {', '.join(sorted(pages))}"]
+        session.give([*known, *sorted(pages)], "\n".join(lines))
+        return
+    if code in pages:
+        text = pages[code].read_text("utf-8")
+        session.give({"page": code, "text": text}, text.rstrip())
         return
     if code not in known:
-        raise InvalidError("no such code", code=code, hint=did_you_mean(code, known, what="code"))
+        hint = did_you_mean(code, [*known, *pages], what="code")
+        raise InvalidError("no such code", code=code, hint=hint)
     one = known[code]
     session.give(one._asdict(), one.text())

@@ -129,7 +129,7 @@ def create(
     """Create an empty table called NAME, and the lake if there is none.
 
     A type is one of int32, int64, string, binary, date32, "timestamp[us, UTC]" and, for values,
-    those of docs/design/model.md.
+    those that `lakebed explain types` tells.
     """
     if definition_file is not None:
         _refuse_others_than({"name", "definition_file", "objects"})

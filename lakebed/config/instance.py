@@ -139,7 +139,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             description="`public`: tasks have addresses that nobody can connect to, and cost"
             " nothing while none runs. `private`: none; the instance's own network then has"
-            " endpoints, paid by the hour (docs/operate/cost.md)."
+            " endpoints, paid by the hour (`lakebed explain cost`)."
         ),
     ] = "public"
     vpc_id: Annotated[
@@ -178,7 +178,7 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
         InvalidError: an unknown name (with the nearest known one), a value out of bounds, or half
             of a network.
     """
-    page = "docs/reference/instance.md"
+    page = "instance"
     found = changed(InstanceSettings(), changes, texts=True, page=page)
     if bool(found.vpc_id) != bool(found.subnet_ids):
         raise InvalidError(

@@ -304,7 +304,7 @@ def _allowed(check: Any, value: object) -> Any:  # noqa: ANN401 - a name of some
 
 
 def _decoded(kind: MessageKind, model: type[MessageT], body: bytes) -> MessageT:
-    hint = f"for instance {kind.example}; see docs/reference/{kind.page}"
+    hint = f"for instance {kind.example}; see `lakebed explain {kind.page.removesuffix('.md')}`"
     if len(body) > MESSAGE_BYTES_MAX:
         raise InvalidError(
             "a message is too large",

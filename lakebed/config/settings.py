@@ -95,7 +95,7 @@ def changed(
     changes: Mapping[str, object],
     *,
     texts: bool = False,
-    page: str = "docs/reference/settings.md",
+    page: str = "settings",
 ) -> Settings:
     """Return settings with some changed. texts: `"7"` is taken for 7. page: tells the bounds.
 
@@ -114,7 +114,7 @@ def changed(
     try:
         return msgspec.convert(values, type(settings), strict=not texts)
     except msgspec.ValidationError as error:
-        hint = f"see {page} for its bounds"
+        hint = f"`lakebed explain {page}` tells its bounds"
         raise InvalidError(f"not a value for the setting: {error}", hint=hint) from None
 
 

@@ -162,7 +162,7 @@ def processing_from_json(value: object) -> Processing:
     try:
         others = msgspec.convert(parts, Processing)
     except (msgspec.ValidationError, RecursionError) as error:
-        hint = "see docs/design/processing.md for what each part takes"
+        hint = "`lakebed explain processing` tells what each part takes"
         raise InvalidError("not a processing", problem=error, hint=hint) from None
     return msgspec.structs.replace(others, filter=filter_)
 

@@ -11,6 +11,7 @@ import re
 import msgspec
 
 from lakebed.errors import InvalidError, did_you_mean
+from lakebed.model.type_names import instead_of, meant
 
 KEY_TYPES = ("int32", "int64", "string", "binary", "date32", "timestamp[us, UTC]")
 VALUE_TYPES = (
@@ -99,18 +100,6 @@ class StructOf(msgspec.Struct, frozen=True):
 Type = Primitive | Decimal | ListOf | MapOf | StructOf
 
 _DECIMAL = re.compile(r"decimal128\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_LOSES = {
-    "uint64": "use int64 or decimal128(20,0)",
-    "float16": "use float32",
-    "duration": "use int64 with the unit in the field's name",
-    "interval": "use int64 with the unit in the field's name",
-    "null": "give the field the type its values will have",
-    "timestamp": "use 'timestamp[us, UTC]' or 'timestamp[us]'",
-    "decimal": "use 'decimal128(12,2)' with your precision and scale",
-    "decimal256": "use decimal128 with a precision up to 38",
-    "time32": "use 'time64[us]'",
-    "date64": "use 'date32'",
-}
 
 
 def type_of(text: object, *, next_number: list[int] | None = None) -> Type:
@@ -222,7 +211,8 @@ def wider_types(old: Type) -> str:
     return f"it can become {' or '.join(wider)}" if wider else "this type has no wider one"
 
 
-def _type_named(text: str) -> Type:
+def _type_named(name: str) -> Type:
+    text = meant(name)
     found = _DECIMAL.fullmatch(text)
     if found:
         precision, scale = int(found[1]), int(found[2])
@@ -232,9 +222,10 @@ def _type_named(text: str) -> Type:
         return Decimal(precision, scale)
     if text in VALUE_TYPES:
         return Primitive(text)
-    known = re.match(r"[a-z0-9]+", text)
-    hint = _LOSES.get(known[0] if known else "") or did_you_mean(text, VALUE_TYPES, what="type")
-    raise InvalidError("no such type", type=text, hint=hint)
+    hint = instead_of(text) or did_you_mean(text, VALUE_TYPES, what="type")
+    if not hint.startswith(("use", "give", "did")):
+        hint = "`lakebed explain types` tells all of them"
+    raise InvalidError("no such type", type=name, hint=hint)
 
 
 def _member_of(member: object, numbers: list[int]) -> Member:

@@ -1,5 +1,7 @@
 """Pages that are made from the source are as the source is."""
 
+import ast
+import re
 import runpy
 
 import pytest
@@ -10,6 +12,7 @@ from tests.tidy.source import ROOT
 
 GENERATOR = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 PAGES: dict[str, str] = GENERATOR["pages"]()
+PACKAGED: dict[str, str] = GENERATOR["packaged_pages"](PAGES)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -17,6 +20,37 @@ def test_a_reference_page_says_what_the_source_says(name: str) -> None:
     path = ROOT / "docs" / "reference" / name
     written = path.read_text(encoding="utf-8") if path.exists() else ""
     assert written == PAGES[name], "run `make docs`, and commit what it wrote"
+
+
+@pytest.mark.parametrize("name", PACKAGED)
+def test_a_page_of_the_package_is_a_copy(name: str) -> None:
+    path = ROOT / "lakebed" / "pages" / name
+    written = path.read_text(encoding="utf-8") if path.exists() else ""
+    assert written == PACKAGED[name], "run `make docs`, and commit what it wrote"
+
+
+def test_the_package_has_these_pages_only() -> None:
+    assert {path.name for path in (ROOT / "lakebed" / "pages").iterdir()} == set(PACKAGED)
+    assert not {one.code for one in explanations()} & {name[:-3] for name in PACKAGED}
+
+
+def test_no_text_leads_to_a_page_that_is_not_installed() -> None:
+    for path in sorted((ROOT / "lakebed").rglob("*.py")):
+        if path.name == "metrics.py":  # alarms of an instance, which is deployed from the sources
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        remarks = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and "docs/" in str(node.value):
+                told = id(node) in remarks
+                assert told, f"{path}:{node.lineno}: say `lakebed explain PAGE`"
+
+
+def test_every_page_that_a_text_names_can_be_explained() -> None:
+    known = {one.code for one in explanations()} | {name[:-3] for name in PACKAGED} | {"CODE"}
+    for path in sorted((ROOT / "lakebed").rglob("*.py")):
+        for name in re.findall(r"`lakebed explain ([A-Za-z-]+)`", path.read_text("utf-8")):
+            assert name in known | {"PAGE"}, path
 
 
 def test_every_reference_page_is_made() -> None:

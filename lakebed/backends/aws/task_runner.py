@@ -80,7 +80,7 @@ class EcsTaskRunner:
             ),
         )
         for failure in answer.get("failures", []):
-            hint = "see docs/operate/tasks-not-started.md"
+            hint = "see `lakebed explain tasks-not-started`"
             why = f"{failure.get('reason', '')} {failure.get('detail', '')}".strip()
             raise UnavailableError("a task was not started", why=why, hint=hint)
 

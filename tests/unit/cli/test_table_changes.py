@@ -46,7 +46,7 @@ def test_settings_are_set_and_their_history_is_told(trips: Shell) -> None:
     [
         (("leaf_rows_max",), "write NAME=VALUE"),
         (("leaf_row_max=5",), "did you mean 'leaf_rows_max'?"),
-        (("leaf_rows_max=1",), "docs/reference/settings.md"),
+        (("leaf_rows_max=1",), "`lakebed explain settings`"),
         (("size_ratio=3", "size_ratio=4"), "name it once"),
         ((), "`lakebed table set --help` shows how"),
     ],

@@ -82,7 +82,7 @@ def test_settings_come_as_texts_or_values() -> None:
         ({"data_kept": "perhaps"}, "data_kept"),
         ({"deleted_days": "0"}, "deleted_days"),
         ({"deleted_days": "366"}, "deleted_days"),
-        ({"deleted_days": "soon"}, "docs/reference/instance.md"),
+        ({"deleted_days": "soon"}, "lakebed explain instance"),
     ],
 )
 def test_wrong_settings_are_refused_by_name(changes: dict[str, object], says: str) -> None:

@@ -57,7 +57,7 @@ def test_all_that_is_wrong_is_said_at_once_with_what_to_write_instead() -> None:
     said = refusal(ingest_message, {"tabel": "trips", "files": [], "id": ""})
     for part in ("did you mean 'table'?", "table: ", "files: ", "id: not a job id", "for instance"):
         assert part in said
-    assert "docs/reference/message-ingest.md" in said
+    assert "`lakebed explain message-ingest`" in said
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+"""The page of the Python API, made from the docstrings of what `import lakebed` gives."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+from types import FunctionType
+
+import lakebed
+from lakebed.lake import Lake
+from lakebed.query.explanation import Explanation
+from lakebed.table import Table
+from lakebed.tables.change_table import TableHistory
+from lakebed.tasks.user_jobs import Ingested
+
+LINE_COLUMNS = 96
+FACES = (Lake, Table)
+"""Classes whose members are told one by one; of others their docstring is."""
+ANSWERS = (Ingested, Explanation, TableHistory)
+"""What methods return, and `import lakebed` does not name."""
+
+
+def python_page(made: str) -> str:
+    """Return it. made: the sentence that says from what."""
+    lines = ["# The Python API", "", made]
+    lines += ["`lakebed explain python` prints it, `help(lakebed.Table)` a part of it.", ""]
+    others = [getattr(lakebed, name) for name in lakebed.__all__]
+    functions = [other for other in others if isinstance(other, FunctionType)]
+    classes = [other for other in others if inspect.isclass(other) and other not in FACES]
+    for function in sorted(functions, key=lambda f: (f.__name__ != "connect", f.__name__)):
+        lines += told(f"lakebed.{function.__name__}", function)
+    for face in FACES:
+        lines += [f"## {face.__name__}", "", *prose(face), ""]
+        for name, member in members(face):
+            lines += told(name, member, level="###")
+    for other in [*classes, *ANSWERS]:
+        lines += [f"## {other.__name__}", "", *prose(other), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def members(face: type) -> Iterator[tuple[str, FunctionType | property]]:
+    """Yield public members in the order of the source."""
+    for name, member in vars(face).items():
+        if not name.startswith("_") and isinstance(member, FunctionType | property):
+            yield name, member
+
+
+def told(name: str, member: FunctionType | property, *, level: str = "##") -> list[str]:
+    """Return the lines of a function, a method or a property."""
+    if isinstance(member, property):
+        type_ = member.fget.__annotations__["return"] if member.fget else ""
+        return [f"{level} {name}", "", "```py", f"{name}: {type_}", "```", "", *prose(member), ""]
+    return [f"{level} {name}", "", "```py", signature(name, member), "```", "", *prose(member), ""]
+
+
+def signature(name: str, function: FunctionType) -> str:
+    """Return how it is called, an argument a line where that is long."""
+    whole = inspect.signature(function)
+    parts: list[str] = []
+    for parameter in [p for n, p in whole.parameters.items() if n != "self"]:
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        parts.append(argument(parameter))
+    back = f" -> {whole.return_annotation}"
+    line = f"{name}({', '.join(parts)}){back}"
+    if len(line) <= LINE_COLUMNS:
+        return line
+    return "\n".join([f"{name}(", *(f"    {part}," for part in parts), f"){back}"])
+
+
+def argument(parameter: inspect.Parameter) -> str:
+    """Return an argument as it is written."""
+    stars = {parameter.VAR_KEYWORD: "**", parameter.VAR_POSITIONAL: "*"}.get(parameter.kind, "")
+    text = f"{stars}{parameter.name}: {parameter.annotation}"
+    if parameter.default is parameter.empty:
+        return text
+    shown = "..." if callable(parameter.default) else repr(parameter.default)
+    return f"{text} = {shown}"
+
+
+def prose(thing: object) -> list[str]:
+    """Return a docstring as lines of the page: what it raises as a list."""
+    text = inspect.cleandoc(thing.__doc__ or "")
+    before, raises, after = text.partition("Raises:\n")
+    lines = before.rstrip().splitlines()
+    if raises:
+        lines += ["", f"Raises: {' '.join(textwrap.dedent(after).split())}"]
+    return lines
