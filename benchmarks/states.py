@@ -44,7 +44,7 @@ def fill(
     with state.writing():
         moment = Moment(TransactionNumber(1), SystemClock().now())
         creation(tuple(points), **settings).apply(state, moment)
-        finish_entry(state, moment)
+        finish_entry(state, moment, None)
         regions = reached_leaves(state, state.head().root, (KeyRange(),))
         for leaf, region in regions:
             state.put_references(references(chance, leaf, region, files // len(regions)))

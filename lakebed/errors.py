@@ -131,6 +131,34 @@ class NewerFormatError(LakebedError):
         super().__init__(message, hint=hint or "upgrade this installation of lakebed", **facts)
 
 
+class LogRolledBackError(CorruptError):
+    """The log does not hold what this state has read from it: it was cut, or restored to an earlier
+    time.
+
+    What is done: nothing was changed or shown; a commit that was under way may be in the log. What
+    you can do: keep caches and snapshots, they may be all that knows the entries that are gone; run
+    `lakebed fsck`, which says what is there and how to go on.
+    """
+
+    def __init__(self, number: int, **facts: object) -> None:
+        hint = "the log was cut or restored from a copy: keep the cache, run `lakebed fsck`"
+        super().__init__(
+            "the log does not hold an entry that this state has applied",
+            entry=number,
+            hint=hint,
+            **facts,
+        )
+        self.number = number
+
+
+class LogMissingError(CorruptError):
+    """A table has a name and no log: the log was deleted, or never restored.
+
+    What is done: nothing was changed; no new log is begun. What you can do: restore the log from a
+    copy, or run `lakebed fsck`, which says what snapshots and caches still know.
+    """
+
+
 class LogConflictError(ConflictError):
     """The log already holds a transaction with this number, perhaps by an earlier try of this call.
 

@@ -118,7 +118,8 @@ def find_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
 
 def commit(log: dynamodb.ITable) -> iam.PolicyStatement:
     """Read the log of a table and add entries, as long as they are small."""
-    return _allow([log.table_arn], "dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem")
+    actions = ("Query", "GetItem", "PutItem", "ConditionCheckItem")
+    return _allow([log.table_arn], *(f"dynamodb:{action}" for action in actions))
 
 
 def write_bodies(deployment: Deployment) -> iam.PolicyStatement:

@@ -10,7 +10,7 @@ from lakebed.errors import CorruptError, InvalidError, LogTruncatedError, Object
 from lakebed.inspection.drawing import draw_tree, size_text
 from lakebed.inspection.replay import apply_entry
 from lakebed.inspection.status import NodeStatus, changed_settings, nodes_of
-from lakebed.model.names import Micros, TableName, TransactionNumber
+from lakebed.model.names import Micros, TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.figures import claims_by_job, file_figures, garbage_figures
@@ -78,7 +78,7 @@ def state_at(
         for at, body in log.read_after(state.head().number):
             if number is not None and at > number:
                 break
-            apply_entry(state, decode_entry(body, at), at)
+            apply_entry(state, decode_entry(body, at), at, entry_checksum(body))
     except LogTruncatedError as error:
         hint = f"the oldest is that of entry {max(1, error.oldest - 1)}, if a snapshot has it"
         raise InvalidError("no state that old is kept", number=number, hint=hint) from None

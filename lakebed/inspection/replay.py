@@ -8,7 +8,7 @@ import msgspec
 
 from lakebed.errors import CorruptError, LogTruncatedError
 from lakebed.inspection.findings import Finding, finding
-from lakebed.model.names import TableName, TransactionNumber
+from lakebed.model.names import EntryChecksum, TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import Entry, decode_entry
 from lakebed.statestore.layout import open_memory
@@ -144,7 +144,7 @@ class ReplayLog:
                     continue
                 if entry.at < state.head().at:
                     self._tell("log-time-backwards", number=number)
-                apply_entry(state, entry, number)
+                apply_entry(state, entry, number, entry_checksum(body))
                 snapshot = snapshots.get(number)
                 if snapshot is not None and state.digest() != snapshot.digest:
                     self._tell("snapshot-differs", path=snapshot.path, number=number)
@@ -165,10 +165,12 @@ class ReplayLog:
                 return
 
 
-def apply_entry(state: TableState, entry: Entry, number: TransactionNumber) -> None:
+def apply_entry(
+    state: TableState, entry: Entry, number: TransactionNumber, checksum: EntryChecksum
+) -> None:
     """Do to a state what an entry of the log says was done."""
     moment = Moment(number, entry.at)
     with state.writing():
         for transaction in entry.transactions:
             transaction.apply(state, moment)
-        finish_entry(state, moment)
+        finish_entry(state, moment, checksum)

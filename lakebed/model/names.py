@@ -23,6 +23,9 @@ CommitId = NewType("CommitId", str)
 RequestDigest = NewType("RequestDigest", bytes)
 TransactionNumber = NewType("TransactionNumber", int)
 Generation = NewType("Generation", int)
+EntryChecksum = NewType("EntryChecksum", bytes)
+"""8 bytes that stand for the body of a log entry."""
+
 Micros = NewType("Micros", int)
 """Microseconds since 1970-01-01T00:00Z."""
 
@@ -99,6 +102,11 @@ def run_name(run: int) -> str:
 def base_of(name: FileName) -> TransactionNumber:
     """Return the log number that the writer of the file started from."""
     return TransactionNumber(int.from_bytes(name[:BASE_BYTES], "big"))
+
+
+def entry_checksum(body: bytes) -> EntryChecksum:
+    """Return what a state remembers of the last entry that it has applied."""
+    return EntryChecksum(hashlib.blake2b(body, digest_size=8).digest())
 
 
 def digest_of(*parts: bytes) -> RequestDigest:

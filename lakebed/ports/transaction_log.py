@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from lakebed.model.names import Micros, TableId, TransactionNumber
+from lakebed.model.names import EntryChecksum, Micros, TableId, TransactionNumber
 
 
 class TransactionLog(Protocol):
@@ -14,26 +14,46 @@ class TransactionLog(Protocol):
     Every implementation passes `tests/contracts/test_transaction_log.py`.
     """
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
-        """Write `body` as entry `number`, only if that number is free. The caller has read `number
-        - 1`.
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
+        """Write `body` as entry `number`, only if that number is free and entry `number - 1` is
+        there (H33).
+
+        after: checksum of entry `number - 1` as the caller has applied it; None: it is not known,
+        and any entry there will do. An entry that was truncated passes.
 
         Raises:
             LogConflictError: the number is taken, perhaps by an earlier try of this very call, or
                 was truncated: read before deciding.
+            LogRolledBackError: entry `number - 1` is not there, or is another; nothing was written.
             UnavailableError: this call wrote nothing; it may be sent again.
             InvalidError: the store refuses it for good, for want of a permission; the same.
             UnknownOutcomeError: no answer came; the write may have landed, or may land later.
         """
         ...
 
-    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
         """Yield entries `number + 1`, `number + 2`, ... up to the first gap. Strongly consistent.
+
+        checksum: of entry `number` as the caller has applied it; None: it is not known.
 
         Raises:
             LogTruncatedError: bodies that far back are gone; start from a snapshot.
+            LogRolledBackError: entry `number` is not there, or is another (H34).
             UnavailableError: the store is busy; what was yielded is right.
         """
+        ...
+
+    def read_scattered(self, after: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield every entry above a number that has a body, gaps or not. For inspection: what lies
+        behind a gap is not part of the log."""
+        ...
+
+    def newest(self) -> TransactionNumber:
+        """Return the greatest number that is taken, gaps or not; 0: none is."""
         ...
 
     def truncate(self, below: TransactionNumber) -> None:

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from lakebed.errors import ConflictError, LakebedError, UnknownOutcomeError
+from lakebed.errors import (
+    ConflictError,
+    DeniedError,
+    InvalidError,
+    LakebedError,
+    LogRolledBackError,
+    LogTruncatedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from lakebed.model.names import TransactionNumber
+from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.transactions import Transaction
+
+NOTHING_WRITTEN = (UnavailableError, DeniedError, InvalidError, LogRolledBackError)
+"""What `append` raises when this call wrote nothing."""
 
 
 class Member:
@@ -18,10 +32,27 @@ class Member:
 
 
 def last_answer(member: Member, failure: LakebedError | None) -> LakebedError:
-    """Return the truth at the deadline: the weakest outcome of all tries."""
-    if member.unresolved is not None:
+    """Return the truth at the deadline: the weakest outcome of all tries. A log that was rolled
+    back says so itself, and that a try may be in it."""
+    if member.unresolved is not None and not isinstance(failure, LogRolledBackError):
         number = member.unresolved
         return UnknownOutcomeError("a try may still land", number=number, reason=failure)
     if failure is None or isinstance(failure, UnknownOutcomeError):  # a neighbour's
         return ConflictError("others won until the deadline")
     return failure
+
+
+def answer_in_log(
+    log: TransactionLog, transaction: Transaction, tried: TransactionNumber
+) -> TransactionNumber | LakebedError | None:
+    """Return the answer from the entry itself: the floor has passed the transaction's base, so the
+    state may have forgotten its id (H6)."""
+    try:
+        for number, body in log.read_after(TransactionNumber(tried - 1)):
+            for landed in decode_entry(body, number).transactions:
+                if (landed.id, landed.digest) == (transaction.id, transaction.digest):
+                    return number
+            break
+    except LogTruncatedError:
+        return UnknownOutcomeError("the log has lost the entry that would tell", number=tried)
+    return None

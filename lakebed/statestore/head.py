@@ -18,21 +18,28 @@ import msgspec
 from lakebed.errors import (
     CacheDamagedError,
     ClockAheadError,
-    DeniedError,
-    InvalidError,
     JobIdReusedError,
     LakebedError,
     LogConflictError,
+    LogRolledBackError,
     LogTruncatedError,
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.model.names import MICROS_PER_SECOND, CommitId, Micros, TransactionNumber
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    CommitId,
+    EntryChecksum,
+    Micros,
+    TransactionNumber,
+    entry_checksum,
+)
 from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.answers import Member, last_answer
+from lakebed.statestore.answers import NOTHING_WRITTEN, Member, answer_in_log, last_answer
 from lakebed.statestore.closable_state import ClosableState
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry
+from lakebed.statestore.last_entry import known, last_checksum
 from lakebed.statestore.state import Head, Moment, TableState
 from lakebed.statestore.tombstone import take_tombstone
 from lakebed.statestore.transactions import Transaction, finish_entry, new_files_begin_at
@@ -45,6 +52,7 @@ others wait."""
 
 
 T = TypeVar("T")
+_Read = tuple[Entry, EntryChecksum]
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +119,7 @@ class TableHead:
         Raises:
             UnavailableError: the log or the snapshots cannot be read; what was read is kept.
             NewerFormatError: a newer Lakebed wrote an entry; it and what follows was not applied.
+            LogRolledBackError: the log does not hold what this state was read from (H34).
         """
         with self._state.held():
             self._proven(self._follow)
@@ -170,6 +179,7 @@ class TableHead:
             UnavailableError: reading or writing was refused until the deadline; the same holds.
             DeniedError: the log may not be read or written; the same holds.
             UnknownOutcomeError: a try may still land; call again with the same id.
+            LogRolledBackError: the log does not hold what this state was read from (H33).
         """
         (answer,) = self.commit_group((transaction,))
         if isinstance(answer, LakebedError):
@@ -241,7 +251,7 @@ class TableHead:
                     moment = Moment(TransactionNumber(head.number + 1), self._next_time(head.at))
                     self._check_and_append(waiting, moment, current=current)
                 return lost
-        except (LogConflictError, UnknownOutcomeError) as error:  # "taken" may be our own try
+        except (LogConflictError, LogRolledBackError, UnknownOutcomeError) as error:
             return error
 
     def _settle(self, members: Sequence[Member], head: Head) -> LakebedError | None:
@@ -265,17 +275,8 @@ class TableHead:
     def _looked_up(
         self, transaction: Transaction, tried: TransactionNumber
     ) -> TransactionNumber | LakebedError | None:
-        """Return the answer from the entry itself: the floor has passed the transaction's base, so
-        the state may have forgotten its id (H6)."""
-        try:
-            for number, body in self._log.read_after(TransactionNumber(tried - 1)):
-                for landed in decode_entry(body, number).transactions:
-                    if (landed.id, landed.digest) == (transaction.id, transaction.digest):
-                        return number
-                break
-        except LogTruncatedError:
-            return UnknownOutcomeError("the log has lost the entry that would tell", number=tried)
-        return None
+        """Return the answer from the log: the state may have forgotten the transaction."""
+        return answer_in_log(self._log, transaction, tried)
 
     def _check_and_append(
         self, waiting: Sequence[Member], moment: Moment, *, current: bool
@@ -302,7 +303,6 @@ class TableHead:
                     if not accepted:  # it rests on the log alone
                         member.answer = error
         if accepted:
-            finish_entry(self.state, moment)
             self._append(moment, tuple(accepted.values()), riders)
         for member, refusal in refused:
             member.answer = refusal
@@ -311,12 +311,14 @@ class TableHead:
         self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
     ) -> None:
         body = encode_entry(Entry(moment.at, accepted))
+        after = last_checksum(self.state)
+        finish_entry(self.state, moment, entry_checksum(body))
         before = [member.unresolved for member in riders]
         for member in riders:  # another process may have set the state back behind an earlier try
             member.unresolved = max(moment.number, member.unresolved or moment.number)
         try:
-            self._log.append(moment.number, body)
-        except (UnavailableError, DeniedError, InvalidError):  # an earlier try may still land
+            self._log.append(moment.number, body, after)
+        except NOTHING_WRITTEN:  # an earlier try may still land
             for member, unresolved in zip(riders, before, strict=True):
                 member.unresolved = unresolved
             raise
@@ -335,25 +337,31 @@ class TableHead:
                 self._snapshots.load_newest(self.state)
             at_end = False
             while not at_end:
-                number = self.state.head().number
+                number, checksum = known(self.state)
                 try:
-                    entries, at_end = self._read_some(number)
+                    entries, at_end = self._read_some(number, checksum)
                 except LogTruncatedError as error:
                     self._start_from_snapshot(error.oldest)
                     continue
+                except LogRolledBackError:
+                    with self.state.reading():  # a damaged cache may say so, too
+                        self.state.prove("head", "last_entry")
+                    raise
                 if entries:
                     at_end = self._apply(entries, number) and at_end
 
-    def _read_some(self, number: TransactionNumber) -> tuple[list[Entry], bool]:
+    def _read_some(
+        self, number: TransactionNumber, checksum: EntryChecksum | None
+    ) -> tuple[list[_Read], bool]:
         """Return entries after `number`, and whether the log ends with them. No lock of the state's
         is held while the log is read."""
-        entries: list[Entry] = []
+        entries: list[_Read] = []
         size = 0
         try:
-            for at, body in self._log.read_after(number):
+            for at, body in self._log.read_after(number, checksum):
                 wanted = number + len(entries) + 1
                 assert at == wanted, f"the log yields consecutive numbers, {wanted}, got {at}"
-                entries.append(decode_entry(body, at))
+                entries.append((decode_entry(body, at), entry_checksum(body)))
                 size += len(body)
                 if len(entries) >= FOLLOWED_AT_ONCE_MAX or size >= FOLLOWED_BYTES_MAX:
                     return entries, False
@@ -363,16 +371,16 @@ class TableHead:
             return entries, False  # what was read is right; the error comes again
         return entries, True
 
-    def _apply(self, entries: Sequence[Entry], after: TransactionNumber) -> bool:
+    def _apply(self, entries: Sequence[_Read], after: TransactionNumber) -> bool:
         """Apply entries; False if another process has done so with some of them."""
         with self.state.writing():
             if self.state.head().number != after:
                 return False
-            for number, entry in enumerate(entries, after + 1):
+            for number, (entry, checksum) in enumerate(entries, after + 1):
                 moment = Moment(TransactionNumber(number), entry.at)
                 for transaction in entry.transactions:
                     transaction.apply(self.state, moment)
-                finish_entry(self.state, moment)
+                finish_entry(self.state, moment, checksum)
         return True
 
     def _start_from_snapshot(self, oldest: int) -> None:

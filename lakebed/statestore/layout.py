@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import fcntl
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
-from lakebed.errors import CacheDamagedError, LakebedError, StorageFullError, UnavailableError
+from lakebed.errors import (
+    CacheDamagedError,
+    LakebedError,
+    NewerFormatError,
+    StorageFullError,
+    UnavailableError,
+)
 from lakebed.observe import events
 from lakebed.statestore.sums import damaged, lay_out_sums, verify_all
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 PAGE_BYTES = 4_096
 WAL_PAGES = 4_000
 """Of the write-ahead file, 16 MiB, before they are moved to the cache file: each move syncs."""
@@ -59,6 +65,20 @@ CREATE TABLE positions(
     name TEXT PRIMARY KEY, value BLOB NOT NULL, owner INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO head VALUES (1, 0, 0, 0, 0, 0, 1, 0, '', '{}');
 """
+"""Of format 1. A later format is what its upgrade makes of the format before: so an old state that
+is upgraded and a new one are the same."""
+
+UPGRADES: Mapping[int, Sequence[str]] = {
+    1: (
+        """CREATE TABLE last_entry(
+    only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL, checksum BLOB)""",
+        "INSERT INTO last_entry VALUES (1, 0, NULL)",
+        "DROP TABLE IF EXISTS row_sums",  # they are made again when all tables are there
+        "DROP TABLE IF EXISTS partition_sums",
+    ),
+}
+"""Statements that turn a state of a format into one of the next. They add only what is not
+digested, so that states of old logs keep their digests (H14)."""
 
 DIGESTED = (
     "head",
@@ -83,13 +103,15 @@ def open_memory() -> sqlite3.Connection:
 
 
 def open_cache(path: Path, *, begin: Callable[[Path], object] | None = None) -> sqlite3.Connection:
-    """Return the state in a cache file, new and empty if there was none or of another format.
+    """Return the state in a cache file, new and empty if there was none. An older format is
+    upgraded.
 
     Several processes may share the file (protocol H27); deleting it is always safe, while it is
     open too. begin: may put a database at the path when there is none.
 
     Raises:
         UnavailableError: it cannot be opened.
+        NewerFormatError: a newer Lakebed made it; it was left as it is.
     """
     with _opening(path):
         try:
@@ -140,8 +162,10 @@ def _problem(path: Path) -> str:
     try:
         if path.exists():
             with closing(_connect(str(path))) as connection:
-                connection.execute("BEGIN")
-                verify_all(connection)
+                (found,) = connection.execute("PRAGMA user_version").fetchone()
+                if found == STATE_FORMAT:  # sums of others are not known
+                    connection.execute("BEGIN")
+                    verify_all(connection)
     except CacheDamagedError as damage:
         return _text(damage)
     except sqlite3.Error as error:
@@ -185,12 +209,15 @@ def _remove_companions(path: Path) -> None:
 def _prepared(path: Path) -> sqlite3.Connection:
     connection = _connect(str(path))
     try:
+        upgradable_format(connection, str(path))  # before anything is written
         connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
         connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone()[0] != STATE_FORMAT:
+        if upgradable_format(connection, str(path)):
+            upgrade(connection)
+        else:
             _drop_all(connection)
             _lay_out(connection)
         connection.execute("COMMIT")
@@ -199,6 +226,31 @@ def _prepared(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def upgradable_format(connection: sqlite3.Connection, path: str) -> int:
+    """Return the format of a state; 0: nothing was laid out yet. path: of it, for errors.
+
+    Raises:
+        NewerFormatError: a newer Lakebed made it.
+    """
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found > STATE_FORMAT:
+        hint = "upgrade this installation of lakebed"
+        raise NewerFormatError("a newer state", path=path, format=found, hint=hint)
+    return int(found)
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Bring a state of an older format to this one. Run it inside a transaction."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    assert 1 <= found <= STATE_FORMAT, f"a state of a known format, got {found}"
+    for before in range(found, STATE_FORMAT):
+        for statement in UPGRADES[before]:
+            connection.execute(statement)
+    if found < STATE_FORMAT:
+        lay_out_sums(connection)
+        connection.execute(f"PRAGMA user_version={STATE_FORMAT}")
 
 
 @contextmanager
@@ -243,8 +295,8 @@ def _lay_out(connection: sqlite3.Connection) -> None:
     for statement in LAYOUT.split(";"):
         if statement.strip():
             connection.execute(statement)
-    lay_out_sums(connection)
-    connection.execute(f"PRAGMA user_version={STATE_FORMAT}")
+    connection.execute("PRAGMA user_version=1")
+    upgrade(connection)
 
 
 def _drop_all(connection: sqlite3.Connection) -> None:

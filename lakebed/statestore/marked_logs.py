@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakebed.errors import LakebedError
-from lakebed.model.names import Micros, TableId, TransactionNumber
+from lakebed.model.names import EntryChecksum, Micros, TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.table_marks import TableMarks
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
@@ -19,17 +19,29 @@ class MarkedTransactionLog:
         self._table = table
         self._marks = marks
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
         """Write entry `number`, then mark the table."""
-        self._log.append(number, body)
+        self._log.append(number, body, after)
         try:
             self._marks.changed(self._table, number)
         except LakebedError as error:  # a hint: the daily tick mends it
             events.tell(events.MARK_LOST, table=self._table, code=error.code())
 
-    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
         """Yield entries from `number + 1` on."""
-        return self._log.read_after(number)
+        return self._log.read_after(number, checksum)
+
+    def read_scattered(self, after: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield every entry above a number."""
+        return self._log.read_scattered(after)
+
+    def newest(self) -> TransactionNumber:
+        """Return the greatest number that is taken."""
+        return self._log.newest()
 
     def truncate(self, below: TransactionNumber) -> None:
         """Empty entries below."""

@@ -18,12 +18,12 @@ from tempfile import TemporaryDirectory
 
 import zstandard
 
-from lakebed.errors import CorruptError, NewerFormatError, ObjectExistsError, ObjectMissingError
+from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import snapshot_of, snapshot_path, snapshots_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.layout import STATE_FORMAT
+from lakebed.statestore.layout import upgradable_format, upgrade
 from lakebed.statestore.state import TableState
 from lakebed.statestore.sums import verify_rows
 
@@ -180,7 +180,7 @@ class Snapshots:
         return False
 
     def _unpack(self, path: str, target: Path) -> None:
-        """Write a snapshot's database to a file.
+        """Write a snapshot's database to a file, in the newest format.
 
         Raises:
             CorruptError, ObjectMissingError: it is damaged, or gone.
@@ -194,13 +194,14 @@ class Snapshots:
             if not decompressor.eof:
                 raise CorruptError("a snapshot ends too early", path=path)
             with closing(sqlite3.connect(target, isolation_level=None)) as connection:
-                (version,) = connection.execute("PRAGMA user_version").fetchone()
+                version = upgradable_format(connection, path)
+                if version:
+                    connection.execute("BEGIN IMMEDIATE")
+                    upgrade(connection)
+                    connection.execute("COMMIT")
         except (zstandard.ZstdError, sqlite3.DatabaseError) as error:
             raise CorruptError("a damaged snapshot", path=path, reason=error) from None
-        if version > STATE_FORMAT:
-            hint = "upgrade this installation of lakebed"
-            raise NewerFormatError("a newer snapshot", path=path, format=version, hint=hint)
-        if version < STATE_FORMAT:
+        if not version:
             raise CorruptError("not a snapshot", path=path, format=version)
 
     def _pieces(self, path: str) -> Iterator[bytes]:

@@ -38,6 +38,7 @@ COLUMNS: Mapping[str, str] = {
     "garbage": "file number at size",
     "pins": "id number until",
     "positions": "name value owner",
+    "last_entry": "only number checksum",
 }
 """Tables whose rows are summed, with all of their columns in order."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakebed.model.names import TransactionNumber
+from lakebed.model.names import TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.state import Moment, TableState
@@ -26,5 +26,5 @@ def take_tombstone(log: TransactionLog, state: TableState, after: TransactionNum
             moment = Moment(TransactionNumber(number), entry.at)
             for transaction in entry.transactions:
                 transaction.apply(state, moment)
-            finish_entry(state, moment)
+            finish_entry(state, moment, entry_checksum(last[1]))
     return True

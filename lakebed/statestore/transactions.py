@@ -14,6 +14,7 @@ from lakebed.errors import ConflictError, FencedError, GenerationError, TableMis
 from lakebed.model.files import FileReference
 from lakebed.model.names import (
     CommitId,
+    EntryChecksum,
     Generation,
     RequestDigest,
     TransactionNumber,
@@ -27,6 +28,7 @@ from lakebed.statestore.file_changes import (
     RemoveGarbage,
     ReplaceFiles,
 )
+from lakebed.statestore.last_entry import remember_last
 from lakebed.statestore.state import ENTRY_TIME_SPACING, Moment, TableState
 from lakebed.statestore.table_changes import (
     ChangeProcessing,
@@ -153,9 +155,10 @@ def new_files_begin_at(transaction: Transaction) -> bool:
     return True
 
 
-def finish_entry(state: TableState, moment: Moment) -> None:
-    """Write down that the entry has been applied: its number and time."""
+def finish_entry(state: TableState, moment: Moment, checksum: EntryChecksum | None) -> None:
+    """Write down that the entry has been applied: its number, time and checksum. None: unknown."""
     state.write("UPDATE head SET number = ?, at = ?", (moment.number, moment.at))
+    remember_last(state, moment.number, checksum)
     last = state.write("SELECT at FROM entry_times ORDER BY number DESC LIMIT 1").fetchone()
     if last is None or moment.at >= last[0] + ENTRY_TIME_SPACING:
         state.write("INSERT INTO entry_times VALUES (?, ?)", (moment.number, moment.at))

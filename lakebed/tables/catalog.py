@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from lakebed.errors import (
     CorruptError,
     LakebedError,
+    LogMissingError,
     TableExistsError,
     TableMissingError,
     did_you_mean,
@@ -120,10 +121,15 @@ class TableCatalog:
 
         Raises:
             InvalidError: it is no table name. TableMissingError: no table has it.
+            LogMissingError: the table has no log any more.
         """
         entry = self.entry(name)
         table = self.opened(entry)
         with table.head.reading() as state:
+            if not state.head().number:  # a log is begun before its table gets a name (H32)
+                hint = "restore it from a copy, or run `lakebed fsck`"
+                message = f"the log of table {entry.name} is missing"
+                raise LogMissingError(message, id=entry.id, hint=hint)
             if not state.head().dropped:
                 return table
         raise self._missing(entry.name)

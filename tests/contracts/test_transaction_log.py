@@ -3,9 +3,11 @@ from itertools import pairwise
 
 import pytest
 
-from lakebed.backends.memory import VirtualClock
-from lakebed.errors import LogConflictError, LogTruncatedError
-from lakebed.model.names import TableId, TransactionNumber
+from lakebed.backends.aws.transaction_logs import DynamoTransactionLog
+from lakebed.backends.local.transaction_logs import SqliteTransactionLog
+from lakebed.backends.memory import MemoryTransactionLog, VirtualClock
+from lakebed.errors import LogConflictError, LogRolledBackError, LogTruncatedError
+from lakebed.model.names import TableId, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from tests.contracts.conftest import Logs
 
@@ -42,7 +44,9 @@ def test_what_was_appended_is_read_in_order_by_any_reader(logs: Logs) -> None:
 def test_a_log_that_was_never_written_reads_as_empty_and_is_not_listed(logs: Logs) -> None:
     assert entries(logs().open(TABLE)) == []
     logs().open(TABLE).truncate(number(5))
-    assert entries(logs().open(TABLE), after=7) == []
+    assert entries(logs().open(TABLE)) == []
+    assert logs().open(TABLE).newest() == 0
+    assert list(logs().open(TABLE).read_scattered(number(0))) == []
     assert logs().tables() == []
 
 
@@ -66,13 +70,109 @@ def test_a_taken_number_is_refused_and_keeps_its_body(log: TransactionLog) -> No
     assert entries(log) == [(1, b"body 1"), (2, b"body 2")]
 
 
-def test_reading_stops_at_a_gap_and_goes_on_when_it_is_filled(log: TransactionLog) -> None:
+def lose(log: TransactionLog, *numbers: int) -> None:
+    """Take entries out of a log, as a cut or a restored copy does."""
+    for n in numbers:
+        match log:
+            case MemoryTransactionLog():
+                del log._bodies[number(n)]
+            case SqliteTransactionLog():
+                with log._database.writing() as connection:
+                    connection.execute("DELETE FROM entry WHERE number = ?", (n,))
+            case DynamoTransactionLog():
+                log._items.transact([{"Delete": {"Key": log._key(number(n))}}])
+            case _:
+                raise AssertionError(log)
+
+
+def test_nothing_is_appended_behind_a_missing_entry(log: TransactionLog) -> None:
     filled(log, 2)
-    log.append(number(4), b"body 4")
+    for after in (None, entry_checksum(b"body 3")):
+        with pytest.raises(LogRolledBackError) as error:
+            log.append(number(4), b"body 4", after)
+        assert (error.value.number, error.value.facts["log_ends"]) == (3, 2)
+    assert [n for n, _ in entries(log)] == [1, 2]
+    log.append(number(3), b"body 3")
+    log.append(number(4), b"body 4", entry_checksum(b"body 3"))
+    assert [n for n, _ in entries(log)] == [1, 2, 3, 4]
+
+
+def test_nothing_is_appended_to_a_log_that_was_never_written_but_entry_1(
+    log: TransactionLog, logs: Logs
+) -> None:
+    with pytest.raises(LogRolledBackError):
+        log.append(number(2), b"body 2")
+    assert logs().tables() == []
+
+
+def test_an_entry_is_appended_only_behind_the_one_that_its_writer_has_read(
+    log: TransactionLog,
+) -> None:
+    filled(log, 2)
+    with pytest.raises(LogRolledBackError):
+        log.append(number(3), b"body 3", entry_checksum(b"another body 2"))
+    assert [n for n, _ in entries(log)] == [1, 2]
+    log.append(number(3), b"body 3", entry_checksum(b"body 2"))
+    log.append(number(4), b"body 4", None)
+    assert [n for n, _ in entries(log)] == [1, 2, 3, 4]
+
+
+def test_a_taken_number_is_told_first(log: TransactionLog) -> None:
+    filled(log, 3)
+    with pytest.raises(LogConflictError):
+        log.append(number(3), b"other", entry_checksum(b"another body 2"))
+
+
+def test_what_follows_an_entry_is_read_only_behind_the_one_that_its_reader_has_read(
+    log: TransactionLog, long_log: int
+) -> None:
+    filled(log, long_log)
+    for n in (1, 2, 40, 41, long_log - 1, long_log):
+        checksum = entry_checksum(b"body %d" % n)
+        read = [int(at) for at, _ in log.read_after(number(n), checksum)]
+        assert read == list(range(n + 1, long_log + 1))
+        with pytest.raises(LogRolledBackError) as error:
+            list(log.read_after(number(n), entry_checksum(b"another")))
+        assert error.value.number == n
+
+
+def test_reading_from_behind_the_end_is_told(log: TransactionLog) -> None:
+    filled(log, 3)
+    assert entries(log, after=3) == []
+    for after in (4, 5, 100):
+        with pytest.raises(LogRolledBackError) as error:
+            entries(log, after=after)
+        assert error.value.facts["log_ends"] == 3
+
+
+def test_an_entry_behind_truncated_ones_needs_no_checksum(log: TransactionLog) -> None:
+    filled(log, 5).truncate(number(4))
+    read = [n for n, _ in log.read_after(number(3), entry_checksum(b"whatever"))]
+    assert read == [4, 5]
+    log.append(number(6), b"body 6", entry_checksum(b"body 5"))
+
+
+def test_reading_stops_at_a_gap_and_what_lies_behind_it_is_found(log: TransactionLog) -> None:
+    filled(log, 6)
+    lose(log, 3, 4)
     assert [n for n, _ in entries(log)] == [1, 2]
     assert entries(log, after=2) == []
-    log.append(number(3), b"body 3")
-    assert [n for n, _ in entries(log)] == [1, 2, 3, 4]
+    for after in (3, 4):
+        with pytest.raises(LogRolledBackError):
+            entries(log, after=after)
+    assert log.newest() == 6
+    assert list(log.read_scattered(number(2))) == [(5, b"body 5"), (6, b"body 6")]
+    with pytest.raises(LogRolledBackError):
+        log.append(number(5 - 1), b"body 4", entry_checksum(b"body 3"))
+
+
+def test_what_is_scattered_leaves_out_what_was_truncated(
+    log: TransactionLog, long_log: int
+) -> None:
+    filled(log, long_log).truncate(number(4))
+    found = [int(n) for n, _ in log.read_scattered(number(0))]
+    assert found == list(range(4, long_log + 1))
+    assert log.newest() == long_log
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00", bytes(range(256)), b"x" * 1_000_000])

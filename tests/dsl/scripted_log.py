@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from lakebed.backends.memory import MemoryTransactionLog
-from lakebed.errors import LogConflictError, UnavailableError, UnknownOutcomeError
-from lakebed.model.names import Micros, TransactionNumber
+from lakebed.errors import (
+    LogConflictError,
+    LogRolledBackError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.model.names import EntryChecksum, Micros, TransactionNumber
 
 Step = str | Callable[[], object]
 
@@ -28,9 +33,11 @@ class ScriptedLog:
         self.reads: list[Step | int] = []
         self.appended = 0
         self.read = 0
-        self._late: list[tuple[TransactionNumber, bytes]] = []
+        self._late: list[tuple[TransactionNumber, bytes, EntryChecksum | None]] = []
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
         self.appended += 1
         step = self.appends.pop(0) if self.appends else "good"
         if callable(step):
@@ -38,34 +45,42 @@ class ScriptedLog:
         elif step == "throttled":
             raise UnavailableError("throttled")
         elif step == "late":
-            self._late.append((number, body))
+            self._late.append((number, body, after))
         elif step in ("unanswered", "own try"):
-            self.log.append(number, body)
+            self.log.append(number, body, after)
             if step == "own try":
                 raise LogConflictError(number)
         if step in ("lost", "late", "unanswered"):
             raise UnknownOutcomeError("no answer", number=number)
         if step != "own try":
-            self.log.append(number, body)
+            self.log.append(number, body, after)
 
     def deliver(self) -> None:
         """Let late appends arrive; those whose number is taken do nothing."""
-        for number, body in self._late:
-            with suppress(LogConflictError):
-                self.log.append(number, body)
+        for number, body, after in self._late:
+            with suppress(LogConflictError, LogRolledBackError):
+                self.log.append(number, body, after)
         self._late.clear()
 
-    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
         self.read += 1
         step = self.reads.pop(0) if self.reads else "good"
         if callable(step):
             step()
         if step == "throttled":
             raise UnavailableError("throttled")
-        for count, entry in enumerate(self.log.read_after(number)):
+        for count, entry in enumerate(self.log.read_after(number, checksum)):
             if count == step:
                 raise UnavailableError("cut")
             yield entry
+
+    def read_scattered(self, after: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        return self.log.read_scattered(after)
+
+    def newest(self) -> TransactionNumber:
+        return self.log.newest()
 
     def truncate(self, below: TransactionNumber) -> None:
         self.log.truncate(below)

@@ -149,7 +149,7 @@ def apply(state: TableState, number: int, entry: Entry) -> None:
     moment = Moment(TransactionNumber(number), entry.at)
     for transaction in entry.transactions:
         transaction.apply(state, moment)
-    finish_entry(state, moment)
+    finish_entry(state, moment, None)
 
 
 def test_an_old_log_ends_in_this_picture() -> None:

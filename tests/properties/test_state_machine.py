@@ -22,6 +22,7 @@ from lakebed.model.names import (
     PartitionId,
     TransactionNumber,
     digest_of,
+    entry_checksum,
     file_name,
 )
 from lakebed.model.schema import Field, Schema
@@ -253,7 +254,7 @@ def replayed(log: MemoryTransactionLog) -> TableState:
             rows = rows_of(state)
             transaction.apply(state, moment)
             check_after(state, added, transaction, rows)
-        finish_entry(state, moment)
+        finish_entry(state, moment, entry_checksum(body))
     return state
 
 

@@ -21,6 +21,7 @@ from lakebed.model.names import (
     RequestDigest,
     TableId,
     TransactionNumber,
+    entry_checksum,
 )
 from lakebed.model.partitions import PartitionTree
 from lakebed.model.paths import file_path
@@ -123,7 +124,7 @@ class Auditor:
                 for position in transaction.positions:
                     position.apply(self.state, moment)
                 transaction.remember(self.state, moment)
-            finish_entry(self.state, moment)
+            finish_entry(self.state, moment, entry_checksum(body))
 
     def deleting(self, file: FileName) -> None:
         """Look at an object that is about to be deleted."""
@@ -221,11 +222,12 @@ class Auditor:
     def replayed(self, state: TableState) -> None:
         """Bring a state of this table to the newest entry."""
         for number in range(state.head().number + 1, self.number + 1):
-            entry: Entry = decode_entry(self.bodies[number - 1], number)
+            body = self.bodies[number - 1]
+            entry: Entry = decode_entry(body, number)
             moment = Moment(TransactionNumber(number), entry.at)
             for transaction in entry.transactions:
                 transaction.apply(state, moment)
-            finish_entry(state, moment)
+            finish_entry(state, moment, entry_checksum(body))
 
     def close(self) -> None:
         """Forget the state."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lakebed.backends.memory import MemoryObjectStore, MemoryTransactionLog, MemoryTransactionLogs
 from lakebed.errors import LogConflictError
-from lakebed.model.names import Micros, TableId, TransactionNumber
+from lakebed.model.names import EntryChecksum, Micros, TableId, TransactionNumber
 from lakebed.model.paths import file_of, table_of
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectFacts
@@ -20,16 +20,20 @@ class ObservedLog(MemoryTransactionLog):
         super().__init__(clock)
         self.auditor = auditor
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
         """Write entry `number` if it is free."""
-        super().append(number, body)
+        super().append(number, body, after)
         self.auditor.landed(number, body)
 
 
 class ForgetfulLog(ObservedLog):
     """Broken: numbers whose bodies were truncated are free again."""
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
         """Write entry `number` if no body lies there."""
         if number in self._bodies:
             raise LogConflictError(number)
@@ -40,7 +44,9 @@ class ForgetfulLog(ObservedLog):
 class LeapingLog(ObservedLog):
     """Broken: who reads on from below what was truncated gets what is left, and is not told."""
 
-    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
         """Yield the entries after `number` that still have a body."""
         yield from super().read_after(TransactionNumber(max(number, self._oldest - 1)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from lakebed.errors import LakebedError
-from lakebed.model.names import CommitId, Micros, RequestDigest, TransactionNumber
+from lakebed.model.names import CommitId, Micros, RequestDigest, TransactionNumber, entry_checksum
 from lakebed.statestore import head as head_module
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.state import Moment
@@ -60,21 +60,22 @@ class NewIdAfterNoAnswer(TableHead):
 class TakesWhatComes(TableHead):
     """Applies what the log yields, whatever its numbers are."""
 
-    def _read_some(self, number: TransactionNumber) -> tuple[list[Any], bool]:
+    def _read_some(self, number: TransactionNumber, _: object) -> tuple[list[Any], bool]:
         try:
             found = list(self._log.read_after(number))
         except head_module.UnavailableError:  # what was cut short is read again later
             found = []
         self._numbers = [at for at, _ in found]
-        return [head_module.decode_entry(body, at) for at, body in found], True
+        entries = [(head_module.decode_entry(body, at), entry_checksum(body)) for at, body in found]
+        return entries, True
 
     def _apply(self, entries: Sequence[Any], _: TransactionNumber) -> bool:
         with self.state.writing():
-            for number, entry in zip(self._numbers, entries, strict=True):
+            for number, (entry, checksum) in zip(self._numbers, entries, strict=True):
                 moment = Moment(number, entry.at)
                 for transaction in entry.transactions:
                     transaction.apply(self.state, moment)
-                head_module.finish_entry(self.state, moment)
+                head_module.finish_entry(self.state, moment, checksum)
         return True
 
 

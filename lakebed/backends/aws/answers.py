@@ -31,11 +31,13 @@ class Meaning(enum.Enum):
 
 class Answer(msgspec.Struct, frozen=True):
     """A failed request. why: status and error code, or the kind of failure. permission: the one
-    that lacks, where the store names it."""
+    that lacks, where the store names it. unmet: of several writes, those whose condition does not
+    hold, by position."""
 
     meaning: Meaning
     why: str
     permission: str = ""
+    unmet: tuple[int, ...] = ()
 
 
 class Language(msgspec.Struct, frozen=True):

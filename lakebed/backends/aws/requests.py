@@ -28,7 +28,11 @@ class ConditionError(ConflictError):
     """A write came with a condition that does not hold, perhaps since an earlier try of its own.
 
     What is done: nothing was written by the last try. What you can do: read, then decide.
+
+    unmet: positions of the writes, among several, whose condition does not hold.
     """
+
+    unmet: tuple[int, ...] = ()
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +115,9 @@ class Requests:
         if answer.meaning is Meaning.EXISTS:
             raise ObjectExistsError(request.path) from None
         if answer.meaning is Meaning.UNMET:
-            raise ConditionError("a write's condition does not hold", hint=None, **facts) from None
+            unmet = ConditionError("a write's condition does not hold", hint=None, **facts)
+            unmet.unmet = answer.unmet
+            raise unmet from None
         if in_doubt:
             raise UnknownOutcomeError("a write has no answer", hint=None, **facts) from None
         match answer.meaning:

@@ -112,7 +112,8 @@ def _answer_of_service(error: ClientError) -> Answer:
     if code == _CANCELLED:
         codes = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
         why = " ".join([why, *sorted(set(codes) - {"None"})])
-        return Answer(_meaning_of_cancelled(codes), why)
+        unmet = (at for at, code in enumerate(codes) if _BY_CODE.get(code) is Meaning.UNMET)
+        return Answer(_meaning_of_cancelled(codes), why, unmet=tuple(unmet))
     name = permission.group(1) if permission else ""
     return Answer(_meaning_of_code(code, status), why, name)
 

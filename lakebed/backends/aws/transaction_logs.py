@@ -1,7 +1,8 @@
 """Logs in one table of DynamoDB, those of all tables of a lake together.
 
 pk: a table's id. sk: an entry's number. body: its bytes; or object and size: where they lie in
-the object store, when they are many. An item without either was truncated: its number stays taken.
+the object store, when they are many. crc: the checksum of the body. An item without body and object
+was truncated: its number stays taken.
 Number 0 holds how far the log is truncated, `below`, and how far that is done, `emptied`.
 
 pk: ":tables", which no id is. sk: a number made of a table's id. id: it. Written with entry 1.
@@ -22,13 +23,21 @@ from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 from lakebed.errors import (
     CorruptError,
     LogConflictError,
+    LogRolledBackError,
     LogTruncatedError,
     ObjectExistsError,
     ObjectMissingError,
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.model.names import Micros, TableId, TransactionNumber, table_id
+from lakebed.model.names import (
+    EntryChecksum,
+    Micros,
+    TableId,
+    TransactionNumber,
+    entry_checksum,
+    table_id,
+)
 from lakebed.model.paths import entries_end, entries_prefix, entry_path
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
@@ -71,38 +80,62 @@ class DynamoTransactionLog:
         self._chance = chance
         self._page_entries = page_entries
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
-        """Write entry `number` if it is free. Of a try without an answer none is the next: the
-        caller reads first."""
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
+        """Write entry `number` if it is free, behind the entry before it. Of a try without an
+        answer none is the next: the caller reads first."""
         assert number >= 1, f"entries are numbered from 1, got {number}"
-        item = self._key(number)
+        item = self._key(number) | {"crc": {"B": entry_checksum(body)}}
         if len(body) > BODY_BYTES_MAX:
             item["object"] = {"S": self._spilled(number, body)}
             item["size"] = {"N": str(len(body))}
         else:
             item["body"] = {"B": body}
+        before = self._key(TransactionNumber(number - 1))
+        beside = (
+            {"ConditionCheck": {"Key": before, **_holds(after).arguments()}}
+            if number > 1
+            else {"Put": {"Item": self._row()}}
+        )
         try:
-            if number > 1:
-                self._items.put(item, _FREE, once=True)
-            else:
-                puts = [
-                    {"Put": {"Item": item, **_FREE.arguments()}},
-                    {"Put": {"Item": self._row()}},
-                ]
-                self._items.transact(puts, once=True)
-        except ConditionError:
+            self._items.transact([{"Put": {"Item": item, **_FREE.arguments()}}, beside], once=True)
+        except ConditionError as error:
+            if error.unmet == (1,):
+                raise LogRolledBackError(number - 1, log_ends=self.newest()) from None
             raise LogConflictError(number) from None
 
-    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
         """Yield entries from `number + 1` on, up to the first gap: a query is no snapshot, what it
         gives behind a gap may be newer than what it did not see."""
         more = True
         while more:
-            page, more = self._page(number)
+            page, more = self._page(number, checksum)
+            checksum = None
             for group in _read_together(page):
                 for body in self._bodies(group, TransactionNumber(number + 1)):
                     number = TransactionNumber(number + 1)
                     yield number, body
+
+    def read_scattered(self, after: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield every entry above a number."""
+        more = True
+        while more:
+            page, more = self._items.page(
+                self._table, after={"N": str(after)}, items_max=self._page_entries
+            )
+            for item in page:
+                after = TransactionNumber(_number(item))
+                if "body" in item or "object" in item:
+                    for body in self._bodies([item], after):
+                        yield after, body
+
+    def newest(self) -> TransactionNumber:
+        """Return the greatest number that is taken."""
+        last, _ = self._items.page(self._table, items_max=1, newest=True)
+        return TransactionNumber(_number(last[0]) if last else 0)
 
     def truncate(self, below: TransactionNumber) -> None:
         """Empty entries below; the newest stays, and no number becomes free.
@@ -110,10 +143,10 @@ class DynamoTransactionLog:
         The mark comes first, so that who meets an empty item can be told where the log starts. The
         objects come last, also those of tries that lost. It may end anywhere, and be repeated.
         """
-        last, _ = self._items.page(self._table, items_max=1, newest=True)
-        if not last:
+        newest = self.newest()
+        if not newest:
             return
-        oldest = TransactionNumber(min(below, _number(last[0])))
+        oldest = TransactionNumber(min(below, newest))
         self._raise_mark("below", oldest)
         for start in range(self._mark("emptied"), oldest, EMPTIED_AT_ONCE):
             end = TransactionNumber(min(start + EMPTIED_AT_ONCE, oldest))
@@ -176,11 +209,22 @@ class DynamoTransactionLog:
             writer.abort()
         return path
 
-    def _page(self, number: TransactionNumber) -> tuple[list[Item], bool]:
-        """Return the items of consecutive entries after `number`, and whether there may be more."""
+    def _page(
+        self, number: TransactionNumber, checksum: EntryChecksum | None
+    ) -> tuple[list[Item], bool]:
+        """Return the items of consecutive entries after `number`, and whether there may be more.
+
+        Raises:
+            LogRolledBackError: entry `number` is not there, or is another.
+        """
         page, more = self._items.page(
-            self._table, after={"N": str(number)}, items_max=self._page_entries
+            self._table, after={"N": str(max(number - 1, 0))}, items_max=self._page_entries + 1
         )
+        if number:
+            before = page.pop(0) if page and _number(page[0]) == number else None
+            found = before and before.get("crc", {}).get("B")
+            if before is None or (checksum and found and bytes(found) != checksum):
+                raise LogRolledBackError(number, log_ends=self.newest())
         entries = [item for at, item in enumerate(page, number + 1) if _number(item) == at]
         return entries, more and len(entries) == len(page)
 
@@ -271,6 +315,15 @@ class DynamoTransactionLogs:
     def remove(self, table: TableId) -> None:
         """Remove a log's items, then what lies beside it, then its line in the list."""
         self.open(table).remove()
+
+
+def _holds(checksum: EntryChecksum | None) -> Condition:
+    """Return the condition that an entry is there, and is the one that has a checksum: an item that
+    was truncated, or that an older Lakebed wrote, has none."""
+    if checksum is None:
+        return Condition(f"attribute_exists({PARTITION_KEY})")
+    holds = f"attribute_exists({PARTITION_KEY}) AND (attribute_not_exists(crc) OR crc = :crc)"
+    return Condition(holds, {":crc": {"B": checksum}})
 
 
 def _number(item: Item) -> int:

@@ -7,8 +7,13 @@ from contextlib import suppress
 
 from lakebed.backends.faulty.crash_plan import CrashPlan
 from lakebed.backends.faulty.faults import Fault, Faults
-from lakebed.errors import LogConflictError, UnavailableError, UnknownOutcomeError
-from lakebed.model.names import Micros, TableId, TransactionNumber
+from lakebed.errors import (
+    LogConflictError,
+    LogRolledBackError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from lakebed.model.names import EntryChecksum, Micros, TableId, TransactionNumber
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
 
 
@@ -22,14 +27,18 @@ class FaultyTransactionLog:
         self._faults = faults
         self._crashes = crashes or CrashPlan()
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
         """Write an entry, perhaps; another may run first."""
         self._crashes.check_alive()
         self._faults.pass_door(Fault.ANOTHER_BEFORE_APPEND)
         with self._crashes.effect("log append"):
-            self._append(number, body)
+            self._append(number, body, after)
 
-    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
         """Yield entries; perhaps not all."""
         self._crashes.check_alive()
         self._faults.pass_door()
@@ -37,13 +46,23 @@ class FaultyTransactionLog:
         if fault is Fault.LOG_READ_THROTTLED:
             raise UnavailableError("read throttled", after=number)
         left = self._faults.chance.randrange(1, 4) if fault is Fault.LOG_READ_CUT else None
-        for entry in self._log.read_after(number):
+        for entry in self._log.read_after(number, checksum):
             self._crashes.check_alive()
             yield entry
             if left is not None:
                 left -= 1
                 if left == 0:
                     raise UnavailableError("read cut short", after=entry[0])
+
+    def read_scattered(self, after: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield every entry above a number."""
+        self._crashes.check_alive()
+        return self._log.read_scattered(after)
+
+    def newest(self) -> TransactionNumber:
+        """Return the greatest number that is taken."""
+        self._crashes.check_alive()
+        return self._log.newest()
 
     def truncate(self, below: TransactionNumber) -> None:
         """Empty bodies, perhaps not all of them."""
@@ -65,7 +84,7 @@ class FaultyTransactionLog:
         self._crashes.check_alive()
         return self._log.store_time()
 
-    def _append(self, number: TransactionNumber, body: bytes) -> None:
+    def _append(self, number: TransactionNumber, body: bytes, after: EntryChecksum | None) -> None:
         match self._faults.choose(
             Fault.APPEND_THROTTLED,
             Fault.APPEND_LOST,
@@ -74,17 +93,17 @@ class FaultyTransactionLog:
             Fault.APPEND_OWN_TRY,
         ):
             case None:
-                self._log.append(number, body)
+                self._log.append(number, body, after)
                 return
             case Fault.APPEND_THROTTLED:
                 raise UnavailableError("append throttled", number=number)
             case Fault.APPEND_LATE:
-                self._faults.later(lambda: self._log.append(number, body))
+                self._faults.later(lambda: self._log.append(number, body, after))
             case Fault.APPEND_UNANSWERED:
-                with suppress(LogConflictError):  # that answer is lost too
-                    self._log.append(number, body)
+                with suppress(LogConflictError, LogRolledBackError):  # that answer is lost too
+                    self._log.append(number, body, after)
             case Fault.APPEND_OWN_TRY:
-                self._log.append(number, body)
+                self._log.append(number, body, after)
                 raise LogConflictError(number)
             case _:
                 pass

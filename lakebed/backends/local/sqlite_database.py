@@ -32,6 +32,7 @@ class SqliteDatabase:
     upgrades: statements that turn a file of the format before into one of the next, by the former.
     durable: whether a commit survives power loss; otherwise it survives a crash of the process.
     on_use: called with the database whenever it is used, while it is open.
+    functions: of one value each, that statements may call by name.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class SqliteDatabase:
         upgrades: Mapping[int, Sequence[str]] | None = None,
         durable: bool = True,
         on_use: Callable[[SqliteDatabase], None] | None = None,
+        functions: Mapping[str, Callable[[bytes], bytes]] | None = None,
     ) -> None:
         self.path = path
+        self._functions = functions or {}
         self._schema = schema
         self._format = format
         self._upgrades = upgrades or {}
@@ -54,10 +57,11 @@ class SqliteDatabase:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
 
     def exists(self) -> bool:
-        """Whether the file was made."""
-        return self._connection is not None or self.path.exists()
+        """Whether the file is there."""
+        return self.path.exists()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -121,18 +125,36 @@ class SqliteDatabase:
     def _open(self) -> sqlite3.Connection:
         # A connection that a child inherits breaks locks of its parent and corrupts the file.
         assert self._process == os.getpid(), "opened before a fork: spawn, never fork"
+        if self._connection is not None and not self._is_in_place(self._connection):
+            self._connection.close()
+            self._connection = None
         if self._connection is None:
             if not self.path.exists():
                 with translated("making a database"):
                     self._make()
+            found = self.path.stat()
             self._connection = self._connected()
+            self._file = (found.st_dev, found.st_ino)
         if self._on_use is not None:
             self._on_use(self)
         return self._connection
 
+    def _is_in_place(self, connection: sqlite3.Connection) -> bool:
+        """Whether the path still leads to the file that is open: what is written to one that was
+        deleted or replaced is lost with this process."""
+        if self._users > 1:  # this thread is in the midst of something
+            return True
+        try:
+            found = self.path.stat()
+        except OSError:
+            return False
+        return self._file == (found.st_dev, found.st_ino)
+
     def _connected(self) -> sqlite3.Connection:
         connection = _connect(self.path)
         try:
+            for name, function in self._functions.items():
+                connection.create_function(name, 1, function, deterministic=True)
             connection.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
             connection.execute("PRAGMA fullfsync=ON")
             (found,) = connection.execute("PRAGMA user_version").fetchone()

@@ -12,8 +12,15 @@ from weakref import WeakValueDictionary
 
 from lakebed.backends.local.durable_folder import sync_folder, translated
 from lakebed.backends.local.sqlite_database import SqliteDatabase
-from lakebed.errors import CorruptError, LogConflictError, LogTruncatedError
-from lakebed.model.names import Micros, TableId, TransactionNumber, table_id
+from lakebed.errors import CorruptError, LogConflictError, LogRolledBackError, LogTruncatedError
+from lakebed.model.names import (
+    EntryChecksum,
+    Micros,
+    TableId,
+    TransactionNumber,
+    entry_checksum,
+    table_id,
+)
 from lakebed.model.open_limit import OpenLimit
 from lakebed.ports.clock import Clock
 
@@ -33,9 +40,12 @@ _SCHEMA = """
 CREATE TABLE entry (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE truncated (below INTEGER NOT NULL) STRICT;
 INSERT INTO truncated VALUES (1)"""
-_APPEND = "INSERT INTO entry SELECT ?1, ?2 WHERE ?1 >= (SELECT below FROM truncated)"
+_APPEND = """INSERT INTO entry SELECT ?1, ?2 FROM truncated WHERE ?1 = below OR (?1 > below AND
+EXISTS (SELECT 1 FROM entry WHERE number = ?1 - 1 AND (?3 IS NULL OR checksum(body) = ?3)))"""
+_TAKEN = """SELECT EXISTS (SELECT 1 FROM entry WHERE number = ?1) OR ?1 < below FROM truncated"""
 _LAST = "SELECT number, body FROM entry ORDER BY number DESC LIMIT 1"
-_READ = "SELECT number, body FROM entry WHERE number > ? ORDER BY number LIMIT ?"
+_READ = "SELECT number, body FROM entry WHERE number >= ? ORDER BY number LIMIT ?"
+_NEWEST = "SELECT max(below - 1, coalesce((SELECT max(number) FROM entry), 0)) FROM truncated"
 
 
 class SqliteTransactionLog:
@@ -44,26 +54,54 @@ class SqliteTransactionLog:
     def __init__(
         self, path: Path, clock: Clock, on_use: Callable[[SqliteDatabase], None] | None = None
     ) -> None:
-        self._database = SqliteDatabase(path, _SCHEMA, on_use=on_use)
+        functions = {"checksum": entry_checksum}
+        self._database = SqliteDatabase(path, _SCHEMA, on_use=on_use, functions=functions)
         self._clock = clock
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
-        """Write entry `number` if it is free, durably."""
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
+        """Write entry `number` if it is free, behind the entry before it, durably. Only entry 1
+        makes a file."""
         assert number >= 1, f"entries are numbered from 1, got {number}"
+        if number > 1 and not self._database.exists():
+            raise LogRolledBackError(number - 1, log_ends=0, log=self._database.path)
         with self._database.writing() as connection:
             try:
-                written = connection.execute(_APPEND, (number, body)).rowcount
+                written = connection.execute(_APPEND, (number, body, after)).rowcount
             except sqlite3.IntegrityError:
                 raise LogConflictError(number) from None
-        if written == 0:
+            taken = written == 0 and connection.execute(_TAKEN, (number,)).fetchone()[0]
+        if taken:
             raise LogConflictError(number)
+        if written == 0:
+            raise LogRolledBackError(number - 1, log_ends=self.newest())
 
-    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
         """Yield entries from `number + 1` on, up to the first gap. No lock is held meanwhile."""
-        while page := self._page(number):
+        while page := self._page(number, checksum):
             for entry in page:
                 yield entry
-                number = entry[0]
+                number, checksum = entry[0], None
+
+    def read_scattered(self, after: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield every entry above a number."""
+        while self._database.exists():
+            with self._database.reading() as connection:
+                found = connection.execute(_READ, (after + 1, 1)).fetchone()
+            if found is None:
+                return
+            yield found
+            after = found[0]
+
+    def newest(self) -> TransactionNumber:
+        """Return the greatest number that is taken."""
+        if not self._database.exists():
+            return TransactionNumber(0)
+        with self._database.reading() as connection:
+            return TransactionNumber(connection.execute(_NEWEST).fetchone()[0])
 
     def truncate(self, below: TransactionNumber) -> None:
         """Delete bodies below; the newest stays, and no number becomes free."""
@@ -111,26 +149,36 @@ class SqliteTransactionLog:
         """Close the file; the next use opens it again."""
         self._database.close()
 
-    def _page(self, after: TransactionNumber) -> list[tuple[TransactionNumber, bytes]]:
-        """Return consecutive entries. Raises: LogTruncatedError."""
+    def _page(
+        self, after: TransactionNumber, checksum: EntryChecksum | None
+    ) -> list[tuple[TransactionNumber, bytes]]:
+        """Return consecutive entries. Raises: LogTruncatedError, LogRolledBackError."""
         if not self._database.exists():
+            if after:
+                raise LogRolledBackError(after, log_ends=0, log=self._database.path)
             return []
         page: list[tuple[TransactionNumber, bytes]] = []
+        is_behind = after == 0  # whether entry `after` is there
         size = 0
         with self._database.reading() as connection:
-            with closing(connection.execute(_READ, (after, PAGE_ENTRIES))) as rows:
+            with closing(connection.execute(_READ, (after, PAGE_ENTRIES + 1))) as rows:
                 for number, body in rows:
+                    if number == after:
+                        is_behind = checksum is None or entry_checksum(body) == checksum
+                        continue
                     if number != after + len(page) + 1:
                         break
                     page.append((number, body))
                     size += len(body)
                     if size >= PAGE_BYTES:
                         break
-            if not page:
+            if not page or not is_behind:
                 # Entries that are not there were never written, or truncated: the mark only rises.
                 (below,) = connection.execute("SELECT below FROM truncated").fetchone()
                 if after + 1 < below:
                     raise LogTruncatedError(below)
+                if not is_behind and after >= below:
+                    raise LogRolledBackError(after, log_ends=self.newest())
         return page
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from lakebed.errors import LogConflictError, LogTruncatedError
-from lakebed.model.names import Micros, TableId, TransactionNumber
+from lakebed.errors import LogConflictError, LogRolledBackError, LogTruncatedError
+from lakebed.model.names import EntryChecksum, Micros, TableId, TransactionNumber, entry_checksum
 from lakebed.ports.clock import Clock
 
 
@@ -24,26 +24,44 @@ class MemoryTransactionLog:
         """Whether nothing was ever written."""
         return not self._bodies
 
-    def append(self, number: TransactionNumber, body: bytes) -> None:
-        """Write entry `number` if it is free."""
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
+        """Write entry `number` if it is free, behind the entry before it."""
         assert number >= 1, f"entries are numbered from 1, got {number}"
         with self._lock:
             if number < self._oldest or number in self._bodies:
                 raise LogConflictError(number)
+            self._check(TransactionNumber(number - 1), after)
             self._bodies[number] = bytes(body)
 
-    def read_after(self, number: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
         """Yield entries from `number + 1` on, up to the first gap."""
         wanted = TransactionNumber(number + 1)
         while True:
             with self._lock:
                 if wanted < self._oldest:
                     raise LogTruncatedError(self._oldest)
+                if wanted == number + 1:
+                    self._check(number, checksum)
                 body = self._bodies.get(wanted)
             if body is None:
                 return
             yield wanted, body
             wanted = TransactionNumber(wanted + 1)
+
+    def read_scattered(self, after: TransactionNumber) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield every entry above a number."""
+        with self._lock:
+            found = sorted((n, body) for n, body in self._bodies.items() if n > after)
+        yield from found
+
+    def newest(self) -> TransactionNumber:
+        """Return the greatest number that is taken."""
+        with self._lock:
+            return TransactionNumber(max(self._oldest - 1, max(self._bodies, default=0)))
 
     def truncate(self, below: TransactionNumber) -> None:
         """Forget bodies below; the newest stays, and no number becomes free."""
@@ -56,6 +74,14 @@ class MemoryTransactionLog:
     def store_time(self) -> Micros:
         """Return the clock of the store."""
         return self._clock.now()
+
+    def _check(self, number: TransactionNumber, checksum: EntryChecksum | None) -> None:
+        """Raise LogRolledBackError unless that entry is there."""
+        if number < self._oldest:  # truncated, or 0
+            return
+        body = self._bodies.get(number)
+        if body is None or (checksum is not None and entry_checksum(body) != checksum):
+            raise LogRolledBackError(number, log_ends=max(self._bodies, default=0))
 
 
 class MemoryTransactionLogs:

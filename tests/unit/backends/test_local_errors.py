@@ -211,8 +211,9 @@ def test_a_disk_that_fails_during_a_commit_leaves_the_outcome_unknown() -> None:
     assert (type(wrote), type(read)) == (UnknownOutcomeError, UnavailableError)
 
 
+ZERO = TransactionNumber(0)
 OPENERS: list[Callable[[Path], object]] = [
-    lambda root: list(SqliteTransactionLogs(root, CLOCK).open(TABLE).read_after(ONE)),
+    lambda root: list(SqliteTransactionLogs(root, CLOCK).open(TABLE).read_after(ZERO)),
     lambda root: SqliteTransactionLogs(root, CLOCK).open(TABLE).append(ONE, b""),
     lambda root: SqliteJobQueues(root, CLOCK).open("q").depth(),
     lambda root: SqliteTableRegistry(root).find(TableName("a")),

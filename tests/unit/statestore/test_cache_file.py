@@ -4,13 +4,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
-from lakebed.errors import UnavailableError
+from lakebed.errors import NewerFormatError, UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.layout import STATE_FORMAT, open_cache, translated
@@ -43,7 +44,7 @@ def test_entries_that_another_process_applied_meanwhile_are_not_applied_again(pa
     class Overtaken:
         """A log that lets the other head follow while it is being read."""
 
-        def read_after(self, number: int) -> object:
+        def read_after(self, number: int, _: object) -> object:
             fast.follow()
             return iter(entries[number:])
 
@@ -87,14 +88,16 @@ def test_deleting_the_file_is_safe_whatever_is_left_beside_it(
     assert fresh.state.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_cache_of_another_format_begins_anew(path: Path) -> None:
+def test_a_cache_of_a_newer_format_is_refused_and_left_as_it_is(path: Path) -> None:
     story = TableStory()
     story.another_head(state=TableState(open_cache(path))).follow()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version={STATE_FORMAT + 1}")
-    connection.close()
-    state = TableState(open_cache(path))
-    assert state.head().number == 0
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(NewerFormatError, match="upgrade"):
+        open_cache(path)
+    assert path.read_bytes() == before
 
 
 def test_a_cache_that_is_no_database_is_set_aside(path: Path) -> None:
@@ -141,6 +144,7 @@ def test_many_may_open_a_new_file_at_once(path: Path) -> None:
 
 WORKER = """
 import random, sys
+from contextlib import closing
 from pathlib import Path
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock

@@ -35,6 +35,7 @@ CHANGED = {
     "garbage": "size = size + 1",
     "pins": "number = 0",
     "positions": "owner = owner + 1",
+    "last_entry": "checksum = x'00'",
 }
 
 
@@ -132,7 +133,7 @@ def test_rows_that_nobody_wrote_are_noticed(
     elif what == "doubled":
         first, *rest = COLUMNS[table].split()
         statement = f"INSERT INTO {table} SELECT {first} || 'x', {', '.join(rest)} FROM {table}"
-        if table in {"head", "partitions", "jobs", "entry_times"}:
+        if table in {"head", "partitions", "jobs", "entry_times", "last_entry"}:
             pytest.skip("one row at most, or its key is a number")
     cached.damage(statement)
     cached.check_whole()
