@@ -13,7 +13,7 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.config.settings import TableSettings
 from lakebed.errors import InvalidError
-from lakebed.ingest.sources import FileSource, WatchedSource, source_of
+from lakebed.ingest.sources import ArrowSource, FileSource, WatchedSource, source_of
 from lakebed.model.keys import KeyValue
 from lakebed.model.names import (
     TableName,
@@ -218,18 +218,22 @@ class Table:
         format: FileFormat | None = None,
         extra_columns: ExtraColumns = "refuse",
         zone: str | Mapping[str, str] | None = None,
+        delimiter: str | None = None,
+        skip_unreadable: bool = False,
         told: Callable[[int], None] | None = None,
         queued: bool = False,
     ) -> Ingested:
         """Take rows in, all or none, durably.
 
-        rows: a path of a file (Parquet, CSV, JSON lines) or of a directory of them, `s3://` with a
-        file or a folder, `https://` with a file, several of these, or Arrow data (also pandas,
-        Polars, DuckDB). job: a name for this request; the same request under the same name is done
-        once, for `job_id_seconds_min`. extra_columns: "drop" ignores unknown columns. zone: where
-        times without an offset and dates are from, for fields in UTC: "UTC", "Europe/Berlin", or by
-        field {"at": "UTC"}. told: called with the number of rows that were read so far. queued:
-        send the commit, which `lake.run()` puts into the log with others; `jobs` tells of it.
+        rows: a path of a file (Parquet, CSV, JSON), of a directory of them, or a pattern; `s3://`
+        with a file or a folder, `https://` with a file; several of these; an open file, a list of
+        dicts, or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same
+        request under the same name is done once, for `job_id_seconds_min`. extra_columns: "drop"
+        ignores unknown columns. zone: where times without an offset and dates are from, for fields
+        in UTC: "UTC", "Europe/Berlin", or by field {"at": "UTC"}. delimiter: of CSV.
+        skip_unreadable: leave files out that cannot be read; the answer's `skipped` names them.
+        told: called with the number of rows that were read so far. queued: send the commit, which
+        `lake.run()` puts into the log with others; `jobs` tells of it.
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
@@ -245,11 +249,14 @@ class Table:
             extra_columns=extra_columns,
             zone=zone,
             urls=self._app.url_files(),
+            delimiter=delimiter,
+            skip_unreadable=skip_unreadable,
         )
         watched = source if told is None else WatchedSource(source, told)
         try:
             service = self._app.queued_ingest if queued else self._app.ingest
-            return service.run(self._opened, watched, None if job is None else job_id(job))
+            done = service.run(self._opened, watched, None if job is None else job_id(job))
+            return done if isinstance(source, ArrowSource) else source.told_skipped(done)
         except InvalidError as error:
             if isinstance(source, FileSource) and source.reading is not None:
                 error.facts.setdefault("path", source.reading)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from lakebed.cli.shell_words import in_shell_words
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.model.names import MICROS_PER_SECOND
 
@@ -161,21 +162,22 @@ def _refused(error: click.ClickException) -> InvalidError:
 
 
 def _told(error: LakebedError, *, as_json: bool) -> int:
+    hint = None if error.hint is None else in_shell_words(error.hint)
     facts = {name: str(value) for name, value in error.facts.items()}
     if as_json:
         value = {
             "code": error.code(),
             "message": error.message,
             "facts": facts,
-            "hint": error.hint,
+            "hint": hint,
             "exit_code": error.exit_code,
         }
         click.echo(json.dumps({"error": value}), err=True)
         return error.exit_code
     shown = " ".join(f"{name}={value}" for name, value in facts.items())
     click.echo(f"error: {error.message}" + (f" ({shown})" if shown else ""), err=True)
-    if error.hint:
-        click.echo(f"  hint: {error.hint}", err=True)
+    if hint:
+        click.echo(f"  hint: {hint}", err=True)
     click.echo(f"  code: {error.code()}, see `lakebed explain {error.code()}`", err=True)
     return error.exit_code
 

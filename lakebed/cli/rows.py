@@ -59,6 +59,7 @@ def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
     lakebed ingest trips trips.parquet
     lakebed ingest trips january/ february/ --job 2013-q1
     lakebed ingest trips trips.txt --format csv --extra-columns drop
+    gunzip -c trips.csv.gz | lakebed ingest trips - --format csv --delimiter ";"
     lakebed ingest trips s3://bucket/day/ https://example.org/late.csv
     lakebed ingest trips trips.csv --zone UTC
     lakebed ingest trips trips.csv --zone Europe/Berlin --zone booked=UTC
@@ -72,6 +73,10 @@ def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
     metavar="[FIELD=]ZONE",
     help="Where times without an offset are from: UTC, Europe/Berlin; for one field: at=UTC.",
 )
+@click.option("--delimiter", metavar="LETTER", help="Of CSV: `;`, tab.  [default: comma]")
+@click.option(
+    "--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and name them."
+)
 @pass_session
 def ingest(
     session: Session,
@@ -82,23 +87,37 @@ def ingest(
     format: Literal["parquet", "csv", "jsonl"] | None,
     extra_columns: Literal["refuse", "drop"],
     zones: tuple[str, ...],
+    delimiter: str | None,
+    skip_unreadable: bool,
 ) -> None:
     """Take rows of files, or of directories of them, into TABLE: all or none.
 
-    Parquet, CSV with a header, or JSON lines: .parquet, .csv, .jsonl, .ndjson. Also from
-    s3://BUCKET/KEY or s3://BUCKET/FOLDER/, and https://HOST/PATH.
+    Parquet, CSV with a header, JSON lines or an array: .parquet, .csv, .tsv, .jsonl, .ndjson,
+    .json, text also behind .gz. Also from s3://BUCKET/KEY or s3://BUCKET/FOLDER/, and
+    https://HOST/PATH; `-` is stdin, with --format.
     """
     with session.open() as lake, ProgressLine(silent=session.as_json) as line:
         opened = lake.table(table)
         done = opened.ingest(
-            list(paths),
+            _rows_named(paths),
             job=job,
             format=format,
             extra_columns=extra_columns,
+            delimiter=delimiter,
+            skip_unreadable=skip_unreadable,
             zone=zones_from_text(opened.schema, zones) if zones else None,
             told=lambda rows: line.show(f"{rows:,} rows read"),
         )
     told_ingested(session, table, done)
+
+
+def _rows_named(paths: tuple[str, ...]) -> object:
+    """Return what the library takes: paths, or stdin."""
+    if "-" not in paths:
+        return list(paths)
+    if len(paths) > 1:
+        raise InvalidError("stdin comes alone", hint="ingest the files as a job of their own")
+    return sys.stdin.buffer
 
 
 def told_ingested(session: Session, table: str, done: Ingested) -> None:
@@ -112,7 +131,10 @@ def told_ingested(session: Session, table: str, done: Ingested) -> None:
         "repeated": done.repeated,
         "read": done.read,
         "filtered": done.filtered,
+        "skipped": dict(done.skipped),
     }
+    for path, why in done.skipped.items():
+        click.echo(f"skipped {path}: {why}", err=True)
     taken = f"{counted(done.rows, 'row')} in {counted(done.files, 'file')}"
     if done.filtered:
         taken += f" ({done.read:,} read, {done.filtered:,} left out by filter or age-off)"

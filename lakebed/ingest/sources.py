@@ -7,20 +7,23 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 import msgspec
 import pyarrow as pa
 
-from lakebed.errors import InvalidError, LakebedError
+from lakebed.errors import InvalidError, LakebedError, UnreadableInputError
+from lakebed.ingest.python_rows import Spooled, collected, is_dicts, table_of_dicts
 from lakebed.model.addresses import scheme_of, without_file_scheme
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
 from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.sorted_files.casting import check_bytes, conform
 from lakebed.sorted_files.input_files import (
+    FORMATS,
     ExtraColumns,
     FileFormat,
     InputFile,
@@ -30,6 +33,7 @@ from lakebed.sorted_files.input_files import (
     rows_of,
 )
 from lakebed.sorted_files.zones import NO_ZONES, Zones, zones_of
+from lakebed.tasks.user_jobs import Ingested
 
 STREAM_BATCH_ROWS = 65_536
 
@@ -47,7 +51,15 @@ class FileSource:
         extra_columns: ExtraColumns = "refuse",
         zones: Zones = NO_ZONES,
         urls: SourceFiles | None = None,
+        delimiter: str | None = None,
+        skip_unreadable: bool = False,
     ) -> None:
+        self.skipped: dict[str, str] = {}
+        """Files that were left out, and why."""
+        self.spooled: Spooled | None = None
+        """What an open file held: its bytes stand for the request."""
+        self._skips = skip_unreadable
+        self._delimiter = delimiter
         self._urls = urls
         self._files = self._found(paths, format)
         self.schema = schema
@@ -59,18 +71,43 @@ class FileSource:
     @property
     def digest(self) -> RequestDigest:
         """Stands for the request."""
-        digest = digest_of_files(self._files)
-        return digest_of(digest, *_told(self._zones)) if self._zones else digest
+        held = self.spooled
+        digest = held.digest if held is not None else digest_of_files(self._files)
+        told = _told(self._zones)
+        if self._delimiter is not None:
+            told += [b"delimiter", self._delimiter.encode()]
+        return digest_of(digest, *told) if told else digest
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, file after file. An error names the file."""
         for file in self._files:
             self.reading = file.path if scheme_of(file.path) else Path(file.path)
             with self._here(file) as here:
-                yield from rows_of(
-                    here, self.schema, extra_columns=self._extra_columns, zones=self._zones
+                rows = rows_of(
+                    here,
+                    self.schema,
+                    extra_columns=self._extra_columns,
+                    zones=self._zones,
+                    delimiter=self._delimiter,
                 )
+                try:
+                    first = next(rows, None)
+                except UnreadableInputError as error:
+                    if not self._skips:
+                        raise
+                    self._skip(Path(file.path), error)
+                    continue
+                if first is not None:
+                    yield first
+                yield from rows
         self.reading = None
+
+    def told_skipped(self, done: Ingested) -> Ingested:
+        """Return what became of the job, with the files that were left out."""
+        return msgspec.structs.replace(done, skipped=self.skipped)
+
+    def _skip(self, path: Path, error: LakebedError) -> None:
+        self.skipped[str(path)] = str(error.facts.get("problem", error.message))
 
     def _found(
         self, paths: Sequence[str | os.PathLike[str]], format: FileFormat | None
@@ -79,7 +116,8 @@ class FileSource:
         found = [] if places else input_files([], format)
         for place in places:
             if scheme_of(place) is None:
-                found += input_files([place], format)
+                skip = self._skip if self._skips else None
+                found += input_files([place], format, skip=skip)
             else:
                 found += self._at(os.fspath(place), format)
         return found
@@ -182,8 +220,12 @@ def source_of(
     extra_columns: ExtraColumns = "refuse",
     zone: str | Mapping[str, str] | None = None,
     urls: SourceFiles | None = None,
+    delimiter: str | None = None,
+    skip_unreadable: bool = False,
 ) -> FileSource | ArrowSource:
-    """Return the rows that a user names: a path, several paths, or Arrow data. zone: of times
+    """Return the rows that a user names: a path, several paths, an open file, a list of dicts, or
+    Arrow data. delimiter: of CSV. skip_unreadable: files that cannot be read are left out, as long
+    as no row of them was taken. zone: of times
     without an offset, for all fields in UTC or by field. urls: who brings files that are named
     by URL.
 
@@ -191,12 +233,45 @@ def source_of(
         InvalidError: it is none of these, or a path holds nothing to ingest.
     """
     zones = zones_of(zone, schema)
+    rows = collected(rows)
+    if is_dicts(rows):
+        rows = table_of_dicts(cast("Sequence[Mapping[str, Any]]", rows), schema)
+    files = partial(
+        FileSource,
+        schema=schema,
+        format=format,
+        extra_columns=extra_columns,
+        zones=zones,
+        urls=urls,
+        delimiter=_checked(delimiter),
+        skip_unreadable=skip_unreadable,
+    )
+    if hasattr(rows, "read") and not hasattr(rows, "__arrow_c_stream__"):
+        return _of_open_file(cast("BinaryIO", rows), format, files)
     paths = [rows] if isinstance(rows, (str, os.PathLike)) else rows
     if isinstance(paths, (list, tuple)) and all(isinstance(p, (str, os.PathLike)) for p in paths):
-        return FileSource(
-            paths, schema, format=format, extra_columns=extra_columns, zones=zones, urls=urls
-        )
+        return files(paths)
     return ArrowSource(rows, schema, extra_columns=extra_columns, zones=zones)
+
+
+def _of_open_file(
+    rows: BinaryIO, format: FileFormat | None, files: Callable[..., FileSource]
+) -> FileSource:
+    if format is None:
+        hint = f"say format={' or format='.join(FORMATS)}"
+        raise InvalidError("an open file has no name that tells its format", hint=hint)
+    spooled = Spooled(rows, f".{format}")
+    source = files([spooled.path])
+    source.spooled = spooled
+    return source
+
+
+def _checked(delimiter: str | None) -> str | None:
+    meant = {"tab": "\t", r"\t": "\t"}.get(delimiter or "", delimiter)
+    if meant is not None and (len(meant.encode()) != 1 or meant in '"\r\n'):
+        hint = "give one letter, for instance ';', or tab"
+        raise InvalidError("not a delimiter of CSV", delimiter=delimiter, hint=hint)
+    return meant
 
 
 def _told(zones: Zones) -> list[bytes]:

@@ -22,6 +22,7 @@ from lakebed.sorted_files.zones import (
 )
 
 RowsT = TypeVar("RowsT", pa.RecordBatch, pa.Table)
+OR_DROP = "or say extra_columns='drop'"
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
@@ -153,7 +154,7 @@ def _check_names(names: list[str], schema: Schema, *, drop: bool) -> None:
     for name in names:
         if name not in known and not drop:
             hint = schema.hint_for(name)
-            raise InvalidError("unknown column", field=name, hint=f"{hint} or drop extra columns")
+            raise InvalidError("unknown column", field=name, hint=f"{hint} {OR_DROP}")
         if name not in known and (now := fate_of(name, schema.past)) and now not in names:
             hint = schema.hint_for(name)  # to drop it would lose values that have a place
             raise InvalidError("a column has its field's old name", field=name, hint=hint)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +23,8 @@ from lakebed.sorted_files.zones import NO_ZONES, Zones
 FileFormat = Literal["parquet", "csv", "jsonl"]
 ExtraColumns = Literal["refuse", "drop"]
 FORMATS: tuple[FileFormat, ...] = ("parquet", "csv", "jsonl")
-_ALSO: dict[str, FileFormat] = {"ndjson": "jsonl"}
+_ALSO: dict[str, FileFormat] = {"ndjson": "jsonl", "json": "jsonl", "tsv": "csv"}
+_COMPRESSED = ".gz"
 
 
 class InputFile(msgspec.Struct, frozen=True):
@@ -35,9 +37,14 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 def input_files(
-    paths: Iterable[str | os.PathLike[str]], format: FileFormat | None = None
+    paths: Iterable[str | os.PathLike[str]],
+    format: FileFormat | None = None,
+    *,
+    skip: Callable[[Path, LakebedError], None] | None = None,
 ) -> list[InputFile]:
     """Return the files that paths name, directories walked; `_` and `.` names in them are skipped.
+    A pattern, as `day-*.csv`, means the files that it matches. skip: called for each file of a
+    directory or a pattern whose name does not tell its format, in place of raising.
 
     Raises:
         InvalidError: a path that does not exist, a directory without files, a format that does not
@@ -46,8 +53,18 @@ def input_files(
     if format is not None and format not in FORMATS:
         hint = did_you_mean(format, FORMATS, what="format")
         raise InvalidError("no such format", format=format, hint=hint)
-    kinds = [(path, format or format_of(path)) for path in expanded(paths)]
-    return [_seen(path, kind) for path, kind in kinds]
+    given = {Path(path) for path in paths}
+    found = []
+    for path in expanded(paths):
+        try:
+            kind = format or format_of(path)
+        except InvalidError as error:
+            if skip is None or path in given:
+                raise
+            skip(path, error)
+        else:
+            found.append(_seen(path, kind))
+    return found
 
 
 def digest_of_files(files: Sequence[InputFile]) -> RequestDigest:
@@ -68,14 +85,21 @@ def rows_of(
     extra_columns: ExtraColumns = "refuse",
     groups: range | None = None,
     zones: Zones = NO_ZONES,
+    delimiter: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of a file as columns of the schema. groups: row groups of a Parquet file; None:
-    all. zones: of times without an offset, by field.
+    all. zones: of times without an offset, by field. delimiter: of CSV; None: a comma, a tab in
+    files that end with .tsv.
 
     Raises:
         InvalidError, UnreadableInputError: they do not fit, or cannot be read. It names the file.
     """
-    batches = _read(file, schema, extra_columns=extra_columns, groups=groups, zones=zones)
+    if file.kind == "csv":
+        stem = file.path.lower().removesuffix(_COMPRESSED)
+        used = delimiter or ("\t" if stem.endswith(".tsv") else ",")
+        batches = csv_batches(Path(file.path), schema, zones=zones, delimiter=used)
+    else:
+        batches = _read(file, schema, extra_columns=extra_columns, groups=groups, zones=zones)
     try:
         for batch in batches:
             yield conform(batch, schema, extra_columns=extra_columns, zones=zones)
@@ -101,6 +125,8 @@ def expanded(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
             files += found
         elif path.exists():
             files.append(path)
+        elif matching := _matching(path):
+            files += matching
         else:
             hint = (
                 f"paths are relative to {Path.cwd()}" if not path.is_absolute() else "look for it"
@@ -111,9 +137,26 @@ def expanded(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return files
 
 
+def _matching(pattern: Path) -> list[Path]:
+    """Return the files that a pattern matches, as a shell would."""
+    if not glob.has_magic(str(pattern)):
+        return []
+    base = Path(pattern.anchor)
+    found = sorted(base.glob(str(pattern.relative_to(base))))
+    return [path for path in found if path.is_file()]
+
+
 def format_of(file: Path) -> FileFormat:
-    """Return the format that a file's name tells. Raises: InvalidError, when it tells none."""
-    suffix = file.suffix.lower().lstrip(".")
+    """Return the format that a file's name tells, also before `.gz`.
+
+    Raises:
+        InvalidError: it tells none, or is that of compressed Parquet.
+    """
+    is_compressed = file.suffix.lower() == _COMPRESSED
+    suffix = (Path(file.stem) if is_compressed else file).suffix.lower().lstrip(".")
+    if is_compressed and suffix == "parquet":
+        hint = "take the .gz away: gunzip it"
+        raise InvalidError("Parquet is compressed inside", path=file, hint=hint)
     if suffix in FORMATS:
         return suffix
     if suffix in _ALSO:
@@ -135,8 +178,6 @@ def _read(
     zones: Zones,
 ) -> Iterator[pa.RecordBatch]:
     path = Path(file.path)
-    if file.kind == "csv":
-        return csv_batches(path, schema, zones=zones)
     if file.kind == "jsonl":
         return json_batches(path, schema, extra_columns=extra_columns, zones=zones)
     return parquet_batches(path, groups)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -130,13 +132,14 @@ def csv_batches(
     *,
     null_tokens: Sequence[str] = NULL_TOKENS,
     zones: Zones = NO_ZONES,
+    delimiter: str = ",",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a CSV file with a header, a batch without rows when it has none. Types are
     the schema's, never guessed.
 
     Columns that the schema does not have come as text. A null is one of the tokens, not quoted;
     `""` is an empty string. Times need an offset where the field is in UTC, or a zone; a date is
-    its midnight. Binary is base64.
+    its midnight. Binary is base64. A file that ends with .gz is read as what is in it.
 
     Raises:
         InvalidError: the schema has nested fields.
@@ -151,7 +154,8 @@ def csv_batches(
         kinds[field.name] = pa.string() if as_text else column.type
     binary = [f.name for f in schema.fields if str(f.type) == "binary"]
     with readable(path):
-        header = _csv_header(path)
+        parse = pa.csv.ParseOptions(delimiter=delimiter)
+        header = _csv_header(path, parse)
         _refuse_no_header(header, schema)
         options = pa.csv.ConvertOptions(
             column_types={name: pa.string() for name in header} | kinds,
@@ -161,7 +165,7 @@ def csv_batches(
         )
         read = pa.csv.ReadOptions(use_threads=False)
         whole = _with_a_line(path)
-        with pa.csv.open_csv(whole, read_options=read, convert_options=options) as reader:
+        with pa.csv.open_csv(whole, read, parse, options) as reader:
             has_rows = False
             for batch in reader:
                 rows, has_rows = batch, has_rows or batch.num_rows > 0
@@ -201,15 +205,15 @@ def _refuse_no_header(header: list[str], schema: Schema) -> None:
 def _with_a_line(path: Path) -> Path | pa.BufferReader:
     """Return a file; one that is a header and does not end its line as if it did: Arrow finds no
     columns in it else."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         begin = file.read(HEADER_BYTES_MAX)
     is_header = 0 < len(begin) < HEADER_BYTES_MAX and b"\n" not in begin
     return pa.BufferReader(begin + b"\n") if is_header else path
 
 
-def _csv_header(path: Path) -> list[str]:
+def _csv_header(path: Path, parse: pa.csv.ParseOptions) -> list[str]:
     as_text = pa.csv.ConvertOptions(check_utf8=True)
-    with pa.csv.open_csv(_with_a_line(path), convert_options=as_text) as reader:
+    with pa.csv.open_csv(_with_a_line(path), None, parse, as_text) as reader:
         names: list[str] = reader.schema.names
         return names
 
@@ -263,6 +267,13 @@ def _in_utc(columns: pa.Schema, names: set[str]) -> pa.Schema:
     return pa.schema([c.with_type(in_utc) if c.name in names else c for c in columns])
 
 
+def opened(path: Path) -> BinaryIO:
+    """Return an open file: of one that ends with .gz, what is in it."""
+    if path.suffix.lower() == ".gz":
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    return path.open("rb")
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Tell what goes wrong inside as an input file that cannot be read."""
@@ -271,7 +282,7 @@ def readable(path: Path) -> Iterator[None]:
     except UnreadableInputError as error:
         error.facts = {"path": path, **error.facts}
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error) as error:
         problem = problem_of(error)
         raise UnreadableInputError(
             "an input file cannot be read", path=path, problem=problem, hint=_hint(path, problem)

@@ -11,8 +11,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import BinaryIO, Literal, NoReturn
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
@@ -22,11 +23,14 @@ from lakebed.model.field_changes import former_names
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
 from lakebed.sorted_files.arrow_schema import arrow_type
-from lakebed.sorted_files.inputs import NO_OFFSET, from_base64, problem_of, readable
+from lakebed.sorted_files.casting import OR_DROP
+from lakebed.sorted_files.inputs import NO_OFFSET, from_base64, opened, problem_of, readable
 from lakebed.sorted_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, Rewriting
 from lakebed.sorted_files.zones import IN_UTC, NO_ZONES, SAY_ZONE, Zones, texts_in_utc
 
 BLOCK_BYTES = 4 * 1024 * 1024
+ARRAY_BYTES_MAX = 256 * 1024 * 1024
+ARRAY_ROWS = 10_000
 LINE_BYTES_MAX = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _HINT = "each line is one JSON object: names of fields, and values of their types"
@@ -39,7 +43,8 @@ def json_batches(
     extra_columns: Literal["refuse", "drop"] = "refuse",
     zones: Zones = NO_ZONES,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file of JSON lines; none when it is empty.
+    """Yield the rows of a file of JSON lines, or of one JSON array of objects; none when it is
+    empty. A file that ends with .gz is read as what is in it.
 
     A field that a line does not have is null. Integers of 64 bits and decimals may come as strings;
     binary is base64; dates and times are ISO 8601, where the field is in UTC with an offset or a
@@ -62,11 +67,17 @@ def json_batches(
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Yield whole lines, some megabytes at a time."""
+    """Yield whole lines, some megabytes at a time. The rows of an array are a line each."""
     rest = b""
-    with path.open("rb") as file:
+    with opened(path) as file:
         if file.read(len(_BOM)) != _BOM:
             file.seek(0)
+        begin = file.tell()
+        if file.read(BLOCK_BYTES).lstrip().startswith(b"["):
+            file.seek(begin)
+            yield from _blocks_of_array(file, path)
+            return
+        file.seek(begin)
         while piece := file.read(BLOCK_BYTES):
             end = piece.rfind(b"\n") + 1
             if end:
@@ -77,6 +88,23 @@ def _blocks(path: Path) -> Iterator[bytes]:
                 raise UnreadableInputError("a line is too long", path=path, hint=hint)
     if rest:
         yield rest
+
+
+def _blocks_of_array(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Yield the objects of a JSON array as lines. Their bytes are cut apart, none is parsed."""
+    text = file.read(ARRAY_BYTES_MAX + 1)
+    if len(text) > ARRAY_BYTES_MAX:
+        hint = f"write JSON lines: an array has at most {ARRAY_BYTES_MAX:,} bytes"
+        raise UnreadableInputError("a JSON array is too long", path=path, hint=hint)
+    flat = text.replace(b"\n", b" ").replace(b"\r", b" ")  # in texts they are escaped
+    try:
+        rows = msgspec.json.decode(flat, type=list[msgspec.Raw])
+    except msgspec.DecodeError as error:
+        raise UnreadableInputError(
+            "a JSON array cannot be read", path=path, problem=error, hint=_HINT
+        ) from None
+    for first in range(0, len(rows), ARRAY_ROWS):
+        yield b"".join(bytes(row) + b"\n" for row in rows[first : first + ARRAY_ROWS])
 
 
 class _Lines:
@@ -201,7 +229,7 @@ class _Lines:
             if name not in self._columns.names:
                 hint = self._schema.hint_for(name)
                 raise InvalidError(
-                    "unknown column", field=name, line=line, hint=f"{hint} or drop extra columns"
+                    "unknown column", field=name, line=line, hint=f"{hint} {OR_DROP}"
                 ) from None
 
 

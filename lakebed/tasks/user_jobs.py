@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -22,7 +22,7 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: in its files. read: in its source. filtered: left out by the table's filter or age-off;
     what else is missing became part of other rows with the same key, or an iterator's. repeated: it
-    had been committed before; this call did nothing.
+    had been committed before; this call did nothing. skipped: files that were left out, and why.
     """
 
     job: JobId
@@ -33,6 +33,7 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
     read: int = 0
     filtered: int = 0
+    skipped: Mapping[str, str] = {}
 
     @property
     def all_left_out(self) -> bool:
