@@ -287,6 +287,18 @@ class VersionExpiredError(ConflictError):
     """
 
 
+class FormatGateError(NewerFormatError):
+    """The lake does not allow a form yet that this needs: older releases may still work on it.
+
+    What is done: nothing was changed. What you can do: upgrade every process of the lake, then
+    `lakebed formats --raise`; older releases cannot open what is written from then on.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
+        wanted = "upgrade every process of this lake, then run `lakebed formats --raise`"
+        super().__init__(message, hint=hint or wanted, **facts)
+
+
 class UnreadableInputError(InvalidError):
     """An input file cannot be read as what it is said to be.
 

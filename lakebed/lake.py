@@ -9,7 +9,6 @@ rows = table.query(keys=["b7"]).read_all()
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +16,8 @@ from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import InvalidError
-from lakebed.model.addresses import scheme_of, without_file_scheme
+from lakebed.model.addresses import directory_named
+from lakebed.model.formats import NEWEST, OLDEST, Formats
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import NO_TABLE, JobReport, TaskReport
@@ -345,6 +345,18 @@ class Lake:
 
         return restore(self._app, directory, on_progress=on_progress)
 
+    def formats(self) -> tuple[Formats, Formats]:
+        """Return the newest forms that may be written to this lake, and those that this release
+        can write. A lake that was made by an older release does not allow the newest at first."""
+        return self._app.registry.formats() or OLDEST, NEWEST
+
+    def raise_formats(self) -> Formats:
+        """Allow all forms that this release can write. Do it when every process of the lake is of
+        this release: older ones cannot open what is written from then on. It is never taken back.
+        """
+        self._app.registry.raise_formats(NEWEST)
+        return self.formats()[0]
+
     def close(self) -> None:
         """Close files; what was committed stays."""
         self._app.close()
@@ -382,18 +394,5 @@ def connect(
         from lakebed.bootstrap.aws import AwsApp  # noqa: PLC0415  of no use to others
 
         return Lake(AwsApp(path.removeprefix(INSTANCE_SCHEME), memory=memory))
-    path = _directory(path)
+    path = directory_named(path, instances=INSTANCE_SCHEME)
     return Lake(LocalApp(path, create=create, objects=objects, memory=memory))
-
-
-def _directory(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """Return the directory that is meant. Raises: InvalidError for an address of anything else."""
-    path = without_file_scheme(path)
-    scheme = scheme_of(path)
-    if scheme is None:
-        return path
-    hint = f"give a directory, or {INSTANCE_SCHEME}INSTANCE for what was deployed"
-    if scheme == "s3":
-        address = re.sub("^s3:/+", "s3://", os.fspath(path))
-        hint = f"only its objects can lie there: connect('./lake', objects='{address}')"
-    raise InvalidError("a lake lies in a directory of this machine", lake=path, hint=hint)

@@ -45,7 +45,7 @@ class CommitterStack(Stack):
                 *permissions.read_objects(deployment),
                 permissions.commit(stores.log),
                 permissions.write_bodies(deployment),
-                permissions.mark_changes(stores.registry),
+                permissions.mark_tables(stores.registry),
                 permissions.delete_objects(deployment, "tables/*/commits/*"),
                 permissions.tell_of_many_jobs(stores.tracker),
                 permissions.show_again(self.commits.queue),

@@ -147,13 +147,8 @@ def find_table(registry: dynamodb.ITable) -> iam.PolicyStatement:
 
 
 def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
-    """List the names of tables, and mark what was done on them."""
+    """List the names of tables, mark what was done on them, and see what may be written."""
     return _allow([registry.table_arn], "dynamodb:Query", "dynamodb:UpdateItem")
-
-
-def mark_changes(registry: dynamodb.ITable) -> iam.PolicyStatement:
-    """Mark what was done on tables that are known."""
-    return _allow([registry.table_arn], "dynamodb:UpdateItem")
 
 
 def tell_of_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:

@@ -41,6 +41,7 @@ from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.closable_state import StateLimits
 from lakebed.statestore.committer import Committer
+from lakebed.statestore.format_gate import FormatGate
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.warm_heads import WarmHeads
@@ -119,6 +120,7 @@ class App:
         self._spill_root = spill
         self.spill = ProcessFolder(spill)
         self._states = states
+        self.formats = FormatGate(self.registry, self.clock)
         self.heads = self._heads()
         self._merge_helpers = merge_helpers(
             stores.for_processes, self.spill.path / "ranges", count=merge_processes() - 1
@@ -229,6 +231,7 @@ class App:
             chance=self.chance,
             bytes_max=bytes_max,
             limits=StateLimits(open_tables_max()),
+            formats=self.formats,
         )
 
     def commit_queued(

@@ -22,6 +22,7 @@ from lakebed.ports.table_marks import TableMarks
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.schedules.work_on_table import Due, Work, WorkOnTable, never_due
+from lakebed.statestore.format_gate import FormatGate
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.warm_heads import WarmHeads
@@ -96,6 +97,7 @@ def table_stores(
         clock=clock,
         chance=chance,
         bytes_max=STATES_BYTES_MAX,
+        formats=FormatGate(registry, clock),
     )
     return TableStores(
         clock=clock,

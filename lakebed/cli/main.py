@@ -13,6 +13,7 @@ from lakebed.cli.backups import backup, restore
 from lakebed.cli.bulk_import import bulk_import
 from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.explanations import explain
+from lakebed.cli.formats import formats
 from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.local import local
 from lakebed.cli.looking import fsck, status
@@ -53,7 +54,7 @@ for _command in (table, ingest, bulk_import, query, run, commit, compact):
     program.add_command(_command)
 for _command in (status, fsck, state, explain, backup, restore):
     program.add_command(_command)
-for _command in (jobs, tasks, dead_letters, local):
+for _command in (jobs, tasks, dead_letters, formats, local):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
     table.add_command(_command)

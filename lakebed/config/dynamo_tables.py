@@ -36,7 +36,7 @@ LOG_TABLE = DynamoTable(part="log", sort_key="N")
 """pk: a table's id. sk: the number of an entry."""
 
 REGISTRY_TABLE = DynamoTable(part="registry", sort_key="S")
-"""pk: names or ids. sk: the name, or the id."""
+"""pk: names, ids, marks or formats. sk: the name, the id, or the form."""
 
 TRACKER_TABLE = DynamoTable(
     part="tracker",

@@ -33,3 +33,20 @@ def without_file_scheme(place: str | os.PathLike[str]) -> str | os.PathLike[str]
         hint = "write file:///PATH, or the path alone"
         raise InvalidError("a file of another machine", address=place, hint=hint)
     return unquote(parts.path)
+
+
+def directory_named(path: str | os.PathLike[str], *, instances: str) -> str | os.PathLike[str]:
+    """Return the directory that is meant. instances: what the address of an instance begins with.
+
+    Raises:
+        InvalidError: the address of anything else.
+    """
+    path = without_file_scheme(path)
+    scheme = scheme_of(path)
+    if scheme is None:
+        return path
+    hint = f"give a directory, or {instances}INSTANCE for what was deployed"
+    if scheme == "s3":
+        address = re.sub("^s3:/+", "s3://", os.fspath(path))
+        hint = f"only its objects can lie there: connect('./lake', objects='{address}')"
+    raise InvalidError("a lake lies in a directory of this machine", lake=path, hint=hint)

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from lakebed.errors import TableQuarantinedError
+from lakebed.model.formats import Formats
 from lakebed.model.names import TableId, TableName
 
 TableCondition = Literal["online", "offline", "quarantined"]
@@ -36,7 +37,9 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableRegistry(Protocol):
-    """Names of tables. Every implementation passes `tests/contracts/test_table_registry.py`.
+    """Names of tables, and the forms that may be written to the lake.
+
+    Every implementation passes `tests/contracts/test_table_registry.py`.
 
     Any of its methods raises UnavailableError when the store is busy; one that writes raises
     UnknownOutcomeError when no answer came: call it again.
@@ -87,4 +90,14 @@ class TableRegistry(Protocol):
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
+        ...
+
+    def formats(self) -> Formats | None:
+        """Return the newest forms that may be written; None: nobody has recorded it. Strongly
+        consistent."""
+        ...
+
+    def raise_formats(self, formats: Formats) -> None:
+        """Allow these forms from now on, and what was allowed before. Safe to repeat and to race:
+        nothing that was allowed is ever forbidden again."""
         ...

@@ -9,16 +9,18 @@ that come later to another state than those before.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import msgspec
 import zstandard
 
 from lakebed.errors import CorruptError, NewerFormatError
+from lakebed.model.formats import NEWEST
 from lakebed.model.names import Micros
 from lakebed.statestore.table_changes import ChangeProcessing, ChangeSchema, SetProcessing
 from lakebed.statestore.transactions import Transaction
 
-ENTRY_FORMAT = 3
+ENTRY_FORMAT = NEWEST.entry
 _FORMATS: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""
@@ -45,7 +47,7 @@ def encode_entry(entry: Entry) -> bytes:
     raw = _ENCODER.encode(entry)
     compressed = len(raw) >= COMPRESSED_FROM
     rest = zstandard.compress(raw, 1) if compressed else raw
-    return bytes((_format_of(entry), compressed)) + _checksum(compressed, rest) + rest
+    return bytes((format_of(entry.transactions), compressed)) + _checksum(compressed, rest) + rest
 
 
 def decode_entry(body: bytes, number: int) -> Entry:
@@ -67,14 +69,14 @@ def decode_entry(body: bytes, number: int) -> Entry:
         entry = _DECODER.decode(zstandard.decompress(rest) if body[1] else rest)
     except (msgspec.DecodeError, zstandard.ZstdError) as error:
         raise CorruptError("not a log entry", number=number, reason=error) from None
-    if body[0] != _format_of(entry):  # which the checksum leaves out
+    if body[0] != format_of(entry.transactions):  # which the checksum leaves out
         raise CorruptError("a log entry contradicts its format", number=number, format=body[0])
     return entry
 
 
-def _format_of(entry: Entry) -> int:
-    """Return the lowest format that knows all changes of an entry."""
-    kinds = {type(change) for t in entry.transactions for change in t.changes}
+def format_of(transactions: Sequence[Transaction]) -> int:
+    """Return the lowest format of an entry that knows all changes of some transactions."""
+    kinds = {type(change) for t in transactions for change in t.changes}
     return max((_FORMATS.get(kind, 1) for kind in kinds), default=1)
 
 

@@ -38,7 +38,8 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.answers import NOTHING_WRITTEN, Member, answer_in_log, last_answer
 from lakebed.statestore.closable_state import ClosableState
-from lakebed.statestore.codec import Entry, decode_entry, encode_entry
+from lakebed.statestore.codec import Entry, decode_entry, encode_entry, format_of
+from lakebed.statestore.format_gate import AskFormats, check_entry_format, newest_formats
 from lakebed.statestore.last_entry import known, last_checksum
 from lakebed.statestore.state import Head, Moment, TableState
 from lakebed.statestore.tombstone import take_tombstone
@@ -79,7 +80,7 @@ class SnapshotSource(Protocol):
 
 
 class TableHead:
-    """The newest state of one table that this process knows. Safe to share among threads."""
+    """The newest state of one table that a process knows. Thread-safe. formats: may be written."""
 
     def __init__(
         self,
@@ -90,6 +91,7 @@ class TableHead:
         chance: random.Random,
         snapshots: SnapshotSource | None = None,
         retry: Retry | None = None,
+        formats: AskFormats = newest_formats,
     ) -> None:
         self._state = ClosableState(lambda: state) if isinstance(state, TableState) else state
         self._log = log
@@ -97,6 +99,7 @@ class TableHead:
         self._chance = chance
         self._snapshots = snapshots
         self._retry = retry or Retry()
+        self.formats = formats
 
     @property
     def state(self) -> TableState:
@@ -178,6 +181,7 @@ class TableHead:
             same. FencedError: its base lies below the write floor; the same holds.
             UnavailableError: reading or writing was refused until the deadline; the same holds.
             DeniedError: the log may not be read or written; the same holds.
+            FormatGateError: it has a change that the lake does not allow yet; the same.
             UnknownOutcomeError: a try may still land; call again with the same id.
             LogRolledBackError: the log does not hold what this state was read from (H33).
         """
@@ -294,6 +298,7 @@ class TableHead:
                         transaction.id, transaction.digest
                     )
                 else:
+                    check_entry_format(format_of((transaction,)), self.formats)
                     transaction.check_and_apply(self.state, moment)
                     accepted[transaction.id] = transaction
                 riders.append(member)

@@ -23,7 +23,9 @@ from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import snapshot_of, snapshot_path, snapshots_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.format_gate import AskFormats, newest_formats
 from lakebed.statestore.layout import upgradable_format, upgrade
+from lakebed.statestore.older_layouts import write_down
 from lakebed.statestore.state import TableState
 from lakebed.statestore.sums import verify_rows
 
@@ -34,10 +36,19 @@ SNAPSHOTS_KEPT = 2
 
 
 class Snapshots:
-    """The snapshots of one table. scratch: a local directory for temporary databases."""
+    """The snapshots of one table. scratch: a local directory for temporary databases. formats:
+    tells the layout in which they may be written."""
 
-    def __init__(self, table: TableId, objects: ObjectStore, *, scratch: Path) -> None:
+    def __init__(
+        self,
+        table: TableId,
+        objects: ObjectStore,
+        *,
+        scratch: Path,
+        formats: AskFormats = newest_formats,
+    ) -> None:
         self._table = table
+        self._formats = formats
         self._objects = objects
         self._scratch = scratch
 
@@ -120,9 +131,10 @@ class Snapshots:
             with closing(sqlite3.connect(copy, isolation_level=None)) as target:
                 state.connection.backup(target)
                 target.execute("PRAGMA journal_mode=DELETE")
-                target.execute("VACUUM")
                 verify_rows(target)  # else the log would be emptied below what a disk made up
                 digest, number = TableState(target).digest(), TableState(target).head().number
+                write_down(target, self._formats().state)
+                target.execute("VACUUM")
             path = snapshot_path(self._table, number, digest)
             if self._objects.size_of(path) is None:
                 self._put(path, copy)

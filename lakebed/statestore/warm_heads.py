@@ -16,6 +16,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.closable_state import ClosableState, StateLimits
+from lakebed.statestore.format_gate import AskFormats, newest_formats
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.layout import (
     ASIDE_MAX,
@@ -42,7 +43,7 @@ class WarmHeads:
     bytes_max: of all states together; the longest unused ones are closed and deleted, and read
     again from snapshots and log when they are wanted. The one that was asked for last stays,
     however large. None: no bound. With a bound, the heads belong to one thread. scratch: a folder
-    for temporary files.
+    for temporary files. formats: tells what may be written.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class WarmHeads:
         chance: random.Random,
         bytes_max: int | None = None,
         limits: StateLimits | None = None,
+        formats: AskFormats = newest_formats,
     ) -> None:
+        self._formats = formats
         self._folder = folder
         self._scratch = scratch
         self._logs = logs
@@ -92,7 +95,7 @@ class WarmHeads:
 
     def snapshots(self, table: TableId) -> Snapshots:
         """Return the snapshots of a table."""
-        return Snapshots(table, self._objects, scratch=self._scratch)
+        return Snapshots(table, self._objects, scratch=self._scratch, formats=self._formats)
 
     def cache_path(self, table: TableId) -> Path:
         """Return where the state of a table is kept. Deleting it is safe while no process runs."""
@@ -131,6 +134,7 @@ class WarmHeads:
             clock=self._clock,
             chance=self._chance,
             snapshots=self.snapshots(table),
+            formats=self._formats,
         )
 
     def _opened_state(self, table: TableId) -> TableState:

@@ -20,6 +20,7 @@ from lakebed.errors import (
     TableMissingError,
     did_you_mean,
 )
+from lakebed.model.formats import NEWEST
 from lakebed.model.names import (
     CREATION,
     MICROS_PER_SECOND,
@@ -102,6 +103,7 @@ class TableCatalog:
         changes: tuple[Change, ...] = (created, *set_processing(schema, processing))
         if self._registry.find(valid) is not None:
             raise _exists(valid)
+        self._begin_formats()
         id_ = TableId(f"{self._chance.getrandbits(128):032x}")
         table = self._opened(TableEntry(id=id_, name=valid))
         digest = digest_of(id_.encode())
@@ -115,6 +117,11 @@ class TableCatalog:
             raise _exists(valid) from None
         events.tell(events.TABLE_CREATED, table=valid, id=id_, leaves_count=len(points) + 1)
         return table
+
+    def _begin_formats(self) -> None:
+        """In a lake without tables everything may be written: no older release has work there."""
+        if self._registry.formats() is None and not self._registry.list():
+            self._registry.raise_formats(NEWEST)
 
     def find(self, name: str) -> OpenTable:
         """Return the table called `name`.

@@ -3,6 +3,7 @@ import threading
 import pytest
 
 from lakebed.errors import TableExistsError, TableMissingError
+from lakebed.model.formats import Formats
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from tests.contracts.conftest import Registry
@@ -231,3 +232,35 @@ def test_acknowledged_changes_beside_refused_ones_are_kept(registry: Registry) -
     for thread in losers:
         thread.join()
     assert [entry.name for entry in view.list() if entry.online] == []
+
+
+def test_nobody_has_recorded_the_forms_of_a_new_lake(view: TableRegistry) -> None:
+    assert view.formats() is None
+    view.claim(TRIPS, ONE)
+    assert view.formats() is None
+    assert [entry.name for entry in view.list()] == [TRIPS]
+
+
+def test_forms_that_are_allowed_are_seen_by_anyone_and_never_forbidden(registry: Registry) -> None:
+    registry().raise_formats(Formats(entry=4, state=1))
+    assert registry().formats() == Formats(entry=4, state=1)
+    for other in (Formats(entry=3, state=2), Formats(entry=3, state=1), Formats(entry=4, state=2)):
+        registry().raise_formats(other)
+        assert registry().formats() == Formats(entry=4, state=2)
+    registry().claim(TRIPS, ONE)
+    assert [entry.name for entry in registry().list()] == [TRIPS]
+
+
+def test_of_those_who_race_to_allow_forms_the_highest_stands(registry: Registry) -> None:
+    start = threading.Barrier(4)
+
+    def work(view: TableRegistry, number: int) -> None:
+        start.wait()
+        view.raise_formats(Formats(entry=3 + number, state=9 - number))
+
+    threads = [threading.Thread(target=work, args=(registry(), n)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert registry().formats() == Formats(entry=6, state=9)

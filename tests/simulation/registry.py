@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakebed.backends.faulty import CrashPlan, Faults
+from lakebed.model.formats import Formats
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 
@@ -54,6 +55,17 @@ class KillableRegistry:
         self._pass_door()
         with self._crashes.effect("name release"):
             self._registry.release(name, table)
+
+    def formats(self) -> Formats | None:
+        """Return the newest forms that may be written."""
+        self._pass_door()
+        return self._registry.formats()
+
+    def raise_formats(self, formats: Formats) -> None:
+        """Allow these forms."""
+        self._pass_door()
+        with self._crashes.effect("formats raise"):
+            self._registry.raise_formats(formats)
 
     def _pass_door(self) -> None:
         self._crashes.check_alive()

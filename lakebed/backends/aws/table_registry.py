@@ -4,22 +4,28 @@ pk: "names". sk: a name. id: of its table. online: whether scheduled work is don
 quarantined: there, and true, while the table is set aside.
 pk: "ids". sk: a table's id. name: its name, while it has one. It stays for ever, so that no late
 request brings a table back (protocol H32).
+pk: "formats". sk: a form, such as "entry". number: the newest that may be written.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
 
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.items import IS_NEW, Condition, Item, Items
 from lakebed.backends.aws.requests import ConditionError
 from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 from lakebed.errors import TableExistsError, TableMissingError, UnavailableError
+from lakebed.model.formats import Formats, formats_of
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 
 RENAMES_MAX = 20
 """A rename begins again when the names change under its hands; so often, then it gives up."""
 
-_NAMES, _IDS = "names", "ids"
+_NAMES, _IDS, _FORMATS = "names", "ids", "formats"
 _HINT = "choose another name"
 _OF_TABLE = "id = :id"
 _ONLINE = {"#online": "online"}  # a word that DynamoDB keeps for itself
@@ -130,6 +136,22 @@ class DynamoTableRegistry:
             )
         except ConditionError:
             return
+
+    def formats(self) -> Formats | None:
+        """Return the newest forms that may be written."""
+        return formats_of(
+            {item[SORT_KEY]["S"]: int(item["number"]["N"]) for item in self._items.all(_FORMATS)}
+        )
+
+    def raise_formats(self, formats: Formats) -> None:
+        """Allow these forms, one after the other."""
+        for name, number in msgspec.structs.asdict(formats).items():
+            key = {PARTITION_KEY: {"S": _FORMATS}, SORT_KEY: {"S": name}}
+            lower = "attribute_not_exists(#number) OR #number < :number"
+            told = {":number": {"N": str(number)}}
+            with suppress(ConditionError):  # it is as high already
+                condition = Condition(lower, told, {"#number": "number"})
+                self._items.update(key, "SET #number = :number", condition)
 
     def _change(self, name: TableName, change: str, condition: Condition) -> None:
         try:

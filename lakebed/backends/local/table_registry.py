@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
+
 from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.errors import TableExistsError, TableMissingError
+from lakebed.model.formats import Formats, formats_of
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 
@@ -26,6 +29,15 @@ _UPGRADES = {
     ),
     2: ("ALTER TABLE name ADD COLUMN quarantined INTEGER NOT NULL DEFAULT 0",),
 }
+_FORMAT_TABLE = """
+CREATE TABLE IF NOT EXISTS format (
+    name TEXT PRIMARY KEY,
+    number INTEGER NOT NULL
+) STRICT, WITHOUT ROWID"""
+"""Made when it is first written: releases that do not know it go on with the same file."""
+_RAISE = """
+INSERT INTO format VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"""
 _HINT = "choose another name"
 _SET_ONLINE = "UPDATE name SET online = 1, quarantined = 0 WHERE name = ? AND table_id = ?"
 _SET_OFFLINE = "UPDATE name SET online = 0 WHERE name = ? AND table_id = ?"
@@ -93,6 +105,21 @@ class SqliteTableRegistry:
         with self._database.writing() as connection:
             statement = "DELETE FROM name WHERE name = ? AND table_id = ?"
             connection.execute(statement, (name, table))
+
+    def formats(self) -> Formats | None:
+        """Return the newest forms that may be written."""
+        with self._database.reading() as connection:
+            there = "SELECT 1 FROM sqlite_master WHERE name = 'format'"
+            if connection.execute(there).fetchone() is None:
+                return None
+            told = dict(connection.execute("SELECT name, number FROM format").fetchall())
+        return formats_of(told)
+
+    def raise_formats(self, formats: Formats) -> None:
+        """Allow these forms."""
+        with self._database.transaction() as connection:
+            connection.execute(_FORMAT_TABLE)
+            connection.executemany(_RAISE, msgspec.structs.asdict(formats).items())
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""

@@ -7,6 +7,7 @@ import threading
 import msgspec
 
 from lakebed.errors import TableExistsError, TableMissingError
+from lakebed.model.formats import Formats, higher
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 
@@ -18,6 +19,7 @@ class MemoryTableRegistry:
 
     def __init__(self) -> None:
         self._entries: dict[TableName, TableEntry] = {}
+        self._formats: Formats | None = None
         self._lock = threading.Lock()
 
     def claim(self, name: TableName, table: TableId) -> None:
@@ -71,6 +73,15 @@ class MemoryTableRegistry:
             found = self._entries.get(name)
             if found is not None and found.id == table:
                 del self._entries[name]
+
+    def formats(self) -> Formats | None:
+        """Return the newest forms that may be written."""
+        return self._formats
+
+    def raise_formats(self, formats: Formats) -> None:
+        """Allow these forms."""
+        with self._lock:
+            self._formats = higher(formats, self._formats or formats)
 
     def _found(self, name: TableName, table: TableId) -> TableEntry:
         found = self._entries.get(name)

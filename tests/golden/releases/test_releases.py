@@ -17,13 +17,15 @@ from lakebed.bootstrap.local import LocalApp
 from lakebed.bulk_import.requests import ImportRequest, ImportRequests
 from lakebed.config.instance import InstanceId, decode_resources, parameter_name
 from lakebed.errors import JobIdReusedError
-from lakebed.lake import Lake
+from lakebed.lake import Lake, connect
+from lakebed.model.formats import NEWEST, OLDEST
 from lakebed.model.jobs import decode_message, decode_table_message
 from lakebed.model.names import TransactionNumber
+from lakebed.model.schema import schema_from_json
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.layout import STATE_FORMAT
 from lakebed.statestore.queued_commits import decode_commits
-from tests.golden.releases.make import trips
+from tests.golden.releases.make import SCHEMA, trips
 from tests.golden.releases.rows import rows_text
 
 RELEASES = sorted(path.parent for path in Path(__file__).parent.glob("*/lake.tar.xz"))
@@ -140,6 +142,23 @@ def test_it_goes_on_with_us_and_is_sound(release: Path, app: LocalApp) -> None:
     assert set(expected(release)["trips"]) <= set(rows(lake, "trips"))
     found = lake.fsck(deep=True)
     assert [f.code for f in found.findings if f.severity != "notice"] == []
+
+
+def test_it_keeps_to_its_forms_until_they_are_raised(release: Path, app: LocalApp) -> None:
+    lake = Lake(app)
+    before = app.registry.formats()
+    assert lake.formats() == (before or OLDEST, NEWEST)
+    lake.create_table("more", lake.table("trips").schema)
+    assert app.registry.formats() == before, "a further table makes it no new lake"
+    assert lake.raise_formats() == NEWEST == app.registry.formats()
+    assert rows(lake, "trips") == expected(release)["trips"]
+
+
+def test_a_new_lake_allows_all_that_we_write(tmp_path: Path) -> None:
+    with connect(tmp_path / "new") as lake:
+        lake.create_table("trips", schema_from_json(SCHEMA))
+        assert lake.formats() == (NEWEST, NEWEST)
+        assert lake._app.registry.formats() == NEWEST
 
 
 def test_its_messages_and_parameter_are_read(release: Path) -> None:
