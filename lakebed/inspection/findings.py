@@ -44,6 +44,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 _RESTORE = "restore the object from a copy or the bucket's versions; then run fsck again"
+_GO_ON = "restore the log from a copy; keep caches and snapshots, they may be all that is whole"
 _REBUILD = "delete the table's cache file while no process runs: it is rebuilt from the log"
 _SWEPT = "nothing: the sweep of `lakebed run` removes it"
 _REPORT = "keep a copy of the lake and report it: only a bug or an edit by hand makes this"
@@ -63,6 +64,23 @@ KINDS = {
         "notice",
         "the table was set aside; it is not looked at",
         "`lakebed fsck TABLE --deep` looks at it; `lakebed table online TABLE` brings it back",
+    ),
+    "log-behind": Kind(
+        "damage",
+        "a cache or a snapshot knows more entries than the log holds: it was cut, or restored to an"
+        " earlier time; nothing is committed or shown until this is mended",
+        _GO_ON,
+    ),
+    "log-missing": Kind(
+        "damage",
+        "the log is not there; a cache or a snapshot still knows what it led to",
+        _GO_ON,
+    ),
+    "log-differs": Kind(
+        "damage",
+        "a cache or a snapshot was made from another log than this one: the log was restored to an"
+        " earlier time and has gone on; each may know commits that the other has lost",
+        _GO_ON,
     ),
     "log-time-backwards": Kind("damage", "an entry is older than the one before it", _REPORT),
     "no-base": Kind(

@@ -23,13 +23,21 @@ from lakebed.inspection.check_objects import CheckObjects, Progress, known_of
 from lakebed.inspection.check_state import check_state
 from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.replay import Replay, ReplayLog
-from lakebed.model.names import CREATION, FileName, TableId, TableName, TransactionNumber
+from lakebed.model.names import (
+    CREATION,
+    EntryChecksum,
+    FileName,
+    TableId,
+    TableName,
+    TransactionNumber,
+)
 from lakebed.model.paths import file_of, table_of, table_of_entry, table_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import SortedFiles
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
 from lakebed.statestore.head import TableHead
+from lakebed.statestore.last_entry import known
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 
@@ -53,6 +61,7 @@ class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
 class _CacheState(msgspec.Struct, frozen=True):
     number: TransactionNumber
     digest: bytes
+    checksum: EntryChecksum | None
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -160,7 +169,8 @@ class Fsck:
             with suppress(*_BROKEN_STATE, UnavailableError):  # the replay meets the same, and tells
                 head.follow()
             with head.holding() as state, state.reading():
-                return _CacheState(state.head().number, state.digest())
+                number, checksum = known(state)
+                return _CacheState(number, state.digest(), checksum)
         except (*_BROKEN_STATE, CacheDamagedError) as error:
             found.append(finding("cache-damaged", table=entry.name, problem=str(error)))
             return None
@@ -168,7 +178,12 @@ class Fsck:
     def _compare(
         self, entry: TableEntry, cache: _CacheState, state: TableState
     ) -> Iterator[Finding]:
-        if state.head().number == cache.number and state.digest() != cache.digest:
+        number, checksum = known(state)
+        if number != cache.number:
+            return
+        if None not in {checksum, cache.checksum} and checksum != cache.checksum:
+            yield finding("log-differs", table=entry.name, number=number)
+        elif state.digest() != cache.digest:
             yield finding("cache-differs", table=entry.name, number=cache.number)
             with (
                 suppress(*_BROKEN_STATE),  # a number may be a text there
@@ -193,7 +208,7 @@ class Fsck:
         found += inside
         if any(f.code in {"tree-broken", "reference-not-on-leaf"} for f in inside):
             return 0
-        known = known_of(state)
+        believed = known_of(state)
         check = CheckObjects(
             objects=self._objects,
             files=self._files,
@@ -202,8 +217,8 @@ class Fsck:
             deep=deep,
             told=told,
         )
-        found += self._still_true(entry, check.run(known))
-        return len(known.references)
+        found += self._still_true(entry, check.run(believed))
+        return len(believed.references)
 
     def _still_true(self, entry: TableEntry, findings: Iterable[Finding]) -> Iterator[Finding]:
         """Leave out what others' commits explain: a file collected or committed meanwhile."""

@@ -11,6 +11,7 @@ from lakebed.inspection.findings import Finding, finding
 from lakebed.model.names import EntryChecksum, TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import Entry, decode_entry
+from lakebed.statestore.last_entry import last_checksum
 from lakebed.statestore.layout import open_memory
 from lakebed.statestore.snapshots import SNAPSHOTS_KEPT, Snapshots
 from lakebed.statestore.state import Moment, TableState
@@ -19,8 +20,7 @@ from lakebed.statestore.transactions import finish_entry
 TRIES_MAX = 5
 """While the log is read, somebody may truncate it: then it is read again."""
 
-PROBED_NUMBERS = 16
-"""Numbers after a gap at which an entry is looked for."""
+DIFFERS = "snapshot-differs"
 
 _BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
 """What applying an entry that no check has let in may run into."""
@@ -82,9 +82,9 @@ class ReplayLog:
         number = state.head().number
         wanted = max([upto or 0, *digests])
         if readable and number < wanted and (upto is None or number < upto):
-            self._tell("log-gap", after=number, heard_of=wanted)
-        elif readable and upto is None:
-            self._probe(number)
+            self._tell_end(number, heard_of=wanted)
+        elif readable and (newest := self._log.newest()) > number and self._ends_at(number):
+            self._tell_end(number, heard_of=newest)
         whole = readable and (upto is None or number == upto)
         return Replay(state, number, whole, tuple(self._found))
 
@@ -147,22 +147,37 @@ class ReplayLog:
                 apply_entry(state, entry, number, entry_checksum(body))
                 snapshot = snapshots.get(number)
                 if snapshot is not None and state.digest() != snapshot.digest:
-                    self._tell("snapshot-differs", path=snapshot.path, number=number)
+                    code = "log-differs" if self._is_of_another_log(snapshot, body) else DIFFERS
+                    self._tell(code, path=snapshot.path, number=number)
         except _BROKEN_STATE as error:
             self._tell("log-damaged", number=number, problem=str(error) or type(error).__name__)
             return False
         return True
 
-    def _probe(self, end: TransactionNumber) -> None:
-        """Look for entries behind the end: a gap ends the log for every reader."""
-        for number in range(end + 1, end + 1 + PROBED_NUMBERS):
-            try:
-                found = next(iter(self._log.read_after(TransactionNumber(number))), None)
-            except (CorruptError, LogTruncatedError):  # something is there
-                found = TransactionNumber(number + 1), b""
-            if found is not None:
-                self._tell("log-gap", after=end, heard_of=found[0])
-                return
+    def _is_of_another_log(self, snapshot: _Snapshot, body: bytes) -> bool:
+        """Whether a snapshot ends with another entry than the log has at its number."""
+        copy = TableState(open_memory())
+        self._snapshots.load(snapshot.path, copy)
+        return last_checksum(copy) not in {None, entry_checksum(body)}
+
+    def _ends_at(self, number: TransactionNumber) -> bool:
+        """Whether no entry follows: others may have added some meanwhile."""
+        try:
+            return next(iter(self._log.read_after(number)), None) is None
+        except (CorruptError, LogTruncatedError):  # something is there
+            return False
+
+    def _tell_end(self, end: TransactionNumber, *, heard_of: int) -> None:
+        """Tell why the log ends earlier than it should: entries are gone, in its midst or at its
+        end."""
+        behind = [number for number, _ in self._log.read_scattered(end)]
+        if behind:
+            newest = max(behind[-1], heard_of)
+            self._tell("log-gap", after=end, heard_of=newest, behind=len(behind), first=behind[0])
+        elif not self._log.newest():
+            self._tell("log-missing", heard_of=heard_of)
+        else:
+            self._tell("log-behind", ends=end, heard_of=heard_of)
 
 
 def apply_entry(

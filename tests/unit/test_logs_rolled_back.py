@@ -2,7 +2,9 @@
 behind the gap or shown from a state that the log does not hold (H33, H34)."""
 
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 
 import lakebed
 from lakebed.errors import LogMissingError, LogRolledBackError
+from lakebed.inspection.repair import RepairPlan
 
 SCHEMA = lakebed.schema_of(row_keys={"id": "int64"})
 FRAME_BYTES = 4096 + 24
@@ -88,6 +91,54 @@ def test_with_the_cache_kept_nothing_is_committed_or_shown(tmp_path: Path, damag
         assert not log_files(root)
 
 
+def steps_of(plan: RepairPlan) -> list[str]:
+    """Return what would be done to tables; what the killed original left on the disk is swept."""
+    return [step.action for step in plan.steps if step.action != "sweep-leftovers"]
+
+
+def looked_at(root: Path) -> tuple[list[tuple[str, dict[str, str | int]]], RepairPlan]:
+    """Return what fsck finds of a lake's logs, and what it would do."""
+    with lakebed.connect(root) as copy:
+        report = copy.fsck()
+        assert report.is_damaged
+        found = [(f.code, f.facts) for f in report.findings if f.severity == "damage"]
+        return found, copy.plan_repair(report)
+
+
+@pytest.mark.usefixtures("lake")
+@pytest.mark.parametrize(("damage", "code", "ends"), [
+    (cut_the_wal, "log-behind", 4),
+    (restore_yesterday, "log-behind", 3),
+    (delete_the_log, "log-missing", None),
+])  # fmt: skip
+def test_fsck_says_that_the_log_has_lost_what_the_cache_knows(
+    tmp_path: Path, damage: Damage, code: str, ends: int | None
+) -> None:
+    root = given_copy(tmp_path, damage)
+    facts: dict[str, str | int] = {"table": "t", "heard_of": 5}
+    if ends is not None:
+        facts["ends"] = ends
+    for _ in range(2):
+        found, plan = looked_at(root)
+        assert found == [(code, facts)]
+        assert not steps_of(plan)
+
+
+@pytest.mark.usefixtures("lake")
+@pytest.mark.parametrize("keeps_cache", [True, False])
+def test_fsck_finds_entries_however_far_behind_a_gap(tmp_path: Path, keeps_cache: bool) -> None:
+    root = given_copy(tmp_path, lambda _root, _yesterday: None)
+    log = next(path for path in log_files(root) if path.suffix == ".sqlite")
+    with closing(sqlite3.connect(log)) as connection, connection:
+        connection.execute("UPDATE entry SET number = number + 1000 WHERE number > 3")
+    if not keeps_cache:
+        shutil.rmtree(root / "cache")
+    found, plan = looked_at(root)
+    facts = {"table": "t", "after": 3, "heard_of": 1005, "behind": 2, "first": 1004}
+    assert found == [("log-gap", facts)]
+    assert not steps_of(plan)
+
+
 @pytest.mark.usefixtures("lake")
 @pytest.mark.parametrize("damage", [cut_the_wal, restore_yesterday])
 def test_with_the_cache_deleted_the_log_is_what_it_says(tmp_path: Path, damage: Damage) -> None:
@@ -140,3 +191,7 @@ def test_a_log_that_went_on_without_the_state_is_another_one(
         copy.table("t")
     assert told.value.facts == {"entry": 5, "log_ends": 6}
     assert entries == [1, 2, 13, 14, 15]
+    found, plan = looked_at(root)
+    assert found == [("log-differs", {"table": "t", "number": 5})]
+    assert not steps_of(plan), "the cache may be all that knows the entries that are gone"
+    assert plan.left[0].code == "log-differs"

@@ -117,7 +117,7 @@ def an_entry_that_adds_other_rows(lake: Patient, chance: random.Random) -> set[s
         lake.set_entry(number, edited)
         break
     if chance.random() < 0.5:
-        return {"cache-differs"}
+        return {"cache-differs", "log-differs"}
     lake.drop_cache()
     return {"rows-differ"}
 
@@ -125,14 +125,14 @@ def an_entry_that_adds_other_rows(lake: Patient, chance: random.Random) -> set[s
 def an_entry_gone(lake: Patient, chance: random.Random) -> set[str]:
     numbers = [number for number, _ in lake.entries()]
     lake.set_entry(chance.randint(numbers[0] + 1, numbers[-1]), None)
-    return {"log-gap"}
+    return {"log-gap", "log-behind"}
 
 
 def two_entries_swapped(lake: Patient, chance: random.Random) -> set[str]:
     (first, one), (second, other) = chance.sample(lake.entries()[1:], 2)
     lake.set_entry(first, other)
     lake.set_entry(second, one)
-    return {"log-damaged", "cache-differs", "log-time-backwards", "snapshot-differs"}
+    return {"log-damaged", "log-differs", "cache-differs", "log-time-backwards", "snapshot-differs"}
 
 
 def a_flipped_bit_in_a_snapshot(lake: Patient, chance: random.Random) -> set[str]:
@@ -166,7 +166,7 @@ def the_log_gone(lake: Patient, chance: random.Random) -> set[str]:
     lake.drop_log()
     if chance.random() < 0.5:
         lake.drop_cache()
-    return {"name-without-log", "log-gap"}
+    return {"name-without-log", "log-missing"}
 
 
 def a_name_gone(lake: Patient, chance: random.Random) -> set[str]:
