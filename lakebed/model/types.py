@@ -7,6 +7,7 @@ types the JSON objects `{"list": TYPE}`, `{"map": [KEY TYPE, TYPE]}`, `{"struct"
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
@@ -29,6 +30,9 @@ VALUE_TYPES = (
 )
 MAP_KEY_TYPES = ("string", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 DECIMAL_PRECISION_MAX = 38
+PARTS_FROM, PARTS_MAX, NUMBERED_MAX = 1_000_000_000, 256, 4_000_000
+"""Numbers of elements, keys and values: from where, how many of one field, and up to which field's
+number they have any. Types nest 32 levels deep, so a field has 64 of them at the most."""
 NESTING_MAX = 32
 """Levels of a type: Arrow's readers end at 64, and a map has two of them."""
 _WIDER = {
@@ -189,6 +193,19 @@ def members_within(type_: Type) -> tuple[Member, ...]:
             return members + tuple(n for m in members for n in members_within(m.type))
         case _:
             return ()
+
+
+def part_numbers(number: int) -> Iterator[int]:
+    """Yield the numbers of the elements, keys and values inside a field or member: from outside to
+    inside, a key before its value. What lies in a struct has its member's number in place of this.
+
+    They follow from the number, so that schemas that were stored without them have them, too; and
+    they never change, because the type inside of a field never does. None beyond what fits into
+    the 31 bits that Parquet and Iceberg have.
+    """
+    if 1 <= number <= NUMBERED_MAX:
+        first = PARTS_FROM + number * PARTS_MAX
+        yield from range(first, first + PARTS_MAX)
 
 
 def widens(old: Type, new: Type) -> bool:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.schema import Field, Schema, nullable_by_mark, schema_from_json
-from lakebed.model.types import Decimal, ListOf, MapOf, Member, Primitive, StructOf, Type
+from lakebed.model.types import (
+    Decimal,
+    ListOf,
+    MapOf,
+    Member,
+    Primitive,
+    StructOf,
+    Type,
+    part_numbers,
+)
 
 FIELD_ID = b"PARQUET:field_id"
 LEVELS_MAX = 64
@@ -45,26 +54,36 @@ _NO_TYPE = {
 }
 
 
-def arrow_type(type_: Type) -> pa.DataType:
-    """Return the Arrow type that holds values of a type."""
+def arrow_type(type_: Type, numbers: Iterator[int] | None = None) -> pa.DataType:
+    """Return the Arrow type that holds values of a type. numbers: of its parts, as `part_numbers`
+    gives them; None: they have none."""
+    ids = iter(()) if numbers is None else numbers
     match type_:
         case Primitive(name):
             return PRIMITIVES[name]
         case Decimal(precision, scale):
             return pa.decimal128(precision, scale)
         case ListOf(element):
-            return pa.list_(pa.field("element", arrow_type(element)))
+            number = _field_id(next(ids, None))
+            return pa.list_(pa.field("element", arrow_type(element, ids), metadata=number))
         case MapOf(key, value):
-            return pa.map_(arrow_type(key), pa.field("value", arrow_type(value)))
+            of_key, of_value = _field_id(next(ids, None)), _field_id(next(ids, None))
+            keys = pa.field("key", arrow_type(key), nullable=False, metadata=of_key)
+            return pa.map_(keys, pa.field("value", arrow_type(value, ids), metadata=of_value))
         case StructOf(members):
             return pa.struct([arrow_field(member) for member in members])
 
 
 def arrow_field(field: Field | Member) -> pa.Field:
-    """Return a column, or a member of a struct, with its number as Parquet's field_id."""
+    """Return a column, or a member of a struct, with its number as Parquet's field_id; elements,
+    keys and values inside of it have theirs, too."""
     nullable = field.nullable if isinstance(field, Field) else True
-    number = {FIELD_ID: str(field.number).encode()}
-    return pa.field(field.name, arrow_type(field.type), nullable, metadata=number)
+    type_ = arrow_type(field.type, part_numbers(field.number))
+    return pa.field(field.name, type_, nullable, metadata=_field_id(field.number))
+
+
+def _field_id(number: int | None) -> dict[bytes, bytes] | None:
+    return None if number is None else {FIELD_ID: b"%d" % number}
 
 
 @functools.lru_cache(maxsize=256)
