@@ -4,6 +4,7 @@ files. They become Arrow, or files, at the door."""
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import weakref
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from lakebed.model.schema import Schema
 from lakebed.sorted_files.arrow_schema import arrow_schema
 
 PIECE_BYTES = 1 << 20
+_PANDAS_COLUMN = re.compile(r"Conversion failed for column (?P<name>.*) with type (?P<type>.*)")
 
 
 def is_dicts(rows: object) -> bool:
@@ -86,6 +88,26 @@ def collected(rows: Any) -> Any:  # noqa: ANN401 - what other libraries make
     if library == "pyspark" and hasattr(rows, "toArrow"):
         return rows.toArrow()
     return rows
+
+
+def not_arrow(rows: object, error: Exception) -> InvalidError:
+    """Return why rows of another library, as pandas, cannot become Arrow: which column, and how it
+    can."""
+    told = " ".join(str(arg) for arg in error.args)
+    column = _PANDAS_COLUMN.search(told)
+    problem = str(error.args[0] if error.args else error).splitlines()[0]
+    if column is None:
+        hint = "give each column one name and values of one type"
+        return InvalidError(
+            "rows that are no table", got=type(rows).__name__, problem=problem, hint=hint
+        )
+    name = column["name"]
+    hint = f"give it one type first, for instance df[{name!r}] = df[{name!r}].astype('string')"
+    if column["type"] != "object":
+        hint = f"no type holds {column['type']}: give the column another, or leave it out"
+    return InvalidError(
+        "a column cannot become Arrow", field=name, type=column["type"], problem=problem, hint=hint
+    )
 
 
 class Spooled:

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.errors import InvalidError, LakebedError, UnreadableInputError
-from lakebed.ingest.python_rows import Spooled, collected, is_dicts, table_of_dicts
+from lakebed.ingest.python_rows import Spooled, collected, is_dicts, not_arrow, table_of_dicts
 from lakebed.model.addresses import scheme_of, without_file_scheme
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
@@ -306,7 +306,10 @@ def _as_arrow(rows: object) -> pa.Table | pa.RecordBatchReader:
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
     if hasattr(rows, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(rows)
+        try:
+            return pa.RecordBatchReader.from_stream(rows)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise not_arrow(rows, error) from None
     if hasattr(rows, "__arrow_c_array__"):
         return pa.Table.from_batches([pa.record_batch(rows)])
     raise InvalidError(

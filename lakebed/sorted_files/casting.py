@@ -22,6 +22,8 @@ from lakebed.sorted_files.zones import (
 )
 
 RowsT = TypeVar("RowsT", pa.RecordBatch, pa.Table)
+PANDAS_INDEX = "__index_level_"
+"""How pandas calls an index without a name."""
 OR_DROP = "or say extra_columns='drop'"
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
@@ -153,8 +155,10 @@ def _check_names(names: list[str], schema: Schema, *, drop: bool) -> None:
     known = {field.name for field in schema.fields}
     for name in names:
         if name not in known and not drop:
-            hint = schema.hint_for(name)
-            raise InvalidError("unknown column", field=name, hint=f"{hint} {OR_DROP}")
+            hint = f"{schema.hint_for(name)} {OR_DROP}"
+            if name.startswith(PANDAS_INDEX):
+                hint = "it is the index of a DataFrame: give df.reset_index(drop=True)"
+            raise InvalidError("unknown column", field=name, hint=hint)
         if name not in known and (now := fate_of(name, schema.past)) and now not in names:
             hint = schema.hint_for(name)  # to drop it would lose values that have a place
             raise InvalidError("a column has its field's old name", field=name, hint=hint)
@@ -232,6 +236,10 @@ def _hint(got: pa.DataType, wanted: pa.DataType) -> str:
         return "the times have an offset: make the field 'timestamp[us, UTC]'"
     if kinds.is_integer(got) and kinds.is_integer(wanted) and not kinds.is_uint64(got):
         return f"not every {got} is an {wanted}: cast the column first, or make the field wider"
+    if kinds.is_floating(got) and kinds.is_integer(wanted):
+        return f"cast the column to {wanted} first; in pandas: df[NAME].astype('Int64')"
+    if kinds.is_duration(got) and kinds.is_integer(wanted):
+        return f"cast it to {wanted} first, and put the unit, {got.unit}, into the field's name"
     if kinds.is_nested(wanted) and kinds.is_nested(got):
         return f"it is stored as {wanted}"
     return hint_for(got) or f"cast the column to {wanted} first"

@@ -187,3 +187,57 @@ def test_the_shell_reads_stdin_and_speaks_its_own_language(tmp_path: Path) -> No
     skipped = shell.run("ingest", "t", str(tmp_path / "in"), "--skip-unreadable")
     assert skipped.exit_code == 0
     assert "note.txt: the name does not tell the file's format" in skipped.stderr
+
+
+class Frame:
+    """What pandas does with columns that Arrow does not hold."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            pa.ArrowTypeError(
+                "Expected bytes, got a 'int' object",
+                "Conversion failed for column obj with type object",
+            ),
+            "field=obj type=object problem=Expected bytes, got a 'int' object): give it one type",
+        ),
+        (
+            pa.ArrowNotImplementedError(
+                "Unsupported numpy type 15", "Conversion failed for column td with type complex128"
+            ),
+            "no type holds complex128: give the column another, or leave it out",
+        ),
+        (
+            ValueError("Duplicate column names found: ['id', 'id']"),
+            "problem=Duplicate column names found: ['id', 'id']): give each column one name",
+        ),
+    ],
+)
+def test_a_messy_column_of_pandas_is_named(table: Table, error: Exception, says: str) -> None:
+    with pytest.raises(InvalidError) as caught:
+        table.ingest(Frame(error))
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"id": pa.array([1, None], pa.float64())}, "in pandas: df[NAME].astype('Int64')"),
+        ({"id": pa.array([1], pa.duration("ms"))}, "put the unit, ms, into the field's name"),
+        ({"id": [1], "__index_level_0__": ["a"]}, "give df.reset_index(drop=True)"),
+    ],
+)
+def test_what_pandas_makes_of_columns_is_told_in_its_words(
+    table: Table, columns: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InvalidError) as caught:
+        table.ingest(pa.table(columns))
+    assert says in str(caught.value)
