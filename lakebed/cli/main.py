@@ -11,6 +11,7 @@ import click
 
 from lakebed.cli.backups import backup, restore
 from lakebed.cli.bulk_import import bulk_import
+from lakebed.cli.completion import complete_words, completion
 from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.explanations import explain
 from lakebed.cli.formats import formats
@@ -58,6 +59,8 @@ for _command in (jobs, tasks, dead_letters, formats, local):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
     table.add_command(_command)
+program.add_command(completion)
+complete_words(program)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
