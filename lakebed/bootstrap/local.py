@@ -90,7 +90,9 @@ class LocalApp(App):
         objects = self.objects
         names = objects.unfinished() if isinstance(objects, LocalObjectStore) else ()
         unfinished = [finding("unfinished-upload", name=name) for name in names]
-        return unfinished + super().leftovers()
+        problems = self.queues.problems() if isinstance(self.queues, SqliteJobQueues) else ()
+        queues = [finding("queue-damaged", problem=problem) for problem in problems]
+        return queues + unfinished + super().leftovers()
 
     def sweep_leftovers(self) -> int:
         """Remove what dead processes left on this machine, in the directory too."""

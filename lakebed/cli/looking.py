@@ -134,6 +134,8 @@ def _repaired(
 def _report_text(report: FsckReport) -> str:
     text = "\n\n".join(_finding_text(one) for one in report.findings)
     checked = f"{counted(report.tables, 'table')} and {counted(report.files, 'file')} checked"
+    if not report.deep and report.files:
+        checked += ", but not the bytes and rows of files: `lakebed fsck --deep` reads them"
     return f"{text}\n\n{checked}" if text else f"{checked}: clean"
 
 

@@ -115,6 +115,21 @@ KINDS = {
         _REBUILD,
         "rebuild-cache",
     ),
+    "queue-damaged": Kind(
+        "damage",
+        "messages of the queues are lost or changed: what they asked for is not done",
+        "send again what was sent since the last good copy; a job is done once under its id",
+    ),
+    "registry-damaged": Kind(
+        "damage",
+        "the names of tables cannot be read; tables themselves are not harmed",
+        "restore the registry from a copy (`tables.sqlite` of a directory)",
+    ),
+    "table-unreadable": Kind(
+        "damage",
+        "a table cannot be looked at to the end",
+        "keep a copy of the lake; restore what the problem names from a copy",
+    ),
     "tree-broken": Kind("damage", "the leaves do not tile the key space", _REPORT),
     "reference-not-on-leaf": Kind(
         "damage",

@@ -46,11 +46,12 @@ _BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueErro
 
 
 class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What fsck found. files: that were checked."""
+    """What fsck found. files: that were checked. deep: whether their bytes and rows were read."""
 
     tables: int
     files: int
     findings: tuple[Finding, ...]
+    deep: bool = False
 
     @property
     def is_damaged(self) -> bool:
@@ -119,17 +120,36 @@ class Fsck:
             NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
             UnavailableError: a store is busy; run it again.
         """
-        entries = self._registry.list()
+        found: list[Finding] = []
+        entries: Sequence[TableEntry] = ()
+        try:
+            entries = self._registry.list()
+        except CorruptError as error:
+            found.append(finding("registry-damaged", problem=str(error)))
+        is_named = not found
         wanted = [e for e in entries if (not e.quarantined if tables is None else e.name in tables)]
-        checked = [self._check_table(entry, deep=deep, told=told) for entry in wanted]
-        found = [finding for table in checked for finding in table.findings]
-        if tables is None:
+        checked = [self._checked(entry, deep=deep, told=told) for entry in wanted]
+        found += [finding for table in checked for finding in table.findings]
+        if tables is None and is_named:
             aside = [entry for entry in entries if entry.quarantined]
             found += [finding("table-quarantined", table=e.name, id=e.id) for e in aside]
             found += self._check_lake(entries)
+        elif tables is None:
+            found += self._leftovers()
         return FsckReport(
-            tables=len(wanted), files=sum(t.files for t in checked), findings=tuple(found)
+            tables=len(wanted),
+            files=sum(t.files for t in checked),
+            findings=tuple(found),
+            deep=deep,
         )
+
+    def _checked(self, entry: TableEntry, *, deep: bool, told: Progress) -> _Table:
+        """Look at one table; what ends the look is a finding, and others are looked at."""
+        try:
+            return self._check_table(entry, deep=deep, told=told)
+        except (*_BROKEN_STATE, CacheDamagedError) as error:
+            problem = str(error) or type(error).__name__
+            return _Table((finding("table-unreadable", table=entry.name, problem=problem),), 0)
 
     def _check_table(self, entry: TableEntry, *, deep: bool, told: Progress) -> _Table:
         found: list[Finding] = []

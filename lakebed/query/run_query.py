@@ -155,6 +155,10 @@ class RunQuery(Generic[BatchT]):
             )
         except ObjectMissingError as error:
             raise self._explained(table, plan, error) from error
+        except CorruptError as error:
+            hint = f"`lakebed fsck --deep {table.name}` finds it; restore the object from a copy"
+            facts = {"table": table.name, **error.facts}
+            raise CorruptError(error.message, hint=hint, **facts) from error
 
     def _iterated(
         self, table: OpenTable, plan: QueryPlan, figures: ReadFigures | None, use: IteratorUse
@@ -189,8 +193,10 @@ class RunQuery(Generic[BatchT]):
             dropped = state.head().dropped
             referenced = not dropped and _is_referenced(state, names.get(str(path)))
         if referenced:
-            hint = "run `lakebed fsck`"
-            return CorruptError("a file of the table is missing", path=path, hint=hint)
+            hint = f"run `lakebed fsck {table.name}`; restore the object from a copy"
+            return CorruptError(
+                "a file of the table is missing", table=table.name, path=path, hint=hint
+            )
         hint = "run the query again"
         return VersionExpiredError("the version was collected", number=plan.number, hint=hint)
 

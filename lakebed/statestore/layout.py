@@ -152,7 +152,7 @@ def _opened(path: Path, begin: Callable[[Path], object] | None) -> sqlite3.Conne
             begin(path)
     try:
         return _prepared(path)
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         if is_doubtful(error):  # its tables are not those of its format
             raise damaged("layout", problem=error) from error
         raise translated(error) from error
@@ -168,7 +168,7 @@ def _problem(path: Path) -> str:
                     verify_all(connection)
     except CacheDamagedError as damage:
         return _text(damage)
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         meaning = damaged("layout", problem=error) if is_doubtful(error) else translated(error)
         if isinstance(meaning, CacheDamagedError):
             return _text(meaning)
@@ -261,14 +261,18 @@ def _opening(path: Path) -> Iterator[None]:
         yield
 
 
-def is_doubtful(error: sqlite3.Error) -> bool:
+DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
+"""What a database raises, a damaged one too: SQLite quotes its names, and they may be no text."""
+
+
+def is_doubtful(error: Exception) -> bool:
     """Whether a bug or a damaged database may have raised it; a value that is no text has no
     code."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     return code in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG}
 
 
-def translated(error: sqlite3.Error) -> LakebedError:
+def translated(error: Exception) -> LakebedError:
     """Return what the catcher of a failing database should do next; a bug is raised as it is."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
     match code:

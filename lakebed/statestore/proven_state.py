@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakebed.errors import CacheDamagedError
-from lakebed.statestore.layout import is_doubtful, translated
+from lakebed.statestore.layout import DATABASE_ERRORS, is_doubtful, translated
 from lakebed.statestore.sums import (
     PendingSums,
     damaged,
@@ -79,21 +79,21 @@ class ProvenState:
         """Turn errors of the database into those that say what to do next."""
         try:
             yield
-        except (sqlite3.Error, MemoryError) as error:
+        except DATABASE_ERRORS as error:
             raise self._meaning_of(error) from error
 
-    def _meaning_of(self, error: sqlite3.Error | MemoryError) -> Exception:
+    def _meaning_of(self, error: Exception) -> Exception:
         """Return what an error means: what looks like a bug is one only if the state proves
         itself."""
-        if isinstance(error, MemoryError) or is_doubtful(error):
+        if is_doubtful(error):
             try:
                 self._roll_back()
                 verify_all(self.connection)
             except CacheDamagedError as damage:
                 return damage
-            except (sqlite3.Error, MemoryError) as other:
+            except DATABASE_ERRORS as other:
                 return damaged("pages", problem=other)
-        return error if isinstance(error, MemoryError) else translated(error)
+        return translated(error) if isinstance(error, sqlite3.Error) else error
 
     def forget_proof(self) -> None:
         """Prove the state again when it is used next: its pages come from the disk anew."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lakebed.backends.local.sqlite_database import SqliteDatabase
+from lakebed.errors import CorruptError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import (
@@ -19,7 +21,7 @@ from lakebed.ports.job_queue import (
 )
 
 RECEIVES_MAX = 5
-_FORMAT = 2
+_FORMAT = 3
 _SCHEMA = """
 CREATE TABLE message (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -29,7 +31,8 @@ CREATE TABLE message (
     receives INTEGER NOT NULL DEFAULT 0,
     body BLOB NOT NULL,
     sent_at INTEGER NOT NULL DEFAULT 0,
-    message_group TEXT NOT NULL DEFAULT ''
+    message_group TEXT NOT NULL DEFAULT '',
+    checksum INTEGER
 ) STRICT;
 CREATE INDEX message_by_queue ON message (queue, dead, number)"""
 _GROUPS = """
@@ -48,10 +51,18 @@ _UPGRADES = {
         "ALTER TABLE message ADD COLUMN message_group TEXT NOT NULL DEFAULT ''",
         _GROUPS,
         _ONCE,
-    )
+    ),
+    2: (
+        "ALTER TABLE message ADD COLUMN checksum INTEGER",
+        "UPDATE message SET checksum = row_checksum(queue, body, sent_at, message_group)",
+    ),
 }
 _PUT = """
-INSERT INTO message (queue, visible_at, body, sent_at, message_group) VALUES (?, ?, ?, ?, ?)"""
+INSERT INTO message (queue, visible_at, body, sent_at, message_group, checksum)
+VALUES (?1, ?2, ?3, ?4, ?5, row_checksum(?1, ?3, ?4, ?5))"""
+_IS_WHOLE = "checksum IS row_checksum(queue, body, sent_at, message_group)"
+DAMAGED = b"\x00damaged: "
+"""Before the body of a dead letter that contradicts its checksum: no reader takes it for one."""
 _FORGET_ONCE = "DELETE FROM once WHERE at <= ?"
 _TAKE_ONCE = "INSERT OR IGNORE INTO once VALUES (?, ?, ?)"
 _IS_HELD = """
@@ -69,7 +80,7 @@ WHERE number IN (
     SELECT number FROM message
     WHERE queue = ?2 AND dead = 0 AND visible_at <= ?3 AND NOT ({_IS_HELD})
     ORDER BY number LIMIT ?4)
-RETURNING number, receives, body, message_group, sent_at"""  # noqa: S608 - constant texts
+RETURNING number, receives, body, message_group, sent_at, {_IS_WHOLE}"""  # noqa: S608 - constants
 _ANY_VISIBLE = "SELECT 1 FROM message WHERE queue = ? AND dead = 0 AND visible_at <= ? LIMIT 1"
 _DELETE = """
 DELETE FROM message
@@ -81,18 +92,31 @@ _GIVE_UP = """
 UPDATE message SET dead = 1
 WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
 _DELETE_DEAD = "DELETE FROM message WHERE number = ? AND queue = ? AND dead = 1"
-_DEAD = """
-SELECT number, receives, body, message_group, sent_at FROM message
-WHERE queue = ? AND dead = 1 ORDER BY number LIMIT ?"""
+HIDDEN_SECONDS_MAX = 48 * 3_600
+"""Longer than any message may be out of sight."""
+_LAST = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'message'"
+_CHANGED = f"SELECT count(*) FROM message WHERE NOT {_IS_WHOLE}"  # noqa: S608 - constant texts
+_HIDDEN = "SELECT count(*) FROM message WHERE dead = 0 AND visible_at > ?"
+_BURY_DAMAGED = "UPDATE message SET dead = 1 WHERE number = ?"
+_DEAD = f"""
+SELECT number, receives, body, message_group, sent_at, {_IS_WHOLE} FROM message
+WHERE queue = ? AND dead = 1 ORDER BY number LIMIT ?"""  # noqa: S608 - constant texts
 
 
 class SqliteJobQueue:
     """A queue: the messages of one name."""
 
     def __init__(
-        self, database: SqliteDatabase, name: str, clock: Clock, *, receives_max: int
+        self,
+        database: SqliteDatabase,
+        name: str,
+        clock: Clock,
+        *,
+        receives_max: int,
+        sent: SentMark,
     ) -> None:
         self._database = database
+        self._sent = sent
         self._name = name
         self._clock = clock
         self._receives_max = receives_max
@@ -100,7 +124,7 @@ class SqliteJobQueue:
     def send(self, messages: Sequence[Message]) -> None:
         """Put messages in: all or none, durably."""
         check_messages(messages)
-        now = self._clock.now()
+        now, number = self._clock.now(), 0
         if not messages:
             return
         with self._database.transaction() as connection:
@@ -111,12 +135,15 @@ class SqliteJobQueue:
                     continue
                 sent_at = message.sent_at or now
                 row = (self._name, now, bytes(message.body), sent_at, message.group)
-                connection.execute(_PUT, row)
+                number = connection.execute(_PUT, row).lastrowid or 0
+        self._sent.remember(number)
 
     def receive(
         self, *, messages_max: int, hidden_seconds: float, wait_seconds: float = 0.0
     ) -> list[Received]:
-        """Take messages out of sight for so long, in the order they were sent. Never waits."""
+        """Take messages out of sight for so long, in the order they were sent. Never waits.
+
+        One that contradicts its checksum is put among the dead letters."""
         now = self._clock.now()
         with self._database.reading() as connection:
             # An idle queue is asked often; asking costs no write.
@@ -127,7 +154,9 @@ class SqliteJobQueue:
             hidden_until = now + round(hidden_seconds * MICROS_PER_SECOND)
             taken = (hidden_until, self._name, now, min(messages_max, MESSAGES_AT_ONCE_MAX))
             rows = sorted(connection.execute(_TAKE, taken).fetchall())
-        return [_received(row, str(row[1])) for row in rows]
+            damaged = [row[:1] for row in rows if not row[5]]
+            connection.executemany(_BURY_DAMAGED, damaged)
+        return [_received(row, str(row[1])) for row in rows if row[5]]
 
     def delete(self, *receipts: str) -> None:
         """Remove messages or dead letters for good."""
@@ -171,6 +200,30 @@ class SqliteJobQueue:
         return int(number), int(receives), self._clock.now(), self._name
 
 
+class SentMark:
+    """The number of the last message that was sent, in a file beside the queues.
+
+    If the database forgets messages that SQLite had written ahead, it tells that they are lost.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def remember(self, number: int) -> None:
+        """Note that a message was sent. Best effort: the database is what counts."""
+        if number > self.last():
+            with suppress(OSError):
+                self._path.write_bytes(b"%d" % number)
+
+    def last(self) -> int:
+        """Return the number of the last message that was sent; 0: not known."""
+        try:
+            text = self._path.read_bytes()[:20]
+        except OSError:
+            return 0
+        return int(text) if text.isdigit() else 0
+
+
 class SqliteJobQueues:
     """Queues by name, in the file `queues.sqlite` of a folder. clock: the store's own."""
 
@@ -183,10 +236,31 @@ class SqliteJobQueues:
         )
         self._clock = clock
         self._receives_max = receives_max
+        self._sent = SentMark(path.with_suffix(".sent"))
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the messages, in words: lost, changed, hidden for ever."""
+        hidden = self._clock.now() + HIDDEN_SECONDS_MAX * MICROS_PER_SECOND
+        try:
+            with self._database.reading() as connection:
+                last = connection.execute(_LAST).fetchone()[0] or 0
+                changed = connection.execute(_CHANGED).fetchone()[0]
+                for_ever = connection.execute(_HIDDEN, (hidden,)).fetchone()[0]
+        except CorruptError as error:
+            return [str(error)]
+        lost = self._sent.last() - last
+        told = {
+            "messages that were sent are lost": lost,
+            "messages contradict their checksums": changed,
+            "messages are hidden for longer than anybody may hide them": for_ever,
+        }
+        return [f"{count} {what}" for what, count in told.items() if count > 0]
 
     def open(self, name: str) -> SqliteJobQueue:
         """Return the queue called `name`."""
-        return SqliteJobQueue(self._database, name, self._clock, receives_max=self._receives_max)
+        return SqliteJobQueue(
+            self._database, name, self._clock, receives_max=self._receives_max, sent=self._sent
+        )
 
     def names(self) -> list[str]:
         """Return the names of queues that hold messages or dead letters."""
@@ -199,6 +273,8 @@ class SqliteJobQueues:
         self._database.close()
 
 
-def _received(row: tuple[int, int, bytes, str, Micros], receipt: str) -> Received:
-    number, receives, body, group, sent_at = row
+def _received(row: tuple[int, int, bytes, str, Micros, int], receipt: str) -> Received:
+    number, receives, body, group, sent_at, is_whole = row
+    if not is_whole:
+        body = DAMAGED + body
     return Received(body, f"{number}/{receipt}", receives, group, sent_at)

@@ -12,7 +12,7 @@ from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.model.names import JobId, Micros, TableId
 from lakebed.ports.job_tracker import BEGINNING, JOB_EVENTS, JobEvent, JobReport, TaskReport
 
-_FORMAT = 2
+_FORMAT = 3
 _REPORTS = """
 CREATE TABLE report (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -21,7 +21,8 @@ CREATE TABLE report (
     at INTEGER NOT NULL,
     event TEXT NOT NULL,
     newest INTEGER NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    checksum INTEGER NOT NULL
 ) STRICT"""
 _BY_JOB = "CREATE INDEX report_by_job ON report (table_id, job, at, number)"
 _BY_EVENT = "CREATE INDEX report_by_event ON report (table_id, event, at) WHERE newest"
@@ -33,19 +34,32 @@ CREATE TABLE task (
     body BLOB NOT NULL
 ) STRICT, WITHOUT ROWID"""
 _SCHEMA = (_REPORTS, _BY_JOB, _BY_EVENT, _BY_AGE, _TASKS)
-_UPGRADES = {1: ("DROP TABLE report", *_SCHEMA)}
+_UPGRADES = {
+    1: ("DROP TABLE report", *_SCHEMA),
+    2: (
+        "ALTER TABLE report ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
+        "UPDATE report SET checksum = row_checksum(table_id, job, at, event, body)",
+    ),
+}
 """Format 1 kept one report of each job, and did not say which event; as hints they may go."""
 
-_NEWEST = "SELECT at, body FROM report WHERE table_id = ? AND job = ? AND newest"
+_NEWEST = """
+SELECT at, body, checksum = row_checksum(table_id, job, at, event, body)
+FROM report WHERE table_id = ? AND job = ? AND newest"""
 _OUTDATE = "UPDATE report SET newest = 0 WHERE table_id = ? AND job = ? AND newest"
+_WHOLE = "checksum = row_checksum(table_id, job, at, event, body)"
+"""Reports that contradict their checksums are left out: they are hints, and some may be lost."""
 _IS_KNOWN = """
 SELECT 1 FROM report WHERE table_id = ? AND job = ? AND at = ? AND body = ?"""
 _REPORT = """
-INSERT INTO report (table_id, job, at, event, newest, body) VALUES (?, ?, ?, ?, ?, ?)"""
-_HISTORY = "SELECT body FROM report WHERE table_id = ? AND job = ? ORDER BY at, number"
-_FIND = """
+INSERT INTO report (table_id, job, at, event, newest, body, checksum)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, row_checksum(?1, ?2, ?3, ?4, ?6))"""
+_HISTORY = f"""
+SELECT body FROM report WHERE table_id = ? AND job = ? AND {_WHOLE}
+ORDER BY at, number"""  # noqa: S608 - constant texts
+_FIND = f"""
 SELECT body FROM report WHERE newest AND table_id = ? AND event = ? AND at >= ? AND at < ?
-ORDER BY at DESC, number DESC LIMIT ?"""
+AND {_WHOLE} ORDER BY at DESC, number DESC LIMIT ?"""  # noqa: S608 - constant texts
 _TASK = """
 INSERT INTO task VALUES (?, ?, ?)
 ON CONFLICT (task) DO UPDATE SET at = excluded.at, body = excluded.body
@@ -90,7 +104,7 @@ class SqliteJobTracker:
         """Return the newest report of a job."""
         with self._database.reading() as connection:
             found = connection.execute(_NEWEST, (table, job)).fetchone()
-        return None if found is None else _decode(found[1])
+        return None if found is None or not found[2] else _decode(found[1])
 
     def history(self, table: TableId, job: JobId) -> list[JobReport]:
         """Return all reports of a job, oldest first."""

@@ -98,13 +98,13 @@ def _mark_in(root: Path) -> _Mark | None:
         return None
     try:
         mark = msgspec.json.decode(text, type=_Mark)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         hint = f'write {{"format": {FORMAT}}} into it if this is a lake'
         raise CorruptError("cannot read the lake's mark", path=root, hint=hint) from error
     if mark.format > FORMAT_ELSEWHERE:
         hint = "upgrade this installation"
         raise NewerFormatError("a newer Lakebed made it", path=root, format=mark.format, hint=hint)
-    if (mark.format == FORMAT_ELSEWHERE) != (mark.objects is not None):
+    if mark.format < FORMAT or (mark.format == FORMAT_ELSEWHERE) != (mark.objects is not None):
         hint = "it was edited by hand: undo that"
         raise CorruptError("the lake's mark contradicts itself", path=root, hint=hint)
     return mark

@@ -10,6 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from zlib import crc32
+
+import msgspec
 
 from lakebed.backends.local.durable_folder import sync_file, sync_folder, translated
 from lakebed.errors import (
@@ -21,6 +24,10 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 
+PROVEN_BYTES_MAX = 1 << 20
+"""A file of at most so many bytes is checked by SQLite when it is opened: about a millisecond."""
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a database raises, a damaged one too: SQLite quotes its names, and they may be no text."""
 BUSY_SECONDS = 10.0
 """How long a statement waits for other processes before it is refused."""
 
@@ -69,8 +76,8 @@ class SqliteDatabase:
         with self._using():
             try:
                 yield self._open()
-            except sqlite3.Error as error:
-                raise meaning_of(error, self.path, wrote=False) from error
+            except _ERRORS as error:
+                raise self._meaning_of(error, wrote=False) from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -78,8 +85,8 @@ class SqliteDatabase:
         with self._using():
             try:
                 yield self._open()
-            except sqlite3.Error as error:
-                raise meaning_of(error, self.path, wrote=True) from error
+            except _ERRORS as error:
+                raise self._meaning_of(error, wrote=True) from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -122,6 +129,14 @@ class SqliteDatabase:
             finally:
                 self._users -= 1
 
+    def _meaning_of(self, error: Exception, *, wrote: bool) -> LakebedError:
+        """Return what an error means: what looks like a bug is one only in a sound database."""
+        problem = _problem(self._connection) if _is_doubtful(error) else ""
+        if problem or isinstance(error, UnicodeDecodeError):
+            return damaged(self.path, problem or error)
+        assert isinstance(error, sqlite3.Error), "one of _ERRORS"
+        return meaning_of(error, self.path, wrote=wrote)
+
     def _open(self) -> sqlite3.Connection:
         # A connection that a child inherits breaks locks of its parent and corrupts the file.
         assert self._process == os.getpid(), "opened before a fork: spawn, never fork"
@@ -158,8 +173,15 @@ class SqliteDatabase:
             connection.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
             connection.execute("PRAGMA fullfsync=ON")
             (found,) = connection.execute("PRAGMA user_version").fetchone()
+            if found < 1:
+                raise damaged(self.path, "it says no format")
+            if self.path.stat().st_size <= PROVEN_BYTES_MAX and (problem := _problem(connection)):
+                raise damaged(self.path, problem)
             if found < self._format:
                 self._upgrade(connection)
+        except CorruptError:
+            connection.close()
+            raise
         except sqlite3.Error:
             connection.close()
             raise
@@ -207,9 +229,38 @@ class SqliteDatabase:
                     new.with_name(new.name + suffix).unlink(missing_ok=True)
 
 
+def damaged(path: Path, problem: object) -> CorruptError:
+    """Return the error of a database that does not hold what was written to it."""
+    hint = "keep a copy, run `lakebed fsck`, restore it from a backup"
+    return CorruptError("the database is damaged", path=path, why=problem, hint=hint)
+
+
+def row_checksum(*values: object) -> int:
+    """Return the CRC-32 of the values of a row; also a function of SQL."""
+    return crc32(msgspec.msgpack.encode(values))
+
+
+def _problem(connection: sqlite3.Connection | None) -> str:
+    """Return what SQLite finds wrong with the pages of a database; "": nothing."""
+    try:
+        found = None if connection is None else connection.execute("PRAGMA integrity_check(1)")
+        text = "ok" if found is None else found.fetchone()[0]
+    except _ERRORS as error:
+        text = str(error)
+    return "" if text == "ok" else str(text)
+
+
+def _is_doubtful(error: Exception) -> bool:
+    """Whether a bug or a damaged database may have raised it."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return code in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG}
+
+
 def meaning_of(error: sqlite3.Error, path: Path, *, wrote: bool) -> LakebedError:
     """Return the error of this system that says what to do next. wrote: it was a write."""
     code = getattr(error, "sqlite_errorcode", None)
+    if code is None and "decode" in str(error):  # what should be text is none
+        return damaged(path, error)
     if code is None:
         raise AssertionError(f"SQLite is used wrongly: {error}") from error
     facts: dict[str, Any] = {"path": path, "why": str(error)}
@@ -220,8 +271,7 @@ def meaning_of(error: sqlite3.Error, path: Path, *, wrote: bool) -> LakebedError
             hint = "free space, then try again"
             return StorageFullError("the disk is full", hint=hint, **facts)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_FORMAT:
-            hint = "restore it from a backup"
-            return CorruptError("the database is damaged", hint=hint, **facts)
+            return damaged(path, error)
         case sqlite3.SQLITE_IOERR if wrote:
             # After a sync that failed the pages may or may not be on the disk.
             return UnknownOutcomeError("the disk failed during a write", **facts)
@@ -232,10 +282,12 @@ def meaning_of(error: sqlite3.Error, path: Path, *, wrote: bool) -> LakebedError
 
 
 def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,
         check_same_thread=False,  # the lock sees to it that one thread uses it at a time
     )
+    connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
+    return connection

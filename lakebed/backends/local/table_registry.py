@@ -7,19 +7,20 @@ from pathlib import Path
 
 import msgspec
 
-from lakebed.backends.local.sqlite_database import SqliteDatabase
+from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
 from lakebed.errors import TableExistsError, TableMissingError
 from lakebed.model.formats import Formats, formats_of
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 
-_FORMAT = 3
+_FORMAT = 4
 _SCHEMA = """
 CREATE TABLE name (
     name TEXT PRIMARY KEY,
     table_id TEXT NOT NULL,
     online INTEGER NOT NULL DEFAULT 1,
-    quarantined INTEGER NOT NULL DEFAULT 0
+    quarantined INTEGER NOT NULL DEFAULT 0,
+    checksum INTEGER
 ) STRICT, WITHOUT ROWID"""
 _UPGRADES = {
     1: (
@@ -28,6 +29,10 @@ _UPGRADES = {
         "DROP TABLE mark",
     ),
     2: ("ALTER TABLE name ADD COLUMN quarantined INTEGER NOT NULL DEFAULT 0",),
+    3: (
+        "ALTER TABLE name ADD COLUMN checksum INTEGER",
+        "UPDATE name SET checksum = row_checksum(name, table_id, online, quarantined)",
+    ),
 }
 _FORMAT_TABLE = """
 CREATE TABLE IF NOT EXISTS format (
@@ -39,10 +44,15 @@ _RAISE = """
 INSERT INTO format VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"""
 _HINT = "choose another name"
-_SET_ONLINE = "UPDATE name SET online = 1, quarantined = 0 WHERE name = ? AND table_id = ?"
-_SET_OFFLINE = "UPDATE name SET online = 0 WHERE name = ? AND table_id = ?"
-_QUARANTINE = "UPDATE name SET online = 0, quarantined = 1 WHERE name = ? AND table_id = ?"
-_ENTRIES = "SELECT name, table_id, online, quarantined FROM name"
+_SET = (
+    "UPDATE name SET online = ?3, quarantined = coalesce(?4, quarantined),"
+    " checksum = row_checksum(name, table_id, ?3, coalesce(?4, quarantined))"
+    " WHERE name = ?1 AND table_id = ?2"
+)
+_ENTRIES = (
+    "SELECT name, table_id, online, quarantined,"
+    " checksum IS row_checksum(name, table_id, online, quarantined) FROM name"
+)
 
 
 class SqliteTableRegistry:
@@ -56,7 +66,8 @@ class SqliteTableRegistry:
         """Give a free name to a table."""
         with self._database.transaction() as connection:
             statement = (
-                "INSERT OR IGNORE INTO name (name, table_id) SELECT ?1, ?2"
+                "INSERT OR IGNORE INTO name (name, table_id, checksum)"
+                " SELECT ?1, ?2, row_checksum(?1, ?2, 1, 0)"
                 " WHERE NOT EXISTS (SELECT 1 FROM name WHERE table_id = ?2)"
             )
             connection.execute(statement, (name, table))
@@ -71,13 +82,13 @@ class SqliteTableRegistry:
         """Return the table called `name`."""
         with self._database.reading() as connection:
             row = connection.execute(f"{_ENTRIES} WHERE name = ?", (name,)).fetchone()
-        return None if row is None else _entry(*row)
+        return None if row is None else self._entry(*row)
 
     def list(self) -> list[TableEntry]:
         """Return all tables, by name."""
         with self._database.reading() as connection:
             rows = connection.execute(f"{_ENTRIES} ORDER BY name").fetchall()
-        return [_entry(*row) for row in rows]
+        return [self._entry(*row) for row in rows]
 
     def rename(self, old: TableName, new: TableName, table: TableId) -> None:
         """Give a table another name."""
@@ -85,7 +96,10 @@ class SqliteTableRegistry:
             where = "SELECT table_id FROM name WHERE name = ?"
             taken = connection.execute(where, (new,)).fetchone()
             if taken is None:
-                statement = "UPDATE name SET name = ? WHERE name = ? AND table_id = ?"
+                statement = (
+                    "UPDATE name SET name = ?1, checksum = row_checksum(?1, table_id, online, quarantined)"
+                    " WHERE name = ?2 AND table_id = ?3"
+                )
                 changed = connection.execute(statement, (new, old, table)).rowcount
                 if not changed:
                     raise TableMissingError("the table does not have this name", name=old)
@@ -94,11 +108,11 @@ class SqliteTableRegistry:
 
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""
-        self._change(_SET_ONLINE if online else _SET_OFFLINE, name, table)
+        self._change(name, table, online=int(online), quarantined=0 if online else None)
 
     def quarantine(self, name: TableName, table: TableId) -> None:
         """Set a table aside."""
-        self._change(_QUARANTINE, name, table)
+        self._change(name, table, online=0, quarantined=1)
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
@@ -125,12 +139,18 @@ class SqliteTableRegistry:
         """Close the file; the next use opens it again."""
         self._database.close()
 
-    def _change(self, statement: str, name: TableName, table: TableId) -> None:
+    def _change(
+        self, name: TableName, table: TableId, *, online: int, quarantined: int | None
+    ) -> None:
         with self._database.writing() as connection:
-            changed = connection.execute(statement, (name, table)).rowcount
+            values = (name, table, online, quarantined)
+            changed = connection.execute(_SET, values).rowcount
         if not changed:
             raise TableMissingError("the table does not have this name", name=name)
 
-
-def _entry(name: TableName, table: TableId, online: int, quarantined: int) -> TableEntry:
-    return TableEntry(id=table, name=name, online=bool(online), quarantined=bool(quarantined))
+    def _entry(
+        self, name: TableName, table: TableId, online: int, quarantined: int, is_whole: int
+    ) -> TableEntry:
+        if not is_whole:
+            raise damaged(self._database.path, "a name contradicts its checksum")
+        return TableEntry(id=table, name=name, online=bool(online), quarantined=bool(quarantined))

@@ -11,7 +11,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from lakebed.backends.local.durable_folder import sync_folder, translated
-from lakebed.backends.local.sqlite_database import SqliteDatabase
+from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
 from lakebed.errors import CorruptError, LogConflictError, LogRolledBackError, LogTruncatedError
 from lakebed.model.names import (
     EntryChecksum,
@@ -175,6 +175,8 @@ class SqliteTransactionLog:
             if not page or not is_behind:
                 # Entries that are not there were never written, or truncated: the mark only rises.
                 (below,) = connection.execute("SELECT below FROM truncated").fetchone()
+                if type(below) is not int or below < 1:
+                    raise damaged(self._database.path, "its mark of truncation is none")
                 if after + 1 < below:
                     raise LogTruncatedError(below)
                 if not is_behind and after >= below:
