@@ -97,7 +97,8 @@ class SqliteTableRegistry:
             taken = connection.execute(where, (new,)).fetchone()
             if taken is None:
                 statement = (
-                    "UPDATE name SET name = ?1, checksum = row_checksum(?1, table_id, online, quarantined)"
+                    "UPDATE name SET name = ?1,"
+                    " checksum = row_checksum(?1, table_id, online, quarantined)"
                     " WHERE name = ?2 AND table_id = ?3"
                 )
                 changed = connection.execute(statement, (new, old, table)).rowcount
