@@ -134,9 +134,10 @@ def _repaired(
 def _report_text(report: FsckReport) -> str:
     text = "\n\n".join(_finding_text(one) for one in report.findings)
     checked = f"{counted(report.tables, 'table')} and {counted(report.files, 'file')} checked"
-    if not report.deep and report.files:
-        checked += ", but not the bytes and rows of files: `lakebed fsck --deep` reads them"
-    return f"{text}\n\n{checked}" if text else f"{checked}: clean"
+    whole = f"{text}\n\n{checked}" if text else f"{checked}: clean"
+    if report.deep or not report.files:
+        return whole
+    return f"{whole}\nnot read: the pages and rows of files; `lakebed fsck --deep` reads them"
 
 
 def _finding_text(one: Finding) -> str:

@@ -220,6 +220,22 @@ def test_fsck_is_clean_and_finds_what_is_gone(trips: Shell) -> None:
     assert "means: a referenced file is not there" in trips.run("fsck").stdout
 
 
+def test_a_damaged_file_is_told_with_its_table_and_the_command_that_finds_it(
+    trips: Shell,
+) -> None:
+    (file,) = (trips.lake / "objects").rglob("*.parquet")
+    body = bytearray(file.read_bytes())
+    body[40] ^= 1
+    file.write_bytes(body)
+    told = trips.run("query", "trips")
+    assert told.exit_code == 7
+    assert "table=trips" in told.stderr
+    assert file.name in told.stderr
+    assert "`lakebed fsck --deep trips` finds it" in told.stderr
+    assert "not read: the pages and rows of files" in trips.ok("fsck", "trips")
+    assert trips.run("fsck", "--deep", "trips").exit_code == 7
+
+
 def test_fsck_shows_its_plan_before_it_repairs(trips: Shell) -> None:
     (cache,) = trips.lake.glob("cache/*.sqlite")
     cache.write_bytes(b"\x00" * cache.stat().st_size)
@@ -232,7 +248,9 @@ def test_fsck_shows_its_plan_before_it_repairs(trips: Shell) -> None:
     assert [one["step"]["action"] for one in done["done"]] == ["rebuild-cache"]
     assert done["after"]["findings"] == []
     assert trips.ok("fsck", "--repair") == (
-        "1 table and 1 file checked: clean\n\nnothing that could be repaired\nnothing was changed\n"
+        "1 table and 1 file checked: clean\n"
+        "not read: the pages and rows of files; `lakebed fsck --deep` reads them\n\n"
+        "nothing that could be repaired\nnothing was changed\n"
     )
     assert trips.refused("fsck", "--yes")[0] == 2
 
