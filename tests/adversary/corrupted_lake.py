@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import zstandard
 
 from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import LakebedError
@@ -21,6 +23,23 @@ from lakebed.ports.job_queue import Message
 from lakebed.sorted_files.arrow_schema import arrow_schema
 
 SCHEMA = schema_of(row_keys={"id": "string"}, values={"n": "int64", "note": "string?"})
+RAW_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+    pa.ArrowException,
+    sqlite3.Error,
+    zstandard.ZstdError,
+)
+"""What no damaged file may raise: callers are told by errors of ours."""
 QUEUE = "planted"
 MESSAGES_MAX = 10
 
@@ -135,7 +154,7 @@ class Whole:
                 told.append(str(found))
             if not told:
                 return Answers("silent", str(error))
-        except Exception:  # noqa: BLE001 - a raw error is what is looked for
+        except RAW_ERRORS:
             return Answers("raw", traceback.format_exc()[-900:])
         if told:
             return Answers("found", "; ".join(told))

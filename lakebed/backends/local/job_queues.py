@@ -80,7 +80,8 @@ WHERE number IN (
     SELECT number FROM message
     WHERE queue = ?2 AND dead = 0 AND visible_at <= ?3 AND NOT ({_IS_HELD})
     ORDER BY number LIMIT ?4)
-RETURNING number, receives, body, message_group, sent_at, {_IS_WHOLE}"""  # noqa: S608 - constants
+RETURNING
+    number, receives, body, message_group, sent_at, {_IS_WHOLE}"""  # noqa: S608 - constant texts
 _ANY_VISIBLE = "SELECT 1 FROM message WHERE queue = ? AND dead = 0 AND visible_at <= ? LIMIT 1"
 _DELETE = """
 DELETE FROM message
