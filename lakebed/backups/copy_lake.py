@@ -60,6 +60,9 @@ class CopyLake:
         copied: list[TableCopied] = []
         whole: list[TableEntry] = []
         failure: LakebedError | None = None
+        allowed = self._source_names.formats()
+        if allowed is not None:  # else the copy, too, keeps to what lakes of all ages allow
+            self._target_names.raise_formats(allowed)
         entries = self._source_names.list()
         for entry in entries:
             try:

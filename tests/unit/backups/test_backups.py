@@ -14,6 +14,7 @@ from lakebed.bootstrap.backups import LOCK
 from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.lake import Lake
+from lakebed.model.formats import NEWEST
 from lakebed.model.names import TransactionNumber
 from lakebed.model.schema import schema_of
 from lakebed.table import Table
@@ -63,6 +64,12 @@ def test_a_backup_is_a_lake_with_the_same_rows_and_settings(lake: Lake, backup: 
     with Lake(LocalApp(backup)) as copy:
         assert copy.table("t").settings == lake.table("t").settings
         assert copy.table("t").split_points == ["g"]
+
+
+def test_a_backup_allows_the_forms_that_the_lake_allows(lake: Lake, backup: Path) -> None:
+    lake.backup(backup)
+    with Lake(LocalApp(backup)) as copy:
+        assert copy._app.registry.formats() == lake._app.registry.formats() == NEWEST
 
 
 def test_again_copies_only_new_files_and_deletes_what_compaction_replaced(
