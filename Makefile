@@ -59,6 +59,9 @@ static: $(DEV)
 bench: $(DEV)  ## print our rates, and the peers' beside them
 	@$(BIN)/python -m benchmarks
 
+mutate: $(DEV)  ## proofs are tried: small breaks, each with the tests that must see it (minutes)
+	$(BIN)/python -m tests.mutations.run
+
 simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
 	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -n 2 -q
 

@@ -1,0 +1,37 @@
+"""The list of small breaks: what is changed, and which tests must see it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+LIST = Path(__file__).with_name("breaks.toml")
+
+
+class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of one place that takes a feature away. rows: of docs/map.md. old: stands once in
+    the file. tests: every one of them must fail."""
+
+    rows: list[int]
+    says: str
+    file: str
+    old: str
+    new: str
+    tests: list[str]
+
+    def applied(self, text: str) -> str:
+        """Return the file's text with the break. Raises: ValueError: it does not fit."""
+        found = text.count(self.old)
+        if found != 1:
+            raise ValueError(
+                f"{self.file}: the old text of {self.says!r} stands there {found} times"
+            )
+        return text.replace(self.old, self.new)
+
+
+def breaks() -> list[Break]:
+    """Return the list."""
+    listed = tomllib.loads(LIST.read_text("utf-8"))
+    return msgspec.convert(listed["break"], list[Break])
