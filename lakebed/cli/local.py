@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,11 @@ def up(
         LocalCloud(assembly, folder, clock=SystemClock(), kept=True) as cloud,
     ):
         functions = len(cloud.deployment.running.functions)
+        at = "" if folder == Path(FOLDER) else f" --folder {shlex.quote(str(folder.absolute()))}"
         session.give(
             {"instance": instance, "functions": functions, "environment": cloud.environment()},
             f"{instance} is up: {functions} functions, logs in {folder}/logs\n"
-            f'elsewhere: eval "$(lakebed local env)" && lakebed --at {instance} status',
+            f'elsewhere: eval "$(lakebed local env{at})" && lakebed --at {instance} status',
         )
         for line in serve(cloud, folder, stopped=stopped):
             click.echo(f"not taken down: {line}", err=True)

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 EXIT_BUG = 1
 EXIT_STOPPED = 130
+
+_AWS = "pip install 'lakebed[aws]', or -r requirements/aws.txt"
+_LOCAL = "pip install -r requirements/deploy.txt -r requirements/local.txt, in a checkout"
+PACKAGES = {
+    **dict.fromkeys(("boto3", "botocore", "obstore"), _AWS),
+    **dict.fromkeys(("aws_cdk", "cdk_nag", "constructs", "ministack"), _LOCAL),
+}
+"""What some commands need and others do not, and how to get it."""
 LAKE_VARIABLE = "LAKEBED_LAKE"
 
 
@@ -123,11 +131,24 @@ class Program(Group):
         except BrokenPipeError:  # the reader has seen enough, as `head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
+        except ModuleNotFoundError as error:
+            wanted = PACKAGES.get((error.name or "").partition(".")[0])
+            if wanted is None:
+                if session.verbose:
+                    raise
+                code = _told_bug(error)
+            else:
+                code = _told(_not_installed(error, wanted), as_json=session.as_json)
         except Exception as error:
             if session.verbose:
                 raise
             code = _told_bug(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _not_installed(error: ModuleNotFoundError, wanted: str) -> InvalidError:
+    package = (error.name or "").partition(".")[0]
+    return InvalidError("a package is not installed", package=package, hint=f"install it: {wanted}")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

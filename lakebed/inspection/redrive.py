@@ -6,15 +6,22 @@ is older stays where it is. A commit below the write floor would be refused anyw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from lakebed.config.job_queues import KEPT_DAYS
-from lakebed.errors import LakebedError
+from lakebed.config.messages import bulk_import_message, ingest_message, query_message
+from lakebed.errors import InvalidError, LakebedError
 from lakebed.inspection.dead_letters import DeadLetters, Said, said_by
 from lakebed.inspection.letters_in_hand import letters_in_hand
-from lakebed.model.jobs import COMPACTION_QUEUE, QUERY_QUEUE, TICK_KINDS
+from lakebed.model.jobs import (
+    BULK_IMPORT_QUEUE,
+    COMPACTION_QUEUE,
+    INGEST_QUEUE,
+    QUERY_QUEUE,
+    TICK_KINDS,
+)
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues, Message, Received
@@ -23,8 +30,15 @@ from lakebed.statestore.head import TableHead
 HARMLESS = {COMPACTION_QUEUE, QUERY_QUEUE, *TICK_KINDS}
 """What may be asked for twice at any age: a job that lost its claim is refused, others change
 nothing, or what is to be changed anyway."""
+MESSAGES_OF_USERS: Mapping[str, Callable[[bytes], object]] = {
+    BULK_IMPORT_QUEUE: bulk_import_message,
+    INGEST_QUEUE: ingest_message,
+    QUERY_QUEUE: query_message,
+}
+"""What reads them, and refuses what can never be done."""
 MOVED_MICROS = KEPT_DAYS * 86_400 * MICROS_PER_SECOND
 """By how much a message may be older than its death."""
+NO_TABLE = "there is no such table"
 SENT = ""
 """What is told of a letter that has no reason to stay."""
 
@@ -107,14 +121,16 @@ class Redrive:
             return f"{error.code()}: {error.message}" if table is None else None
         if table is not None and said.called != table:
             return None
-        reason = SENT if kind in HARMLESS else self._reason_against(letter, said, earliest)
+        reason = _never_works(kind, letter, said, names)
+        if reason == SENT and kind not in HARMLESS:
+            reason = self._reason_against(letter, said, earliest)
         return f"{reason} (table {said.called}, {', '.join(said.jobs)})" if reason else SENT
 
     def _reason_against(self, letter: Received, said: Said, earliest: Micros) -> str:
         """Return why a letter that asks for rows to be written must stay; "": nothing is against
         it. earliest: when it was sent at the earliest."""
         if said.table is None:
-            return "there is no such table"
+            return NO_TABLE
         if letter.moved and not said.named:
             return "it has no id, so it could be done twice: send it anew, with an id"
         try:
@@ -126,3 +142,20 @@ class Redrive:
         if age >= kept:
             return f"too old: sent {age} s ago, ids are remembered for {kept} s"
         return ""
+
+
+def _never_works(
+    kind: str, letter: Received, said: Said, names: Mapping[TableId, TableName]
+) -> str:
+    """Return why a letter can never work, whatever is mended: sent again, it would die again. SENT:
+    it may."""
+    decode = MESSAGES_OF_USERS.get(kind)
+    if decode is None:
+        return SENT
+    if said.table not in names:
+        return NO_TABLE
+    try:
+        decode(letter.body)
+    except InvalidError as error:
+        return f"it can never work: {error}"
+    return SENT

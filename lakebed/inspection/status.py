@@ -21,6 +21,7 @@ from lakebed.statestore.figures import (
     file_figures,
     garbage_figures,
     inexact_leaves,
+    leaf_bytes,
 )
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.snapshots import Snapshots
@@ -30,7 +31,8 @@ from lakebed.statestore.state import Job, LeafFigures, TableState
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A partition. min, max: of the field by which its parent is split, as text; None: unbounded.
 
-    left, right: its children; None in a leaf. rows, files, claimed, bytes: of a leaf, 0 in others.
+    left, right: its children; None in a leaf. rows, files, claimed, bytes: of a leaf, 0 in others;
+    of a file that leaves share, each has as many bytes as its part of the rows.
     unsplittable: it had too many rows and no split point.
     """
 
@@ -161,13 +163,14 @@ def nodes_of(state: TableState, schema: Schema) -> tuple[NodeStatus, ...]:
         return ()
     tree = state.tree()
     figures = {figure.partition: figure for figure in state.leaf_figures()}
-    inexact = inexact_leaves(state)
+    inexact, sizes = inexact_leaves(state), leaf_bytes(state)
     nodes = []
     stack = [tree.root]
     while stack:
         node = tree.nodes[stack.pop()]
         figure = figures.get(node.id)
-        nodes.append(_node(tree, schema, node, figure, exact=node.id not in inexact))
+        exact, size = node.id not in inexact, sizes.get(node.id, 0)
+        nodes.append(_node(tree, schema, node, figure, exact=exact, size=size))
         if node.left is not None and node.right is not None:
             stack += [node.right, node.left]
     return tuple(nodes)
@@ -180,6 +183,7 @@ def _node(
     figure: LeafFigures | None,
     *,
     exact: bool,
+    size: int,
 ) -> NodeStatus:
     region: KeyRange = tree.region(node.id)
     ends = [end for end in (region.min, region.max) if end]
@@ -203,7 +207,7 @@ def _node(
         rows_exact=exact,
         files=found.files,
         claimed=found.claimed,
-        bytes=found.size,
+        bytes=size,
         unsplittable=found.rows_unsplittable > 0,
     )
 

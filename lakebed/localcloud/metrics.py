@@ -58,6 +58,12 @@ def _of_directive(told: Mapping[str, Any], directive: Mapping[str, Any]) -> Iter
                 )
 
 
+def told_name(name: str, dimensions: Iterable[tuple[str, str]]) -> str:
+    """Return what a metric is called in the emulator. It judges alarms by the name alone and passes
+    over dimensions, so these are part of it: else one queue's dead letter is every queue's."""
+    return "/".join([name, *(f"{key}={value}" for key, value in sorted(dimensions))])
+
+
 class Watch:
     """Hands metrics to the emulator, which judges alarms by them. Safe to share among threads.
 
@@ -123,7 +129,7 @@ class Watch:
         for at in range(0, len(data), DATA_AT_ONCE_MAX):
             told = [
                 {
-                    "MetricName": datum.name,
+                    "MetricName": told_name(datum.name, datum.dimensions),
                     "Dimensions": [{"Name": n, "Value": v} for n, v in datum.dimensions],
                     "Value": datum.value,
                     "Unit": datum.unit,

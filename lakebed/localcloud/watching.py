@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lakebed.localcloud.emulator import ACCOUNT, REGION
+from lakebed.localcloud.metrics import told_name
 from lakebed.localcloud.resources import Made, Making, Properties
 from lakebed.localcloud.running import AlarmSpec
 
@@ -15,11 +16,15 @@ def make_alarm(making: Making, properties: Properties) -> Made:
     name = properties.need("AlarmName")
     properties.take("Tags")
     told = properties.rest()
-    cloudwatch.put_metric_alarm(AlarmName=name, **told)
     looked_at = [told] if "MetricName" in told else []
     queries = told.get("Metrics", [])
     looked_at += [query["MetricStat"]["Metric"] for query in queries if "MetricStat" in query]
-    making.running.alarms.append(AlarmSpec(name, frozenset(map(_metric, looked_at))))
+    spec = AlarmSpec(name, frozenset(map(_metric, looked_at)))
+    for metric in looked_at:
+        _, metric_name, dimensions = _metric(metric)
+        metric["MetricName"] = told_name(metric_name, dimensions)
+    cloudwatch.put_metric_alarm(AlarmName=name, **told)
+    making.running.alarms.append(spec)
     arn = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}"
     return Made(name, {"Arn": arn}, lambda: cloudwatch.delete_alarms(AlarmNames=[name]))
 

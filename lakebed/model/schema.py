@@ -114,7 +114,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
         field = self.field(name)
         if field not in self.row_keys:
             keys = ", ".join(f.name for f in self.row_keys)
-            raise InvalidError("not a row key", field=name, hint=f"row keys are: {keys}")
+            hint = f"row keys are: {keys}; ask for other fields with a predicate: --where, where="
+            raise InvalidError("not a row key", field=name, hint=hint)
         return self.row_keys.index(field)
 
 

@@ -187,5 +187,9 @@ def _count(choices: Iterable[Choice], pages_read: int, figures: ReadFigures) -> 
     figures.pages_read += pages_read
     for choice in choices:
         figures.row_groups_read += choice.groups
-        of_group = {run.group: run.columns for run in choice.runs}
-        figures.pages += sum(len(c.column.pages) for own in of_group.values() for c in own)
+        columns = {
+            (run.group, place): chosen.column
+            for run in choice.runs
+            for place, chosen in enumerate(run.columns)
+        }
+        figures.pages += sum(len(c.pages) + (c.dictionary is not None) for c in columns.values())

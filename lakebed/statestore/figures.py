@@ -54,6 +54,18 @@ def inexact_leaves(state: TableState) -> set[PartitionId]:
     return {partition for (partition,) in rows}
 
 
+def leaf_bytes(state: TableState) -> dict[PartitionId, int]:
+    """Return the bytes of each leaf that has files: of a file that several leaves share, as large a
+    part as its rows."""
+    rows = state.connection.execute(
+        "SELECT partition, sum(CASE WHEN r.rows = whole.rows THEN size"
+        " WHEN whole.rows = 0 THEN size / whole.leaves ELSE size * r.rows / whole.rows END)"
+        " FROM file_references r JOIN (SELECT file, sum(rows) AS rows, count(*) AS leaves"
+        " FROM file_references GROUP BY file) whole ON whole.file = r.file GROUP BY partition"
+    )
+    return dict(rows)
+
+
 def garbage_figures(state: TableState, *, before: Micros, now: Micros) -> GarbageFigures:
     """Return the sums over garbage. before: due is what was removed until then and no pin reads."""
     files, size, due = state.connection.execute(

@@ -179,6 +179,7 @@ def test_pages_give_what_row_groups_and_a_plain_filter_give(
         assert found.select(row_keys).equals(by_groups.select(row_keys))
     if all(box[0].min or box[0].max is not None for box in boxes):
         assert figures.pages_read or not figures.row_groups_read
+        assert figures.pages_read <= figures.pages, "dictionaries are pages, too"
         assert figures.rounds <= 2, "tails, then all pages at the same time"
 
 

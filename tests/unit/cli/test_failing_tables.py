@@ -1,6 +1,7 @@
 """What commands say of a table that is damaged, while the others are worked on."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,13 +109,48 @@ def test_a_table_whose_log_is_damaged_is_dropped_from_quarantine(shell: Shell) -
 
 def test_status_counts_the_dead_letters_of_every_queue(shell: Shell) -> None:
     with lakebed.connect(shell.lake) as lake:
-        for name in ("compaction", "commits"):
+        for name in ("compaction", "ingest"):
             queue = lake._app.queues.open(name)
             queue.send([Message(b"x")])
             (message,) = queue.receive(messages_max=1, hidden_seconds=10)
             queue.give_up(message)
     (line,) = {line for line in shell.ok("status").splitlines() if "dead letter" in line}
-    assert "2 dead letters (commits 1, compaction 1): see `lakebed dead-letters list`" in line
+    assert "2 dead letters (compaction 1, ingest 1): see `lakebed dead-letters list`" in line
     for status in shell.json("status"):
         assert status["dead_letters"] == 2
-        assert status["dead_letters_of"] == {"commits": 1, "compaction": 1}
+        assert status["dead_letters_of"] == {"compaction": 1, "ingest": 1}
+
+
+def test_a_package_that_is_not_installed_is_no_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    for module in [name for name in sys.modules if name.startswith("lakebed.localcloud")]:
+        monkeypatch.delitem(sys.modules, module)
+    assembly = tmp_path / "assembly"
+    assembly.mkdir()
+    shell = Shell(tmp_path)
+    folder = str(tmp_path / "cloud")
+    code, error = shell.refused(
+        "local", "up", "dev", "--assembly", str(assembly), "--folder", folder
+    )
+    assert (code, error["code"]) == (2, "invalid")
+    assert error["facts"] == {"package": "boto3"}
+    assert "pip install 'lakebed[aws]'" in error["hint"]
+
+
+def test_a_range_of_another_field_is_pointed_to_a_predicate(shell: Shell) -> None:
+    shell.ok("table", "create", "sorted", "--row-key", "id:string", "--sort-key", "at:int64")
+    code, error = shell.refused("query", "sorted", "--range", "at=1..2")
+    assert (code, error["message"]) == (2, "not a row key")
+    assert "--where" in error["hint"]
+
+
+def test_leaves_that_share_a_file_share_its_bytes(shell: Shell) -> None:
+    shell.ok("table", "create", "shared", "--row-key", "id:string", "--split-point", "b")
+    shell.ok("ingest", "shared", shell.write("c.parquet", {"id": ["a", *(["b"] * 9)]}))
+    (status,) = shell.json("status", "shared")
+    small, large = [node["bytes"] for node in status["nodes"] if node["left"] is None]
+    assert status["files"] == 1
+    assert small == status["bytes"] // 10
+    assert status["bytes"] - 1 <= small + large <= status["bytes"]

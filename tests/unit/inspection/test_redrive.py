@@ -359,3 +359,31 @@ def test_a_letter_that_dies_again_at_once_is_not_sent_for_ever() -> None:
     assert done.sent == 5
     assert all("a moment ago" in reason for reason in done.refused)
     assert queue.depth() == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "says"),
+    [
+        (INGEST_QUEUE, {"files": ["s3://b/x.parquet"], "filez": 1}, "filez"),
+        (INGEST_QUEUE, {}, "files"),
+        (QUERY_QUEUE, {"where": "no predicate at all"}, "where"),
+        (QUERY_QUEUE, {"limit": "many"}, "limit"),
+    ],
+)
+def test_what_can_never_work_is_refused_and_stays(
+    kind: str, fields: dict[str, object], says: str
+) -> None:
+    desk = Desk()
+    desk.given_up(kind, asked(id="a", table=NAME, **fields))
+    for _ in range(3):
+        (reason,) = desk.redrive().refused
+        assert reason.startswith(f"{kind}: it can never work: ")
+        assert says in reason
+        assert desk.queues.open(kind).depth() == (0, 1)
+
+
+def test_a_question_to_a_table_that_is_not_there_is_refused() -> None:
+    desk = Desk()
+    desk.given_up(QUERY_QUEUE, asked(id="a", table="tripps"))
+    assert desk.redrive() == Redriven(refused=("query: there is no such table (table tripps, a)",))
+    assert desk.queues.open(QUERY_QUEUE).depth() == (0, 1)
