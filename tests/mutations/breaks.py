@@ -12,14 +12,19 @@ LIST = Path(__file__).with_name("breaks.toml")
 
 class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change of one place that takes a feature away. rows: of docs/map.md. old: stands once in
-    the file. tests: every one of them must fail."""
+    the file. tests: names by file; every one of them must fail."""
 
     rows: list[int]
     says: str
     file: str
     old: str
     new: str
-    tests: list[str]
+    tests: dict[str, list[str]]
+
+    @property
+    def test_ids(self) -> list[str]:
+        """The tests as pytest names them."""
+        return [f"{file}::{name}" for file, names in self.tests.items() for name in names]
 
     def applied(self, text: str) -> str:
         """Return the file's text with the break. Raises: ValueError: it does not fit."""

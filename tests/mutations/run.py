@@ -86,12 +86,12 @@ def try_break(what: Break, copies: SimpleQueue[Copy]) -> Tried:
         whole = (ROOT / what.file).read_text("utf-8")
         copy.write(what.file, what.applied(whole))
         try:
-            failed = copy.failed(what.tests)
+            failed = copy.failed(what.test_ids)
         finally:
             copy.write(what.file, whole)
     finally:
         copies.put(copy)
-    unseen_by = [test for test in what.tests if test not in failed]
+    unseen_by = [test for test in what.test_ids if test not in failed]
     return Tried(what, unseen_by, time.monotonic() - began)
 
 
@@ -103,7 +103,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="lakebed-mutations-") as folder:
         copies: SimpleQueue[Copy] = SimpleQueue()
         made = [Copy(copied(Path(folder) / str(n))) for n in range(COPIES)]
-        every = sorted({test for one in wanted for test in one.tests})
+        every = sorted({test for one in wanted for test in one.test_ids})
         if failed := made[0].failed(every):
             say("\n  ".join(["these fail without a break:", *sorted(failed)]))
             return 1
@@ -143,8 +143,8 @@ def table(tried: list[Tried]) -> str:
     lines = [HEADINGS]
     for one in tried:
         rows = ", ".join(map(str, one.what.rows))
-        seen = len(one.what.tests) - len(one.unseen_by)
-        by = f"{seen} of {len(one.what.tests)}" + (" SURVIVED" if one.unseen_by else "")
+        seen = len(one.what.test_ids) - len(one.unseen_by)
+        by = f"{seen} of {len(one.what.test_ids)}" + (" SURVIVED" if one.unseen_by else "")
         lines.append((rows, one.what.says, by, f"{one.seconds:.1f}"))
     widths = [max(len(line[n]) for line in lines) for n in range(len(HEADINGS))]
     return "\n".join(
