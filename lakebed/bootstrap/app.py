@@ -176,6 +176,7 @@ class App:
             open_head=self.heads,
             snapshots=self.heads.snapshots,
             problem_of_cache=self.heads.problem_of_cache,
+            clock=self.clock,
             leftovers=self.leftovers,
         )
 
@@ -193,6 +194,7 @@ class App:
             sweep_objects=self.sweep_objects,
             sweep_leftovers=self.sweep_leftovers,
             delete_objects=self._delete_objects.run,
+            set_time_back=self._set_time_back,
             bring_back=self._bring_back,
         )
 
@@ -363,6 +365,11 @@ class App:
             raise ConflictError("another process has the lake open", process=others[0], hint=hint)
         self.heads.rebuild(table)
         return 1
+
+    def _set_time_back(self, name: TableName) -> int:
+        head = self.catalog.find(name).head
+        head.follow()
+        return int(head.tell_time(back=True))
 
     def sweep_objects(self, name: TableName) -> int:
         """Sweep a table's objects now. Returns how many were deleted."""

@@ -58,10 +58,10 @@ class CreateCompactionJobs:
 
         everything: merge whatever can be merged. Returns how many jobs are new.
         """
+        now = table.due_time(lambda now: _is_any_late(table, now))
         with table.head.reading() as state:
             start = start_of(state)
             settings = state.settings()
-            now = table.head.log_time()
             settled = _settled(state, now, everything=everything)
             plans = _plans(state, settings, settled, everything=everything)
             waiting = state.jobs()
@@ -113,7 +113,9 @@ class CreateCompactionJobs:
         late = []
         for job in jobs:
             last = self._tracker.last(table.id, job.id)
-            heard = max(job.at, last.at if last else job.at)
+            heard = job.at  # a report by a clock that is ahead does not tell when that was
+            if last is not None and last.at <= now:
+                heard = max(job.at, last.at)
             wait = rejected_seconds if last and last.event == "rejected" else seconds
             if now - heard >= wait * MICROS_PER_SECOND:
                 late.append(job.id)
@@ -125,6 +127,14 @@ class CreateCompactionJobs:
             bodies = (encode_message(CompactionMessage(table.id, job)) for job in some)
             self._queue.send([Message(body) for body in bodies])
             self._reports.tell_all(table.id, some, event)
+
+
+def _is_any_late(table: OpenTable, now: Micros) -> bool:
+    """Whether jobs or files of a table may have waited for long enough."""
+    with table.head.reading() as state:
+        if state.jobs():
+            return True
+        return state.has_files() and _settled(state, now, everything=False) > 0
 
 
 def _settled(state: TableState, now: Micros, *, everything: bool) -> TransactionNumber:

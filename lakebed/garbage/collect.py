@@ -24,12 +24,10 @@ class CollectGarbage:
         """Delete due files, in bounded groups. Returns how many."""
         collected = 0
         while True:
-            now = table.head.log_time()
+            now = table.due_time(lambda now: bool(self._due(table, now)))
             with table.head.reading() as state:
                 state.prove("garbage", "pins")
-                start = start_of(state)
-                delay = state.settings().garbage_seconds_min * MICROS_PER_SECOND
-                due = due_garbage(state, Micros(now - delay), now)
+                start, due = start_of(state), self._due(table, now)
             if not due:
                 break
             self._objects.delete([file_path(table.id, g.file) for g in due])
@@ -39,6 +37,11 @@ class CollectGarbage:
         if collected:
             events.tell(events.GARBAGE_COLLECTED, table=table.name, files_count=collected)
         return collected
+
+    def _due(self, table: OpenTable, now: Micros) -> list[Garbage]:
+        with table.head.reading() as state:
+            delay = state.settings().garbage_seconds_min * MICROS_PER_SECOND
+            return due_garbage(state, Micros(now - delay), now)
 
 
 def due_garbage(state: TableState, before: Micros, now: Micros) -> list[Garbage]:

@@ -38,10 +38,21 @@ class SweepObjects:
     def run(self, table: OpenTable) -> int:
         """Raise the floor where that is worth an entry, delete below it. Returns how many
         objects."""
-        now = table.head.log_time()
+        now = table.due_time(lambda now: self._raised(table, now) is not None)
         with table.head.reading() as state:
             state.prove("entry_times")
             start = start_of(state)
+        change = self._raised(table, now)
+        if change is not None:
+            try:
+                table.head.commit(table.own(start, change))
+            except ConflictError:
+                return 0  # the next tick tries again; without the entry nothing is deleted
+        return self._delete_unknown(table) + self._delete_on_the_way(table)
+
+    def _raised(self, table: OpenTable, now: Micros) -> RaiseFloor | None:
+        """Return how the floor is raised; None: it is not worth an entry."""
+        with table.head.reading() as state:
             settings = state.settings()
             floor = state.head().floor
             pending = settings.pending_seconds_max * MICROS_PER_SECOND
@@ -49,11 +60,8 @@ class SweepObjects:
             ids = settings.job_id_seconds_min * MICROS_PER_SECOND
             users_below = state.number_older_than(Micros(now - ids))
         if wanted > floor and (wanted > floor + 1 or self._is_any_unknown(table, wanted)):
-            try:
-                table.head.commit(table.own(start, RaiseFloor(wanted, users_below)))
-            except ConflictError:
-                return 0  # the next tick tries again; without the entry nothing is deleted
-        return self._delete_unknown(table) + self._delete_on_the_way(table)
+            return RaiseFloor(wanted, users_below)
+        return None
 
     def _is_any_unknown(self, table: OpenTable, upto: TransactionNumber) -> bool:
         with table.head.reading() as state:

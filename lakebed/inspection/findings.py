@@ -20,6 +20,7 @@ RepairAction = Literal[
     "sweep-leftovers",
     "delete-dropped",
     "name-again",
+    "set-time-back",
 ]
 """What `lakebed fsck --repair` may do; each can be repeated, and touches nothing committed."""
 
@@ -81,6 +82,13 @@ KINDS = {
         "a cache or a snapshot was made from another log than this one: the log was restored to an"
         " earlier time and has gone on; each may know commits that the other has lost",
         _GO_ON,
+    ),
+    "log-time-ahead": Kind(
+        "notice",
+        "log time is more than a day ahead of this machine's clock: until the clock gets there no"
+        " garbage is collected, nothing is swept, and no id is forgotten",
+        "see that this machine's clock is right, then `lakebed fsck --repair` sets log time back",
+        "set-time-back",
     ),
     "log-time-backwards": Kind("damage", "an entry is older than the one before it", _REPORT),
     "no-base": Kind(

@@ -24,7 +24,7 @@ from lakebed.inspection.check_state import check_state
 from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.replay import Replay, ReplayLog
 from lakebed.model.names import (
-    CREATION,
+    MICROS_PER_SECOND,
     EntryChecksum,
     FileName,
     TableId,
@@ -32,14 +32,17 @@ from lakebed.model.names import (
     TransactionNumber,
 )
 from lakebed.model.paths import file_of, table_of, table_of_entry, table_prefix
+from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import SortedFiles
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.last_entry import known
+from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
+from lakebed.statestore.time_records import created_at
 
 NAMELESS = TableName("(nameless)")
 _BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
@@ -94,6 +97,7 @@ class Fsck:
         files: SortedFiles[Any],
         open_head: Callable[[TableId], TableHead],
         snapshots: Callable[[TableId], Snapshots],
+        clock: Clock,
         problem_of_cache: Callable[[TableId], str] = no_problem,
         leftovers: Callable[[], Iterable[Finding]] = no_leftovers,
     ) -> None:
@@ -104,6 +108,7 @@ class Fsck:
         self._open_head = open_head
         self._snapshots = snapshots
         self._problem_of_cache = problem_of_cache
+        self._clock = clock
         self._leftovers = leftovers
 
     def run(
@@ -224,6 +229,10 @@ class Fsck:
         if state.head().dropped:
             found += self._left_of_dropped(entry.id)
             return 0
+        ahead = state.head().at - self._clock.now()
+        if ahead > LEAP_MAX:
+            days = ahead // (86_400 * MICROS_PER_SECOND)
+            found.append(finding("log-time-ahead", table=entry.name, days=days))
         inside = list(check_state(state, entry.name))
         found += inside
         if any(f.code in {"tree-broken", "reference-not-on-leaf"} for f in inside):
@@ -288,7 +297,8 @@ class Fsck:
         if replay is None or (replay.state is not None and replay.state.head().dropped):
             yield from self._left_of_dropped(id_)
         elif replay.number:
-            code = "log-without-name" if replay.number == CREATION else "name-lost"
+            is_new = replay.state is not None and created_at(replay.state) is not None
+            code = "log-without-name" if is_new else "name-lost"
             yield finding(code, id=id_, number=replay.number)
 
     def _left_of_dropped(self, id_: TableId) -> Iterator[Finding]:

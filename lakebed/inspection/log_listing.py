@@ -35,6 +35,7 @@ from lakebed.statestore.table_changes import (
     SetProcessing,
     Split,
 )
+from lakebed.statestore.time_changes import LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.transactions import Change, Transaction
 
 JOB_LETTERS = 12
@@ -129,12 +130,24 @@ def change_text(change: Change) -> str:
             return "settings " + ", ".join(f"{k}={v}" for k, v in change.changes.items())
         case ChangeSchema():
             return "fields: " + "; ".join(map(str, change.changes))
+        case DropTable():
+            return "drop the table"
+        case PutPin() | DropPin() | TellTime() | LeapTime() | SetTimeBack():
+            return _time_change_text(change)
+
+
+def _time_change_text(change: PutPin | DropPin | TellTime | LeapTime | SetTimeBack) -> str:
+    match change:
         case PutPin():
             return f"pin {change.id}"
         case DropPin():
             return f"drop pin {change.id}"
-        case DropTable():
-            return "drop the table"
+        case TellTime():
+            return f"the clock of machine {change.machine[:JOB_LETTERS]} says {change.at}"
+        case LeapTime():
+            return f"log time leaps, what was done below entry {change.upto} ages from here"
+        case SetTimeBack():
+            return "set log time back"
 
 
 def _file_change_text(

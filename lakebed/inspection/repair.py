@@ -47,6 +47,7 @@ HARMLESS: frozenset[str] = frozenset(
         "object-unreferenced",
         "object-pending",
         "object-stray",
+        "log-time-ahead",
     }
 )
 """Findings beside which a table's log and state are whole, so that the others can be mended."""
@@ -96,6 +97,7 @@ DOES: dict[RepairAction, str] = {
     "sweep-objects": "delete files that nobody can commit any more, as the sweep would",
     "sweep-leftovers": "remove what dead processes left",
     "delete-dropped": "delete objects of a table whose log ends with its drop",
+    "set-time-back": "set log time back to this machine's clock; what was done is as young as that",
     "name-again": f"give the table a name, {RECOVERED} and the beginning of its id",
 }
 
@@ -139,7 +141,7 @@ def _step(key: tuple[RepairAction, str], findings: Sequence[Finding]) -> RepairS
 
 
 class Repair:
-    """Carries out a plan. rebuild_cache, sweep_objects, delete_objects: of a table;
+    """Carries out a plan. rebuild_cache, sweep_objects, delete_objects, set_time_back: of a table;
     sweep_leftovers: of this machine. bring_back: takes the deletion of an object back; None: no
     versions are kept. Each may be repeated, and returns how many things it removed or made."""
 
@@ -154,6 +156,7 @@ class Repair:
         sweep_objects: Callable[[TableName], int],
         sweep_leftovers: Callable[[], int],
         delete_objects: Callable[[TableId], int],
+        set_time_back: Callable[[TableName], int],
         bring_back: Callable[[str], bool] | None = None,
     ) -> None:
         self._registry = registry
@@ -164,6 +167,7 @@ class Repair:
         self._sweep_objects = sweep_objects
         self._sweep_leftovers = sweep_leftovers
         self._delete_objects = delete_objects
+        self._set_time_back = set_time_back
         self._bring_back = bring_back
 
     def plan(self, findings: Sequence[Finding]) -> RepairPlan:
@@ -208,6 +212,8 @@ class Repair:
                 return self._sweep_leftovers()
             case "delete-dropped":
                 return self._delete_objects(TableId(step.about))
+            case "set-time-back":
+                return self._set_time_back(TableName(step.about))
             case "name-again":
                 id_ = TableId(step.about)
                 self._registry.claim(TableName(RECOVERED + id_[:8]), id_)

@@ -15,6 +15,7 @@ from lakebed.statestore.last_entry import last_checksum
 from lakebed.statestore.layout import open_memory
 from lakebed.statestore.snapshots import SNAPSHOTS_KEPT, Snapshots
 from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.time_changes import SetTimeBack
 from lakebed.statestore.transactions import finish_entry
 
 TRIES_MAX = 5
@@ -142,7 +143,7 @@ class ReplayLog:
                 entry = decode_entry(body, number)
                 if number <= begin:
                     continue
-                if entry.at < state.head().at:
+                if entry.at < state.head().at and not _sets_time_back(entry):
                     self._tell("log-time-backwards", number=number)
                 apply_entry(state, entry, number, entry_checksum(body))
                 snapshot = snapshots.get(number)
@@ -189,3 +190,8 @@ def apply_entry(
         for transaction in entry.transactions:
             transaction.apply(state, moment)
         finish_entry(state, moment, checksum)
+
+
+def _sets_time_back(entry: Entry) -> bool:
+    """Whether an entry is older than the one before it on purpose."""
+    return any(isinstance(c, SetTimeBack) for t in entry.transactions for c in t.changes)

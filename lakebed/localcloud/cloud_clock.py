@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakebed.model.names import MICROS_PER_SECOND, Micros
-from lakebed.ports.clock import Clock
+from lakebed.ports.clock import Clock, Uptime
 
 
 class CloudClock:
@@ -29,6 +29,11 @@ class CloudClock:
     def monotonic(self) -> float:
         """Return this machine's seconds from an unknown start."""
         return self._real.monotonic()
+
+    def uptime(self) -> Uptime:
+        """Return how long this machine has been up, and as far ahead: time has passed there."""
+        machine, micros = self._real.uptime()
+        return Uptime(machine, Micros(micros + self._ahead))
 
     def sleep(self, seconds: float) -> None:
         """Return after so many real seconds."""

@@ -2,9 +2,9 @@
 
 Run by its path, with another program and its arguments, in interpreters that know nothing of
 Lakebed. The program finds this module in `sys.modules` as `shifted_time`. It changes what `time`
-and `datetime` themselves say, so that every library in the process is reached. Monotonic clocks go
-on as they are: waits and timeouts are real. Compiled code that asks the system by itself is not
-reached.
+and `datetime` themselves say, so that every library in the process is reached. The time since the
+machine was started runs ahead as well. Monotonic clocks go on as they are: waits and timeouts are
+real. Compiled code that asks the system by itself is not reached.
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ def install() -> None:
 
 def _replace_functions_of_time() -> None:
     real_ns, gmtime, localtime = time.time_ns, time.gmtime, time.localtime
-    strftime = time.strftime
+    strftime, clock_ns = time.strftime, time.clock_gettime_ns
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
     here: dict[str, Callable[..., Any]] = {
         "time_ns": lambda: real_ns() + _ahead_ns,
         "time": lambda: (real_ns() + _ahead_ns) / 1_000_000_000,
         "gmtime": lambda seconds=None: gmtime(time.time() if seconds is None else seconds),
         "localtime": lambda seconds=None: localtime(time.time() if seconds is None else seconds),
+        "clock_gettime_ns": lambda id_: clock_ns(id_) + (_ahead_ns if id_ == boot else 0),
         "strftime": lambda form, at=None: strftime(form, time.localtime() if at is None else at),
     }
     for name, function in here.items():

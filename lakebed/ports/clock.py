@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lakebed.model.names import Micros
+
+
+class Uptime(NamedTuple):
+    """How long a machine has been up. machine: which one, since it was started: processes that give
+    the same name share a wall clock, and their uptimes can be compared."""
+
+    machine: str
+    micros: Micros
 
 
 class Clock(Protocol):
@@ -16,6 +24,10 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Return seconds from an unknown start, never backwards."""
+        ...
+
+    def uptime(self) -> Uptime:
+        """Return how long this machine has been up. No setting of the wall clock changes it."""
         ...
 
     def sleep(self, seconds: float) -> None:

@@ -18,10 +18,18 @@ from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.formats import NEWEST
 from lakebed.model.names import Micros
 from lakebed.statestore.table_changes import ChangeProcessing, ChangeSchema, SetProcessing
+from lakebed.statestore.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.transactions import Transaction
 
 ENTRY_FORMAT = NEWEST.entry
-_FORMATS: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
+_FORMATS: dict[type, int] = {
+    ChangeSchema: 2,
+    SetProcessing: 2,
+    ChangeProcessing: 3,
+    TellTime: TIME_FORMAT,
+    LeapTime: TIME_FORMAT,
+    SetTimeBack: TIME_FORMAT,
+}
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from lakebed.errors import (
     CacheDamagedError,
-    ClockAheadError,
     JobIdReusedError,
     LakebedError,
     LogConflictError,
@@ -27,7 +26,6 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.names import (
-    MICROS_PER_SECOND,
     CommitId,
     EntryChecksum,
     Micros,
@@ -41,11 +39,11 @@ from lakebed.statestore.closable_state import ClosableState
 from lakebed.statestore.codec import Entry, decode_entry, encode_entry, format_of
 from lakebed.statestore.format_gate import AskFormats, check_entry_format, newest_formats
 from lakebed.statestore.last_entry import known, last_checksum
+from lakebed.statestore.log_clock import LogClock
 from lakebed.statestore.state import Head, Moment, TableState
 from lakebed.statestore.tombstone import take_tombstone
 from lakebed.statestore.transactions import Transaction, finish_entry, new_files_begin_at
 
-CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
 FOLLOWED_AT_ONCE_MAX = 1_000
 FOLLOWED_BYTES_MAX = 1 << 20
 """Entries applied in one SQLite transaction: bounds memory, what a crash repeats and how long
@@ -96,6 +94,7 @@ class TableHead:
         self._state = ClosableState(lambda: state) if isinstance(state, TableState) else state
         self._log = log
         self._clock = clock
+        self.times = LogClock(clock, log.store_time, chance, formats)
         self._chance = chance
         self._snapshots = snapshots
         self._retry = retry or Retry()
@@ -158,19 +157,22 @@ class TableHead:
             return act()
 
     def log_time(self) -> Micros:
-        """Return the log time that an entry would get now (H15).
-
-        Raises:
-            ClockAheadError: this machine's clock is more than ten minutes ahead of the store's.
-        """
+        """Return the log time that an entry would get now, if log time does not leap (H15, H35).
+        Raises: ClockAheadError: this machine's clock is ten minutes ahead of the store's."""
         with self._state.held():
-            return self._next_time(self._proven(lambda: self.state.head().at))
+            time = self._proven(lambda: self.times.next_time(self.state))
+            return self.state.head().at if time.changes else time.at
 
-    def row_time(self) -> Micros:
-        """Return the time by which rows are old: the smaller of log time and this machine's clock,
-        so that another machine's clock that is ahead takes no row away (H35). Raises: as
-        `log_time`."""
-        return min(self.log_time(), self._clock.now())
+    def tell_time(self, *, back: bool = False) -> bool:
+        """Tell the log of this machine's clock, if log time does not follow it. back: set log time
+        back, if it is ahead. Returns whether it was told; another may have done so."""
+        choose = self.times.time_back if back else self.times.next_time
+        with suppress(LogConflictError, UnavailableError, UnknownOutcomeError):
+            with self._state.held() as state, state.writing():
+                if (time := choose(state)).changes:
+                    self._append(*self.times.applied(state, time), ())
+            return bool(time.changes)
+        return False
 
     def commit(self, transaction: Transaction) -> TransactionNumber:
         """Put `transaction` into the log once, however often this is called with its id.
@@ -202,6 +204,7 @@ class TableHead:
         assert all(map(new_files_begin_at, transactions)), "new files carry their commit's base"
         with self._state.held():
             self._commit_members(members)
+            self.times.see(self.state.head())
         return [m.answer for m in members if m.answer is not None]
 
     def _commit_members(self, members: Sequence[Member]) -> None:
@@ -252,8 +255,12 @@ class TableHead:
                 lost = self._settle(members, head)
                 waiting = [m for m in members if m.answer is None]
                 if waiting and not last and (current or head.number):  # what is new knows nothing
-                    moment = Moment(TransactionNumber(head.number + 1), self._next_time(head.at))
-                    self._check_and_append(waiting, moment, current=current)
+                    time = self.times.next_time(self.state)
+                    if time.changes and current:  # then come the members
+                        self._append(*self.times.applied(self.state, time), ())
+                    elif not time.changes:
+                        moment = Moment(TransactionNumber(head.number + 1), time.at)
+                        self._check_and_append(waiting, moment, current=current)
                 return lost
         except (LogConflictError, LogRolledBackError, UnknownOutcomeError) as error:
             return error
@@ -285,22 +292,19 @@ class TableHead:
     def _check_and_append(
         self, waiting: Sequence[Member], moment: Moment, *, current: bool
     ) -> None:
-        """Check members in order, append those that fit, then answer. Raises what `append`
-        raises."""
+        """Check members in order, append those that fit, then answer. Raises: as `append`."""
         accepted: dict[CommitId, Transaction] = {}
         riders: list[Member] = []  # whose outcome is that of the append
         refused: list[tuple[Member, LakebedError]] = []
         for member in waiting:
-            transaction = member.transaction
+            transaction, id_ = member.transaction, member.transaction.id
             try:
-                if transaction.id in accepted:  # the same commit, or another under its id
-                    self.state.landed((transaction.id,)).number_of(
-                        transaction.id, transaction.digest
-                    )
+                if id_ in accepted:  # the same commit, or another under its id
+                    self.state.landed((id_,)).number_of(id_, transaction.digest)
                 else:
                     check_entry_format(format_of((transaction,)), self.formats)
                     transaction.check_and_apply(self.state, moment)
-                    accepted[transaction.id] = transaction
+                    accepted[id_] = transaction
                 riders.append(member)
             except LakebedError as error:
                 if current and member.unresolved is None:
@@ -330,12 +334,6 @@ class TableHead:
         for member in riders:
             member.answer, member.unresolved = moment.number, None
 
-    def _next_time(self, previous: Micros) -> Micros:
-        now = self._clock.now()
-        if now > self._log.store_time() + CLOCK_AHEAD_MAX:
-            raise ClockAheadError("this machine's clock is ahead", hint="set the clock")
-        return max(previous, now)
-
     def _follow(self) -> None:
         with self.state.translating():
             if self._snapshots is not None and self.state.head().number == 0:
@@ -354,6 +352,7 @@ class TableHead:
                     raise
                 if entries:
                     at_end = self._apply(entries, number) and at_end
+            self.times.see(self.state.head())
 
     def _read_some(
         self, number: TransactionNumber, checksum: EntryChecksum | None

@@ -4,6 +4,7 @@ read."""
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import msgspec
 
@@ -64,8 +65,30 @@ class OpenTable:
         processing = state.processing()
         if processing is None:
             return None
-        at = Micros(0) if processing.age_off is None else self.head.row_time()
+        at = Micros(0) if processing.age_off is None else self._row_time(stage)
         return ProcessingPass(processing, at, stage)
+
+    def _row_time(self, stage: Stage) -> Micros:
+        """Return the time by which rows are old: that of this machine's clock, and where they are
+        gone for good, no later than log time (H36)."""
+        now = self.head.times.now()
+        return now if stage == "query" else min(self.head.log_time(), now)
+
+    def due_time(self, is_due: Callable[[Micros], bool]) -> Micros:
+        """Return log time, so that what is due by then may be done.
+
+        Where this machine's clock is a leap ahead of it, and something is due by the clock, the log
+        is told: else no time would pass on a table to which nobody commits (H35).
+
+        Raises:
+            ClockAheadError: this machine's clock is more than ten minutes ahead of the store's.
+        """
+        with self.head.reading() as state:
+            times, head = self.head.times, state.head()
+            ahead = bool(times.next_time(state).changes) and head.root and not head.dropped
+        if ahead and is_due(times.now()):
+            self.head.tell_time()
+        return self.head.log_time()
 
     def number_of(self, job: JobId, digest: RequestDigest) -> TransactionNumber | None:
         """Return the log entry in which a user's request was committed; None: it was not.

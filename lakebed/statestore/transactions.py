@@ -43,6 +43,7 @@ from lakebed.statestore.table_changes import (
     SetProcessing,
     Split,
 )
+from lakebed.statestore.time_changes import LeapTime, SetTimeBack, TellTime
 
 Change = (
     CreateTable
@@ -62,6 +63,9 @@ Change = (
     | DropTable
     | SetProcessing
     | ChangeProcessing
+    | TellTime
+    | LeapTime
+    | SetTimeBack
 )
 
 

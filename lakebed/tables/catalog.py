@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from lakebed.errors import (
@@ -22,10 +23,10 @@ from lakebed.errors import (
 )
 from lakebed.model.formats import NEWEST
 from lakebed.model.names import (
-    CREATION,
     MICROS_PER_SECOND,
     CommitId,
     Generation,
+    Micros,
     TableId,
     TableName,
     TransactionNumber,
@@ -41,6 +42,7 @@ from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_changes import DropTable, create_table, set_processing
+from lakebed.statestore.time_records import created_at
 from lakebed.statestore.transactions import Change, Transaction
 
 NAMELESS_SECONDS_MAX = 48 * 3_600
@@ -264,12 +266,10 @@ class TableCatalog:
 
     def _sweep_log(self, entry: TableEntry) -> int:
         table = self._opened(entry)
-        now = table.head.log_time()
+        now = table.due_time(partial(_is_old, table))
         with table.head.reading() as state:
-            head = state.head()
-        old = now - head.at >= NAMELESS_SECONDS_MAX * MICROS_PER_SECOND
-        is_nobodys = head.dropped or (head.number == CREATION and old)
-        return self._bury(table) if is_nobodys else 0
+            dropped = state.head().dropped
+        return self._bury(table) if dropped or _is_old(table, now) else 0
 
     def _bury(self, table: OpenTable) -> int:
         """Write the tombstone, delete the objects, empty the log below the tombstone."""
@@ -291,6 +291,13 @@ class TableCatalog:
         return OpenTable(
             id_=entry.id, name=entry.name, head=self._open_head(entry.id), chance=self._chance
         )
+
+
+def _is_old(table: OpenTable, now: Micros) -> bool:
+    """Whether a table has nothing but its creation, and that for long."""
+    with table.head.reading() as state:
+        at = created_at(state)
+    return at is not None and now - at >= NAMELESS_SECONDS_MAX * MICROS_PER_SECOND
 
 
 def _exists(name: TableName) -> TableExistsError:

@@ -20,7 +20,7 @@ from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import MICROS_PER_SECOND, CommitId, JobId, Micros, digest_of
 from lakebed.model.paths import files_prefix
 from lakebed.model.schema import schema_of
-from lakebed.ports.clock import Clock
+from lakebed.ports.clock import Clock, Uptime
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
@@ -58,6 +58,9 @@ class SetClock:
 
     def monotonic(self) -> float:
         return self._clock.monotonic()
+
+    def uptime(self) -> Uptime:
+        return self._clock.uptime()
 
     def sleep(self, seconds: float) -> None:
         self._clock.sleep(seconds)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lakebed.backends.system import SystemClock
 from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.ports.clock import Uptime
 from lakebed.ports.job_queue import JobQueue, JobQueues, Message, Received
 
 TIMES_FASTER = 30
@@ -23,6 +24,10 @@ class FastClock(SystemClock):
 
     def monotonic(self) -> float:
         return super().monotonic() * TIMES_FASTER
+
+    def uptime(self) -> Uptime:
+        machine, micros = super().uptime()
+        return Uptime(machine, Micros(micros + round(self._skipped_seconds * MICROS_PER_SECOND)))
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds / TIMES_FASTER)

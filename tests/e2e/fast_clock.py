@@ -7,6 +7,7 @@ rise, jobs are fenced and objects swept while a test of some seconds runs.
 import time
 
 from lakebed.model.names import Micros
+from lakebed.ports.clock import Uptime
 
 PACE = 60
 
@@ -24,6 +25,9 @@ class FastClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def uptime(self) -> Uptime:
+        return Uptime("all of a test", Micros(round(self.now() - self._started * 1e6)))
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -36,6 +36,7 @@ from lakebed.statestore.table_changes import (
     SetProcessing,
     Split,
 )
+from lakebed.statestore.time_changes import LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.transactions import Change, PositionChange, Transaction
 
 SCHEMA = {
@@ -89,6 +90,9 @@ CHANGES: tuple[Change, ...] = (
     ),
     ChangeProcessing(PROCESSING),
     ChangeProcessing(None),
+    TellTime("machine", Micros(1_800_000_000_000_000), Micros(3_600_000_000)),
+    LeapTime(TransactionNumber(81)),
+    SetTimeBack(),
 )
 
 

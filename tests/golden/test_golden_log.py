@@ -30,6 +30,7 @@ from tests.golden.every_change import PROCESSING, every_change
 
 OLD_LOG = "old_log.txt"
 OLD_LOG_OF_FIELDS = "old_log_of_fields.txt"
+OLD_LOG_OF_CLOCKS = "old_log_of_clocks.txt"
 PROCESSED_LOG = "processed_log.txt"
 CREATION = (CreateTable, SetProcessing)
 
@@ -102,7 +103,32 @@ def old_log_of_fields() -> list[bytes]:
     return [body for _, body in story.log.log.read_after(TransactionNumber(0))]
 
 
-LOGS = {OLD_LOG: old_log, OLD_LOG_OF_FIELDS: old_log_of_fields}
+def old_log_of_clocks() -> list[bytes]:
+    """Let log time leap after idle months, and set it back, and return the log."""
+    story = TableStory()
+    story.given_files("all", a=1, b=2, c=3)
+    story.when_claimed("one", "all", "a", "b")
+    story.when_replaced("one", "all", "a", "b", d=3)
+    story.when_claimed("two", "all", "c", "d")
+    story.when_committed(PutPin("p", Micros(story.clock.now() + 1_000_000)))
+    for _ in range(2):  # the second machine confirms what the first one says, and says more
+        story.clock.advance(100 * 86_400)
+        head = story.another_head(clock=story.clock.machine(0))
+        head.follow()
+        head.commit(story.transaction(AddFiles(())))
+    story.head.follow()
+    story.when_committed(RaiseFloor(TransactionNumber(4), TransactionNumber(3)))
+    behind = story.another_head(clock=story.clock.machine(-50 * 86_400 * 1_000_000))
+    behind.follow()
+    assert behind.tell_time(back=True)
+    return [body for _, body in story.log.log.read_after(TransactionNumber(0))]
+
+
+LOGS = {
+    OLD_LOG: old_log,
+    OLD_LOG_OF_FIELDS: old_log_of_fields,
+    OLD_LOG_OF_CLOCKS: old_log_of_clocks,
+}
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -191,6 +191,8 @@ def alter(world: World, machine: Machine) -> None:
 
 
 def create_table(world: World, machine: Machine) -> None:
+    if machine.clock.lies:  # the first entry has nothing to compare a clock with
+        return
     with world.expected_errors(TableExistsError):
         points, settings = world.some_points(), world.some_settings()
         machine.catalog.create(
@@ -259,8 +261,9 @@ def read_all(world: World, machine: Machine, table: OpenTable, *, until: Micros 
         return
     except CorruptError as error:
         raise Violation(READERS, f"version {number}: {error}") from error
-    if seen != wanted:
-        lost, more = wanted - seen, seen - wanted
+    lost, more = wanted - seen, seen - wanted
+    lost = Counter({row: n for row, n in lost.items() if world.is_due_to(machine, row)})
+    if lost or more:
         raise Violation(READERS, f"version {number} lacks {dict(lost)}, has {dict(more)} too much")
     if keys != sorted(keys):
         raise Violation(READERS, f"version {number} is not in the order of keys")
@@ -359,6 +362,7 @@ THEMES: dict[str, tuple[Actor, ...]] = {
         hear_answers,
         snapshot_twice,
     ),
+    "clocks": (ingest, send_again, sweep, collect, create_jobs, work),
     "readers": (ingest, read, read_pinned, create_jobs, work, collect),
 }
 """What a world does most."""

@@ -25,8 +25,8 @@ from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import TableId
-from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import BODY_BYTES_MAX, Received
+from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.committer import Committer
@@ -37,9 +37,11 @@ from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 from lakebed.tables.catalog import TableCatalog
 from lakebed.tasks.worker import Visibility, Worker
+from tests.simulation.lies import OwnTimeLogs
 from tests.simulation.new_state import new_state
 from tests.simulation.observed import ObservedLog, ObservedLogs, ObservedObjects
 from tests.simulation.registry import KillableRegistry
+from tests.simulation.scheduler import ScheduledClock
 from tests.simulation.weather import Weather
 
 BODY_BYTES_SMALL = 400
@@ -59,7 +61,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shared(msgspec.Struct, kw_only=True):
-    """What all machines of a world meet: the true stores, and the weather between."""
+    """What all machines of a world meet: the true stores, and the weather between. own_time:
+    whether the log's store has the time of the machine that asks."""
 
     logs: ObservedLogs
     objects: ObservedObjects
@@ -70,6 +73,7 @@ class Shared(msgspec.Struct, kw_only=True):
     scratch: Path
     parts: Parts
     parquet: bool
+    own_time: bool
 
 
 class Machine:
@@ -79,7 +83,7 @@ class Machine:
         self,
         shared: Shared,
         *,
-        clock: Clock,
+        clock: ScheduledClock,
         chance: random.Random,
         crashes: CrashPlan,
         states: dict[TableId, TableState] | None = None,
@@ -94,7 +98,9 @@ class Machine:
         parts = shared.parts
         seconds = chance.choice((0.0, 60.0, 300_000.0))
         self._retry = Retry(seconds_max=seconds, throttled_seconds=max(0.2, seconds / 10))
-        self.logs = FaultyTransactionLogs(shared.logs, shared.weather, crashes)
+        self.logs: TransactionLogs = FaultyTransactionLogs(shared.logs, shared.weather, crashes)
+        if shared.own_time:
+            self.logs = OwnTimeLogs(self.logs, clock)
         self.objects = FaultyObjectStore(shared.objects, shared.weather, crashes)
         queues = FaultyJobQueues(shared.queues, shared.weather, crashes)
         self.queue, commits = queues.open(COMPACTION_QUEUE), queues.open(COMMIT_QUEUE)

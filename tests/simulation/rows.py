@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lakebed import Latest, Processing, field
+from lakebed import AgeOff, Latest, Processing, field
 from lakebed.backends.memory.row_layout import RowLayout
 from lakebed.backends.memory.row_processing import TupleWork
 from lakebed.model.names import CommitId, Micros, RequestDigest, digest_of
@@ -29,6 +29,12 @@ SCHEMAS = (
 )
 
 
+AGING_SCHEMA = schema_of(row_keys={"key": "int64"}, values={"id": "int64", "born": "int64"})
+AGE_SECONDS = 20 * 86_400
+AGING = Processing(age_off=AgeOff("born", seconds=AGE_SECONDS, unit="us"))
+"""Of worlds whose clocks lie by months: each row tells when it was truly made."""
+
+
 class Request(msgspec.Struct, frozen=True):
     """What a user asked to ingest. Each row holds an id that no other row of the world has."""
 
@@ -45,7 +51,8 @@ class Request(msgspec.Struct, frozen=True):
 class RowMaker:
     """Makes requests whose keys meet often: some keys are hot, and the hot ones move."""
 
-    def __init__(self, schema: Schema, chance: random.Random) -> None:
+    def __init__(self, schema: Schema, chance: random.Random, now: Callable[[], Micros]) -> None:
+        self._now = now
         self._schema = schema
         self._chance = chance
         self._last = 0
@@ -73,7 +80,7 @@ class RowMaker:
         if number is not None:
             key = f"{number + 500:05}" if self._is_text else number
         others = {"at": self._chance.randrange(3), "part": self._chance.choice("abc")}
-        others |= {"id": self._last, "note": None}
+        others |= {"id": self._last, "note": None, "born": self._now()}
         return (key, *(others[f.name] for f in self._schema.fields[1:]))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from lakebed.backends.memory import MachineClock, VirtualClock
+from lakebed.model.names import Micros
 
 
 class Stopped(BaseException):
@@ -155,11 +156,28 @@ class Scheduler:
 
 
 class ScheduledClock(MachineClock):
-    """A machine's clock, wrong by some offset; while it sleeps, others go on."""
+    """A machine's clock, wrong by some offset; while it sleeps, others go on. It may lie for some
+    time, until somebody sets it."""
 
     def __init__(self, world: VirtualClock, offset_micros: int, scheduler: Scheduler) -> None:
         super().__init__(world, offset_micros)
         self._scheduler = scheduler
+        self._lie = 0
+        self._lies_until = 0.0
+
+    @property
+    def lies(self) -> bool:
+        """Whether it is wrong by months just now."""
+        return self._world.monotonic() < self._lies_until
+
+    def now(self) -> Micros:
+        """Return the wall clock, wrong as it is."""
+        right = super().now()
+        return Micros(max(0, right + self._lie)) if self.lies else right
+
+    def lie(self, micros: int, *, seconds: float) -> None:
+        """Be wrong by so much for so long."""
+        self._lie, self._lies_until = micros, self._world.monotonic() + seconds
 
     def sleep(self, seconds: float) -> None:
         """Let others go on for so long."""

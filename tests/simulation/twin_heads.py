@@ -12,7 +12,8 @@ from lakebed.errors import LakebedError
 from lakebed.model.names import CommitId, Micros, RequestDigest, TransactionNumber, entry_checksum
 from lakebed.statestore import head as head_module
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.state import Moment
+from lakebed.statestore.log_clock import NextTime
+from lakebed.statestore.state import Moment, TableState
 from lakebed.statestore.transactions import Transaction
 
 
@@ -94,6 +95,19 @@ class AnswersBeforeAppend(TableHead):
 class TimeRunsBack(TableHead):
     """Writes its own clock into an entry, whatever the entry before says."""
 
-    def _next_time(self, previous: Micros) -> Micros:
-        super()._next_time(previous)
-        return self._clock.now()
+    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as the head has it
+        super().__init__(*given, **named)
+        self.times.next_time = lambda _: NextTime(self.times.now())  # type: ignore[method-assign] # its rule
+
+
+class BelievesEveryLeap(TableHead):
+    """Follows whatever clock it has, as far ahead as that is."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as the head has it
+        super().__init__(*given, **named)
+        times = self.times
+
+        def next_time(state: TableState) -> NextTime:
+            return NextTime(Micros(max(state.head().at, times.now())))
+
+        times.next_time = next_time  # type: ignore[method-assign] # its rule

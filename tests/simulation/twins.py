@@ -40,6 +40,8 @@ from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import Moment, TableState
 from lakebed.statestore.table_changes import Split
+from lakebed.statestore.time_changes import LeapTime
+from lakebed.statestore.time_records import Leap, put_leap
 from lakebed.statestore.transactions import Transaction
 from tests.simulation import violation as v
 from tests.simulation.machine import Parts
@@ -47,6 +49,7 @@ from tests.simulation.new_state import state_in
 from tests.simulation.observed import ForgetfulLog, LeapingLog
 from tests.simulation.twin_heads import (
     AnswersBeforeAppend,
+    BelievesEveryLeap,
     FoundByBytes,
     NewIdAfterNoAnswer,
     TakesWhatComes,
@@ -83,6 +86,19 @@ def lets_nothing_was_written_escape(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(head_module, "last_answer", last_answer)
+
+
+def leaps_make_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log time leaps, and what was done before is as old as log time says."""
+
+    def leap(self: LeapTime, state: TableState, moment: Moment) -> None:
+        put_leap(state, Leap(self.upto, state.head().at, moment.at))
+
+    monkeypatch.setattr(LeapTime, "apply", leap)
+
+
+def rows_age_by_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OpenTable, "_row_time", lambda table, _stage: table.head.times.now())
 
 
 class SweepsByAge(SweepObjects):
@@ -319,6 +335,11 @@ TWINS: dict[str, Twin] = {
     "answer before the append": _twin("again", v.TRUTH, head=AnswersBeforeAppend),
     "nothing was written": _twin("again", v.TRUTH, patches=(lets_nothing_was_written_escape,)),
     "time runs back": _twin("all", v.TIME, head=TimeRunsBack),
+    "believes every leap": _twin("clocks", v.TIME, head=BelievesEveryLeap),
+    "a leap makes all old": _twin("clocks", v.LANDED_ONCE, v.DELAY, patches=(leaps_make_old,)),
+    "rows age by own clock alone": _twin(
+        "clocks", v.ROWS, v.READERS, patches=(rows_age_by_own_clock,)
+    ),
     "sweep by age": _twin("sweep", v.EXISTS, sweep=SweepsByAge),
     "sweep without the floor": _twin("sweep", v.EXISTS, sweep=SweepsWithoutFloor),
     "sweep with a state older than the floor": _twin("sweep", v.EXISTS, sweep=SweepsWithOldState),

@@ -27,16 +27,27 @@ from lakebed.errors import (
 )
 from lakebed.model.names import MICROS_PER_SECOND, CommitId, JobId, TableId
 from lakebed.ports.object_store import ObjectFacts
+from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.state import TableState
 from tests.simulation.actors import ACTORS, THEMES, WHILE_OTHERS_STALL, Actor
-from tests.simulation.auditor import CLOCK_SLACK, Auditor
+from tests.simulation.auditor import Auditor
 from tests.simulation.ending import check_world, end_in_peace
+from tests.simulation.lies import LYING_EVERY, Lies
 from tests.simulation.machine import Machine, Parts, Shared
 from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
 from tests.simulation.queued import Sent
-from tests.simulation.rows import SCHEMAS, Request, RowMaker, processing_of
+from tests.simulation.rows import (
+    AGE_SECONDS,
+    AGING,
+    AGING_SCHEMA,
+    SCHEMAS,
+    Request,
+    Row,
+    RowMaker,
+    processing_of,
+)
 from tests.simulation.scheduler import ScheduledClock, Scheduler
 from tests.simulation.truth import Asked, Truth
 from tests.simulation.violation import Violation
@@ -66,14 +77,19 @@ class World:
         self.clock = VirtualClock()
         self.scheduler = Scheduler(self.clock, self.chance)
         self.weather = Weather(self.chance, pause=self.scheduler.pause, advance=self.clock.advance)
-        self.schema = self.chance.choice(SCHEMAS)
-        self.processing = None if theme else processing_of(seed, self.schema)
-        self.row_maker = RowMaker(self.schema, self.chance)
+        lying = theme == "clocks" or (not theme and seed % LYING_EVERY == LYING_EVERY - 1)
+        self.ages = lying and (theme is not None or seed % 2 == 0)
+        self.schema = AGING_SCHEMA if self.ages else self.chance.choice(SCHEMAS)
+        self.processing = (
+            AGING if self.ages else None if theme else processing_of(seed, self.schema)
+        )
+        self.row_maker = RowMaker(self.schema, self.chance, self.clock.now)
         self.auditors: dict[TableId, Auditor] = {}
         self.truth = Truth(self.auditors)
         self.sent: list[Sent] = []
         self._requests: dict[Any, Request] = _Requests(self.truth)
         parts = parts or Parts()
+        self.lies = Lies(self.chance, self.weather, often=theme is not None)
         self.shared = Shared(
             logs=ObservedLogs(self.clock, self.auditor_of, parts.log),
             objects=ObservedObjects(self.clock, self.auditor_of, self.weather.spoils),
@@ -84,10 +100,12 @@ class World:
             scratch=scratch,
             parts=parts,
             parquet=self.parquet,
+            own_time=lying,
         )
         self.actors: Sequence[Actor] = list(ACTORS)
         self.theme = theme or self.chance.choice(list(THEMES))
         self.pending_seconds = self.chance.choice((3_600, 7_200, 48 * 3_600))
+        self.garbage_seconds = (0, 3_600, 3 * 86_400) if lying else (0, 0, 3_600)
         if theme is not None:  # a world made for a twin: what hurts it comes often
             self.weather.stall_chance, self.pending_seconds = 0.04, 3_600
             self.weather.spoil_chance = 0.4
@@ -107,6 +125,7 @@ class World:
                 processing=self.processing,
             )
         self.machines += [self.new_machine() for _ in range(self.chance.choice(MACHINES))]
+        self.lies.liar = self.machines[0].clock if lying else None
 
     def auditor_of(self, table: TableId) -> Auditor:
         """Return a table's auditor."""
@@ -134,7 +153,9 @@ class World:
             "leaf_rows_max": choice((8, 20, 60)),
             "leaf_files_max": choice((4, 100, 100, 100)),
             "scrap_rows_max": choice((0, 2, 10)),
-            "garbage_seconds_min": choice((0, 0, 3_600)),
+            "garbage_seconds_min": choice(
+                (0, 3_600, 3 * 86_400) if self.shared.own_time else (0, 0, 3_600)
+            ),
             "pending_seconds_max": self.pending_seconds,
             "job_id_seconds_min": choice((5 * 86_400, 30 * 86_400)),
             "redispatch_seconds": choice((0, 900)),
@@ -158,21 +179,32 @@ class World:
         """Return a machine whose clock is right and that is killed at its n-th effect."""
         return self._machine(0, CrashPlan(effect, moment), {})
 
-    def new_machine(self, states: dict[TableId, TableState] | None = None) -> Machine:
-        """Return a machine with some clock, that is killed at some effect, or never."""
+    def new_machine(
+        self, states: dict[TableId, TableState] | None = None, clock: ScheduledClock | None = None
+    ) -> Machine:
+        """Return a machine with some clock, that is killed at some effect, or never. clock: that of
+        the process whose place it takes."""
         offset = self.chance.choice(OFFSETS_SECONDS)
+        if self.shared.own_time:  # nobody tells a machine that it is more than ten minutes ahead
+            offset = min(offset, 580)
         if offset:
             ahead = offset > 0
             self.weather.happened[Mishap.CLOCK_AHEAD if ahead else Mishap.CLOCK_BEHIND] += 1
         at = self.chance.randrange(1, 15) if self.chance.random() < 0.5 else None
-        return self._machine(offset, CrashPlan(at, self.chance.choice(("before", "after"))), states)
+        crashes = CrashPlan(at, self.chance.choice(("before", "after")))
+        return self._machine(offset, crashes, states, clock)
 
     def _machine(
-        self, offset: int, crashes: CrashPlan, states: dict[TableId, TableState] | None
+        self,
+        offset: int,
+        crashes: CrashPlan,
+        states: dict[TableId, TableState] | None,
+        clock: ScheduledClock | None = None,
     ) -> Machine:
+        own = ScheduledClock(self.clock, offset * MICROS_PER_SECOND, self.scheduler)
         return Machine(
             self.shared,
-            clock=ScheduledClock(self.clock, offset * MICROS_PER_SECOND, self.scheduler),
+            clock=clock or own,
             chance=random.Random(self.chance.getrandbits(64)),
             crashes=crashes,
             states=states,
@@ -187,7 +219,8 @@ class World:
             self.weather.happened[Mishap.CACHE_LOST] += 1
             machine.close()
             states = {}
-        self.machines[self.machines.index(machine)] = self.new_machine(states)
+        clock = machine.clock if machine.clock is self.lies.liar else None
+        self.machines[self.machines.index(machine)] = self.new_machine(states, clock)
 
     # steps
 
@@ -198,6 +231,8 @@ class World:
             self.clock.advance(self.chance.choice((0.01, 1.0, 5.0)))
             if self.chance.random() < 0.01:
                 self.clock.advance(self.chance.choice((1_000, 10_000, 200_000)))
+            if self.shared.own_time and (seconds := self.lies.idle_seconds()):
+                self.clock.advance(seconds)
             idle = [m for m in self.machines if not m.is_busy]
             if idle and (not self.scheduler.tasks or self.chance.random() < 0.2):
                 left -= 1
@@ -215,6 +250,7 @@ class World:
         elif drawn < 0.7:  # else two do the same at once
             (self._latest,) = self.chance.choices(self.actors, self.weights)
         actor = self._latest
+        self.lies.maybe(machine.clock)
         machine.is_busy = True
         self.scheduler.start(actor.__name__, partial(self._act, actor, machine))
 
@@ -264,12 +300,23 @@ class World:
         return machine.catalog.find(name)
 
     def is_remembered(self, asked: Asked) -> bool:
-        """Whether the id of a request is still known: sent again, it is done once."""
+        """Whether the id of a request is still known, by true time: sent again, it is done once."""
         landing = self.truth.landing(asked)
         if landing is None:
             return True
         kept = self.auditors[asked.table].state.settings().job_id_seconds_min * MICROS_PER_SECOND
-        return landing.at + kept > self.clock.now() + CLOCK_SLACK
+        return landing.at + kept > self.clock.now() + LEAP_MAX
+
+    def is_due_to(self, machine: Machine, row: Row) -> bool:
+        """Whether a reader must be given a row, that is in the table: it is young by true time. A
+        clock that lies shows what it likes, but to nobody else."""
+        if not self.ages:
+            return True
+        if machine.clock is self.lies.liar:
+            return False
+        born = row[self.schema.fields.index(self.schema.field("born"))]
+        age_max = AGE_SECONDS * MICROS_PER_SECOND - LEAP_MAX
+        return bool(born > self.clock.now() - age_max)
 
     @contextmanager
     def expected_errors(self, *kinds: type[LakebedError]) -> Iterator[None]:

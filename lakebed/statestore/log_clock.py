@@ -1,0 +1,160 @@
+"""Log time: the time that an entry gets, and which leaps of a clock are believed (H35, H36).
+
+Log time follows the clock of whoever commits, by a day at the most. A clock that is further ahead
+is told to the log, in an entry of its own, and believed when the clock of another machine has got
+as far, or when ten minutes have passed on the same machine. One wrong clock thus moves log time by
+a day at the most, unless it stays wrong for ten minutes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from lakebed.errors import ClockAheadError
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    CommitId,
+    Micros,
+    TransactionNumber,
+    digest_of,
+)
+from lakebed.ports.clock import Clock
+from lakebed.statestore.format_gate import AskFormats
+from lakebed.statestore.state import Head, Moment, TableState
+from lakebed.statestore.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.time_records import TIME_ID, ClockReading, clock_readings
+from lakebed.statestore.transactions import Transaction
+
+CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
+LEAP_MAX = 86_400 * MICROS_PER_SECOND
+"""Log time follows a single clock so far; and so long after it was told another clock may confirm
+what it said."""
+ALONE = 600 * MICROS_PER_SECOND
+"""Of a machine's uptime after which its clock is believed though no other confirms it."""
+
+
+TimeChange = TellTime | LeapTime | SetTimeBack
+
+
+class NextTime(msgspec.Struct, frozen=True):
+    """The log time of the next entry. changes: to be committed before it, in an entry of their own,
+    whose time this is."""
+
+    at: Micros
+    changes: tuple[TimeChange, ...] = ()
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """When this process saw for the first time that the log ends with this entry. agreed: its clock
+    was not a leap ahead of log time then."""
+
+    number: TransactionNumber
+    at: Micros
+    uptime: Micros
+    agreed: bool
+
+
+class LogClock:
+    """Tells the time that entries of one table get. store_time: of the log's store. formats: tells
+    what may be written; a lake that does not allow it yet goes without (H14)."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        store_time: Callable[[], Micros],
+        chance: random.Random,
+        formats: AskFormats,
+    ) -> None:
+        self._formats = formats
+        self._clock = clock
+        self._store_time = store_time
+        self._chance = chance
+        self._seen: _Seen | None = None
+
+    def now(self) -> Micros:
+        """Return what this machine's clock says.
+
+        Raises:
+            ClockAheadError: it is more than ten minutes ahead of the store's.
+        """
+        now = self._clock.now()
+        if now > self._store_time() + CLOCK_AHEAD_MAX:
+            raise ClockAheadError("this machine's clock is ahead", hint="set the clock")
+        return now
+
+    def see(self, head: Head) -> None:
+        """Remember that the log ends with this entry now: it was written before."""
+        if self._seen is None or self._seen.number != head.number:
+            now, uptime = self._clock.now(), self._clock.uptime().micros
+            self._seen = _Seen(head.number, now, uptime, now <= head.at + LEAP_MAX)
+
+    def next_time(self, state: TableState) -> NextTime:
+        """Return the time of the next entry. Raises: as `now`."""
+        head, now = state.head(), self.now()
+        if not head.number or now <= head.at + LEAP_MAX or self._was_watched(head, now):
+            return NextTime(Micros(max(head.at, now)))
+        if self._formats().entry < TIME_FORMAT:
+            return NextTime(now)
+        machine, uptime = self._clock.uptime()
+        next_number = TransactionNumber(head.number + 1)
+        believed, upto = head.at, next_number
+        agrees = False
+        for reading in clock_readings(state):
+            if reading.machine == machine:
+                agrees = _goes_on(reading, now, uptime)
+                reached = now if agrees and uptime - reading.uptime >= ALONE else Micros(0)
+            else:
+                reached = _confirmed(reading, now, head.at)
+            if reached > believed:
+                believed, upto = reached, reading.number
+        if now <= believed + LEAP_MAX:
+            believed, upto = now, next_number
+        changes: list[TimeChange] = []
+        if believed > head.at + LEAP_MAX:
+            changes.append(LeapTime(upto))
+        if now > believed and not agrees:
+            changes.append(TellTime(machine, now, uptime))
+        return NextTime(believed, tuple(changes))
+
+    def time_back(self, state: TableState) -> NextTime:
+        """Return the time of an entry that sets log time back, where it is more than a day ahead of
+        this machine's clock; without changes: it is not. Raises: as `now`."""
+        head, now = state.head(), self.now()
+        if head.at <= now + LEAP_MAX or self._formats().entry < TIME_FORMAT:
+            return NextTime(head.at)
+        return NextTime(now, (SetTimeBack(),))
+
+    def applied(self, state: TableState, time: NextTime) -> tuple[Moment, tuple[Transaction]]:
+        """Apply what is told to the log of time, and return the entry that tells it: its moment and
+        its only transaction."""
+        head, id_ = state.head(), CommitId(f"{TIME_ID}{self._chance.getrandbits(128):032x}")
+        moment = Moment(TransactionNumber(head.number + 1), time.at)
+        digest = digest_of(id_.encode())
+        transaction = Transaction(id_, digest, head.number, head.generation, time.changes)
+        transaction.check_and_apply(state, moment)
+        return moment, (transaction,)
+
+    def _was_watched(self, head: Head, now: Micros) -> bool:
+        """Whether this process has seen that nobody committed since its clock agreed with log time,
+        and the time that has passed since is what its uptime says."""
+        seen = self._seen
+        if seen is None or seen.number != head.number or not seen.agreed:
+            return False
+        passed = self._clock.uptime().micros - seen.uptime
+        return now <= seen.at + passed + LEAP_MAX
+
+
+def _goes_on(reading: ClockReading, now: Micros, uptime: Micros) -> bool:
+    """Whether the clock of this machine goes on from what it said before. When it was wrong and set
+    right, or leapt again, it begins anew."""
+    passed = uptime - reading.uptime
+    return passed >= 0 and abs(now - (reading.at + passed)) <= LEAP_MAX
+
+
+def _confirmed(reading: ClockReading, now: Micros, log_time: Micros) -> Micros:
+    """Return the time that two machines have reached: this one, and the one of the reading. Log
+    time that went on for a day without it has refuted a reading."""
+    return Micros(0) if reading.since < log_time - LEAP_MAX else min(reading.at, now)

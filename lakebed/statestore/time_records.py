@@ -1,0 +1,93 @@
+"""What a state knows of time beside log time itself: what clocks said, and the last leap.
+
+They are kept among the positions, which are digested, under names that no source has: so a state
+of a log without them is what it was before there were any (H14).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lakebed.model.names import Micros, TransactionNumber
+from lakebed.statestore.state import TableState
+
+TIME_ID = "time:"
+"""Begins the ids of transactions that tell the log of time."""
+READINGS_MAX = 16
+"""Clocks that a state remembers, those that were told last."""
+
+_CLOCK, _CLOCKS_END, _LEAP = "_lakebed/clock/", "_lakebed/clock0", "_lakebed/leap"
+
+
+class ClockReading(msgspec.Struct, frozen=True, array_like=True):
+    """What a machine's clock said in an entry, which log time did not follow.
+
+    uptime: of the machine then. number, since: of the entry, and its log time.
+    """
+
+    machine: str
+    at: Micros
+    uptime: Micros
+    number: TransactionNumber
+    since: Micros
+
+
+class Leap(msgspec.Struct, frozen=True, array_like=True):
+    """The last leap of log time, between two times. upto: what was done before that entry ages
+    since then."""
+
+    upto: TransactionNumber
+    before: Micros
+    at: Micros
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_reading = msgspec.msgpack.Decoder(ClockReading).decode
+_decode_leap = msgspec.msgpack.Decoder(Leap).decode
+
+
+def clock_readings(state: TableState) -> list[ClockReading]:
+    """Return what clocks said that were ahead, of each machine what it said last."""
+    rows = state.connection.execute(
+        "SELECT value FROM positions WHERE name > ? AND name < ?", (_CLOCK, _CLOCKS_END)
+    )
+    return [_decode_reading(value) for (value,) in rows]
+
+
+def put_reading(state: TableState, reading: ClockReading) -> None:
+    """Keep what a clock said, and forget what was said longest ago where there is too much."""
+    _put(state, _CLOCK + reading.machine, reading)
+    found = sorted(clock_readings(state), key=lambda r: r.number)
+    for old in found[:-READINGS_MAX]:
+        state.write("DELETE FROM positions WHERE name = ?", (_CLOCK + old.machine,))
+
+
+def last_leap(state: TableState) -> Leap | None:
+    """Return the last leap of log time; None: there was none."""
+    row = state.position(_LEAP)
+    return None if row is None else _decode_leap(row[0])
+
+
+def put_leap(state: TableState, leap: Leap) -> None:
+    """Keep it in place of the one before."""
+    _put(state, _LEAP, leap)
+
+
+def forget_clocks(state: TableState) -> None:
+    """Forget what clocks said, and the last leap."""
+    state.write("DELETE FROM positions WHERE name > ? AND name < ?", (_CLOCK, _CLOCKS_END))
+    state.write("DELETE FROM positions WHERE name = ?", (_LEAP,))
+
+
+def _put(state: TableState, name: str, value: ClockReading | Leap) -> None:
+    state.write("INSERT OR REPLACE INTO positions VALUES (?, ?, 0)", (name, _encode(value)))
+
+
+def created_at(state: TableState) -> Micros | None:
+    """Return when a table was created that has nothing but its creation; None: it has more."""
+    others = "SELECT count(*) FROM commits WHERE user OR substr(id, 1, ?) <> ?"
+    (count,) = state.connection.execute(others, (len(TIME_ID), TIME_ID)).fetchone()
+    if count != 1:
+        return None
+    (at,) = state.connection.execute("SELECT min(at) FROM entry_times").fetchone()
+    return Micros(at)

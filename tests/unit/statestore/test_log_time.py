@@ -1,0 +1,348 @@
+"""Log time and clocks that may lie by months: whose leaps are believed, and what ages (H35)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lakebed.backends.memory import MachineClock
+from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId, TableName
+from lakebed.ports.transaction_log import TransactionLog
+from lakebed.statestore.codec import decode_entry
+from lakebed.statestore.file_changes import AddFiles, RaiseFloor, ReplaceFiles
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_changes import PutPin
+from lakebed.statestore.time_changes import LeapTime, TellTime
+from lakebed.statestore.time_records import READINGS_MAX, clock_readings, last_leap
+from tests.dsl.table_story import TableStory
+
+MINUTE = 60
+DAY = 86_400
+YEAR = 365 * DAY
+
+
+def micros(seconds: float) -> Micros:
+    return Micros(round(seconds * MICROS_PER_SECOND))
+
+
+class OwnTime:
+    """The log as one machine has it in a directory: its store's time is the machine's own."""
+
+    def __init__(self, log: TransactionLog, clock: MachineClock) -> None:
+        self._log = log
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+    def store_time(self) -> Micros:
+        return self._clock.now()
+
+
+class Lake:
+    """One table, and machines whose clocks are ahead or behind."""
+
+    def __init__(self) -> None:
+        self.story = TableStory()
+        self.world = self.story.clock
+
+    def machine(self, ahead: float = 0) -> MachineClock:
+        return self.world.machine(micros(ahead))
+
+    def process(self, clock: MachineClock | None = None) -> TableHead:
+        """A new process; None: on a machine of its own, whose clock is right."""
+        clock = clock or self.machine()
+        log: TransactionLog = OwnTime(self.story.log, clock)  # type: ignore[assignment] # by name
+        head = self.story.another_head(log=log, clock=clock)
+        head.follow()
+        return head
+
+    def when_committed(self, head: TableHead, *changes: object) -> int:
+        head.follow()
+        changes = changes or (AddFiles(()),)
+        known = head.state.head()
+        transaction = self.story.transaction(*changes, base=known.number)  # type: ignore[arg-type]
+        return head.commit(transaction)
+
+    @property
+    def at(self) -> Micros:
+        """The newest log time."""
+        self.story.head.follow()
+        return self.story.state.head().at
+
+    def changes(self) -> Iterator[object]:
+        for number, body in self.story.log.log.read_after(0):  # type: ignore[arg-type]
+            for transaction in decode_entry(body, number).transactions:
+                yield from transaction.changes
+
+    def kinds(self) -> list[str]:
+        return [type(change).__name__ for change in self.changes()]
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return Lake()
+
+
+@pytest.mark.parametrize("ahead", [2 * DAY, 200 * DAY, 100 * YEAR])
+def test_one_machine_whose_clock_is_ahead_does_not_move_log_time(lake: Lake, ahead: float) -> None:
+    wrong = lake.process(lake.machine(ahead))
+    for _ in range(3):
+        lake.when_committed(wrong)
+    assert lake.at <= lake.world.now()
+    assert lake.kinds().count("TellTime") == 1, "it is told once"
+    assert "LeapTime" not in lake.kinds()
+    lake.world.advance(3 * DAY)
+    for _ in range(3):
+        lake.world.advance(DAY / 2)
+        lake.when_committed(lake.story.head)
+        assert lake.at == lake.world.now(), "the right clock is not held back"
+
+
+def test_a_clock_that_is_a_day_ahead_at_the_most_is_followed(lake: Lake) -> None:
+    ahead = lake.machine(DAY - 1)
+    lake.when_committed(lake.process(ahead))
+    assert lake.at == ahead.now()
+    assert "TellTime" not in lake.kinds()
+
+
+def test_after_idle_months_the_second_machine_is_believed(lake: Lake) -> None:
+    before = lake.at
+    lake.world.advance(200 * DAY)
+    lake.when_committed(lake.process())
+    assert lake.at == before
+    lake.when_committed(lake.process())
+    assert lake.at == lake.world.now()
+    assert lake.kinds()[-3:] == ["AddFiles", "LeapTime", "AddFiles"]
+
+
+def test_after_idle_months_one_machine_is_believed_when_ten_minutes_have_passed(lake: Lake) -> None:
+    machine = lake.machine()
+    lake.world.advance(200 * DAY)
+    begun = lake.at
+    for _ in range(3):
+        lake.when_committed(lake.process(machine))  # each time another process of one machine
+        assert lake.at == begun
+        lake.world.advance(3 * MINUTE)
+    lake.world.advance(2 * MINUTE)
+    lake.when_committed(lake.process(machine))
+    assert lake.at == lake.world.now()
+    assert lake.kinds().count("TellTime") == lake.kinds().count("LeapTime") == 1
+
+
+def test_a_clock_that_leaps_again_and_again_is_not_believed_for_what_it_said(lake: Lake) -> None:
+    machine, before = lake.machine(), lake.at
+    for days in (100, 150, 200, 0, 250):
+        machine.offset_micros = micros(days * DAY)
+        lake.when_committed(lake.process(machine))
+        assert lake.at <= before + micros(DAY)
+        lake.world.advance(20 * MINUTE)
+
+
+def test_ten_minutes_begin_anew_when_a_clock_is_set(lake: Lake) -> None:
+    lake.world.advance(200 * DAY)
+    machine, before = lake.machine(100 * DAY), lake.at
+    lake.when_committed(lake.process(machine))
+    lake.world.advance(9 * MINUTE)
+    machine.offset_micros = 0
+    lake.when_committed(lake.process(machine))
+    lake.world.advance(9 * MINUTE)
+    lake.when_committed(lake.process(machine))
+    assert lake.at == before
+    lake.world.advance(2 * MINUTE)
+    lake.when_committed(lake.process(machine))
+    assert lake.at == lake.world.now()
+
+
+def test_two_machines_are_believed_as_far_as_both_have_got(lake: Lake) -> None:
+    lake.when_committed(lake.process(lake.machine(200 * DAY)))
+    less = lake.machine(100 * DAY)
+    lake.when_committed(lake.process(less))
+    assert lake.at == less.now(), "two wrong clocks confirm each other: the limit of the rule"
+
+
+def test_the_first_of_two_readings_is_believed_and_the_second_is_told(lake: Lake) -> None:
+    lake.world.advance(100 * DAY)
+    first = lake.world.now()
+    lake.when_committed(lake.process())
+    lake.world.advance(100 * DAY)
+    lake.when_committed(lake.process())
+    assert lake.at == first
+    lake.when_committed(lake.process())
+    assert lake.at == lake.world.now()
+
+
+def test_what_a_wrong_clock_said_is_refuted_when_log_time_goes_on_without_it(lake: Lake) -> None:
+    lake.when_committed(lake.process(lake.machine(200 * DAY)))
+    for _ in range(3):
+        lake.world.advance(DAY / 2)
+        lake.when_committed(lake.story.head)
+    before = lake.at
+    lake.when_committed(lake.process(lake.machine(300 * DAY)))
+    assert lake.at == before
+
+
+def test_a_process_that_watched_the_log_needs_no_leap(lake: Lake) -> None:
+    lake.when_committed(lake.story.head)
+    lake.world.advance(200 * DAY)
+    lake.when_committed(lake.story.head)
+    assert lake.at == lake.world.now()
+    assert not {"TellTime", "LeapTime"} & set(lake.kinds())
+
+
+def test_a_process_that_watched_does_not_vouch_for_what_another_wrote_meanwhile(lake: Lake) -> None:
+    watching, behind = lake.process(), lake.process(lake.machine(-200 * DAY))
+    lake.when_committed(watching)
+    lake.world.advance(200 * DAY)
+    written = lake.when_committed(behind)
+    lake.when_committed(watching)
+    lake.world.advance(11 * MINUTE)
+    lake.when_committed(watching)
+    assert lake.at == lake.world.now()
+    young = micros(MINUTE * 20)
+    assert lake.story.state.number_older_than(Micros(lake.at - young)) < written
+
+
+def test_log_time_does_not_follow_a_clock_back(lake: Lake) -> None:
+    machine = lake.machine()
+    head = lake.process(machine)
+    lake.world.advance(DAY / 2)
+    lake.when_committed(head)
+    before = lake.at
+    machine.offset_micros = micros(-200 * DAY)
+    lake.when_committed(head)
+    assert lake.at == before
+    machine.offset_micros = 0
+    lake.world.advance(DAY / 2)
+    lake.when_committed(head)
+    assert lake.at == lake.world.now()
+
+
+# what ages
+
+
+def garbage_ages(lake: Lake) -> list[float]:
+    at = lake.at
+    return [(at - garbage.at) / MICROS_PER_SECOND for garbage in lake.story.state.garbage()]
+
+
+def test_what_was_done_before_a_leap_is_as_young_as_the_leap(lake: Lake) -> None:
+    story = lake.story
+    story.given_files("all", a=1, b=1)
+    story.when_claimed("j", "all", "a", "b")
+    lake.world.advance(200 * DAY)
+    machine = lake.process()
+    late = story.another_head(clock=lake.machine(-200 * DAY))  # a clock that is behind
+    late.follow()
+    names = tuple(map(story.file, "ab"))
+    lake.when_committed(late, ReplaceFiles(JobId("j"), story.partitions["all"], names, None))
+    number = lake.when_committed(late)
+    lake.when_committed(machine)
+    lake.world.advance(11 * MINUTE)
+    lake.when_committed(machine)
+    assert lake.at == lake.world.now()
+    assert garbage_ages(lake) == [0, 0], "it became garbage minutes ago"
+    day_ago = Micros(lake.at - micros(DAY))
+    assert story.state.number_older_than(day_ago) == 0
+    lake.when_committed(machine, RaiseFloor(number, story.state.number_older_than(day_ago)))  # type: ignore[arg-type]
+
+
+def test_ages_add_up_over_leaps(lake: Lake) -> None:
+    story = lake.story
+    story.given_files("all", a=1)
+    story.when_claimed("j", "all", "a")
+    story.when_replaced("j", "all", "a")
+    for _ in range(3):  # a new machine each week, for one commit
+        lake.world.advance(7 * DAY)
+        lake.when_committed(lake.process())
+    (age,) = garbage_ages(lake)
+    assert age == 7 * DAY
+
+
+def test_a_reader_has_as_much_time_left_after_a_leap_as_before(lake: Lake) -> None:
+    lake.world.advance(200 * DAY)
+    machine = lake.process()
+    until = Micros(machine.log_time() + micros(6 * 3_600))
+    lake.when_committed(machine, PutPin("reader", until))
+    lake.world.advance(11 * MINUTE)
+    lake.when_committed(machine)
+    assert lake.at == lake.world.now()
+    (pin,) = lake.story.state.pins()
+    assert lake.at + micros(5 * 3_600) < pin.until <= lake.at + micros(6 * 3_600)
+
+
+def test_the_id_of_a_job_is_remembered_over_a_leap(lake: Lake) -> None:
+    lake.world.advance(200 * DAY)
+    machine = lake.process()
+    job = lake.story.transaction(AddFiles(()), id_="mine", base=1, user=True)
+    number = machine.commit(job)
+    lake.world.advance(11 * MINUTE)
+    lake.when_committed(machine)
+    month_ago = Micros(machine.log_time() - micros(30 * DAY))
+    below = machine.state.number_older_than(month_ago)
+    lake.when_committed(machine, RaiseFloor(machine.state.head().number, below))
+    assert machine.commit(job) == number, "it is not done twice"
+
+
+# tables to which nobody commits
+
+
+def opened(head: TableHead, lake: Lake) -> OpenTable:
+    return OpenTable(id_=TableId("t"), name=TableName("t"), head=head, chance=lake.story.chance)
+
+
+def test_time_passes_on_an_idle_table_where_something_is_due(lake: Lake) -> None:
+    lake.world.advance(10 * DAY)
+    machine = lake.machine()
+    table, asked = opened(lake.process(machine), lake), list[Micros]()
+
+    def is_due(now: Micros) -> bool:
+        asked.append(now)
+        return True
+
+    assert table.due_time(is_due) < machine.now()
+    lake.world.advance(11 * MINUTE)
+    assert table.due_time(is_due) == machine.now()
+    assert lake.kinds()[-2:] == ["TellTime", "LeapTime"]
+    assert table.due_time(is_due) == machine.now()
+    assert len(asked) == 2, "the third time log time follows the clock"
+
+
+def test_nothing_is_told_of_a_table_where_nothing_is_due(lake: Lake) -> None:
+    lake.world.advance(10 * DAY)
+    table = opened(lake.process(), lake)
+    for _ in range(2):
+        table.due_time(lambda _: False)
+        lake.world.advance(11 * MINUTE)
+    assert lake.kinds() == ["CreateTable"]
+
+
+def test_a_try_to_tell_the_time_that_fails_is_made_again(lake: Lake) -> None:
+    lake.world.advance(10 * DAY)
+    table = opened(lake.process(), lake)
+    lake.story.log.appends += ["lost", "unanswered"]
+    for _ in range(3):
+        table.due_time(lambda _: True)
+    table.head.follow()
+    assert lake.kinds() == ["CreateTable", "TellTime"]
+
+
+def test_a_state_remembers_few_clocks(lake: Lake) -> None:
+    head = lake.story.head
+    for n in range(READINGS_MAX + 3):
+        lake.when_committed(head, TellTime(f"m-{n}", Micros(1), Micros(1)))
+    readings = clock_readings(head.state)
+    assert {r.machine for r in readings} == {f"m-{n}" for n in range(3, READINGS_MAX + 3)}
+
+
+def test_a_state_knows_its_last_leap(lake: Lake) -> None:
+    assert last_leap(lake.story.state) is None
+    before = lake.at
+    lake.world.advance(10 * DAY)
+    lake.when_committed(lake.process())
+    lake.when_committed(lake.process())
+    lake.story.head.follow()
+    leap = last_leap(lake.story.state)
+    assert leap is not None
+    assert (leap.before, leap.at) == (before, lake.world.now())
+    assert [c.upto for c in lake.changes() if isinstance(c, LeapTime)] == [leap.upto]
