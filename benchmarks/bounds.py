@@ -1,4 +1,4 @@
-"""What must stay small, whatever comes: many tables in one process."""
+"""What must stay small, whatever comes: many tables in one process, many leaves of a table."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from benchmarks import bounds_leaves
 from benchmarks.figures import Figure, table
 from benchmarks.processes import ROOT
 
-TABLES = 2_000
+TABLES, LEAVES = 2_000, 20_000
 
 
-def run(tables: int = TABLES) -> list[Figure]:
+def run(tables: int = TABLES, leaves: int = LEAVES) -> list[Figure]:
     """Measure. Takes four minutes."""
-    return _many_tables(tables)
+    return [*_many_leaves(leaves), *_many_tables(tables)]
 
 
 def _many_tables(count: int) -> list[Figure]:
-    told = _told_by("benchmarks.bounds_tables", count)
+    with _lake() as folder:
+        told = _told_by("benchmarks.bounds_tables", folder, count)
     prefix = f"tables.{count}"
     return [
         Figure(f"{prefix}.descriptors", told["descriptors"], "", 500),
@@ -29,11 +34,28 @@ def _many_tables(count: int) -> list[Figure]:
     ]
 
 
+def _many_leaves(count: int) -> list[Figure]:
+    with _lake() as folder:
+        bounds_leaves.make(folder, count)
+        told = _told_by("benchmarks.bounds_leaves", folder, count)
+    prefix = f"query.leaves_{count}"
+    return [
+        Figure(f"{prefix}.seconds", told["seconds"], "s", 5),
+        Figure(f"{prefix}.cpu_seconds", told["cpu_seconds"], "s"),
+        Figure(f"{prefix}.peak_mib", told["peak_mib"], "MiB", 400),
+    ]
+
+
+@contextmanager
+def _lake() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="lakebed-bounds-") as folder:
+        yield Path(folder) / "lake"
+
+
 def _told_by(module: str, *arguments: object) -> dict[str, float]:
     """Return what a process of its own prints about itself: JSON in its last line."""
-    with tempfile.TemporaryDirectory(prefix="lakebed-bounds-") as folder:
-        command = [sys.executable, "-m", module, folder, *map(str, arguments)]
-        done = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return told
 

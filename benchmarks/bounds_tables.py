@@ -15,11 +15,11 @@ from benchmarks.processes import peak_mib
 ROWS = 10
 
 
-def main(folder: str, count: int) -> None:
+def main(folder: Path, count: int) -> None:
     rows = pa.table({"id": [f"k{n}" for n in range(ROWS)], "value": list(range(ROWS))})
     schema = lakebed.schema_of(row_keys={"id": "string"}, values={"value": "int64"})
     descriptors = 0
-    with lakebed.connect(Path(folder) / "lake") as lake:
+    with lakebed.connect(folder) as lake:
         begun = time.process_time()
         for number in range(count):
             lake.create_table(f"t{number}", schema).ingest(rows)
@@ -46,4 +46,4 @@ def _descriptors() -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -3,6 +3,7 @@ keys."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -187,6 +188,14 @@ def union(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:
         else:
             merged.append(r)
     return tuple(merged)
+
+
+def overlaps_any(region: KeyRange, ranges: Sequence[KeyRange]) -> bool:
+    """Return whether a region overlaps some of the ranges, which are as `union` gives them."""
+    end = len(ranges)
+    if region.max is not None:
+        end = bisect_left(ranges, region.max, key=lambda r: r.min)
+    return end > 0 and region.overlaps(ranges[end - 1])  # those before it end before it
 
 
 def _encoded(field: Field, value: KeyValue) -> bytes:

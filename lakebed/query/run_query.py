@@ -24,6 +24,7 @@ from lakebed.model.ranges import (
     box_around,
     box_of,
     box_of_key,
+    overlaps_any,
     span_of,
     union,
 )
@@ -243,7 +244,7 @@ class _Asked:
 
     def may_be_in(self, region: KeyRange) -> bool:
         """Whether keys that are wanted may lie in a region."""
-        if not any(region.overlaps(r) for r in self.keys):
+        if not overlaps_any(region, self.keys):
             return False
         if not self._boxes:
             return True

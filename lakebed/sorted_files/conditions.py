@@ -3,7 +3,7 @@ values."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,28 +18,53 @@ from lakebed.sorted_files.key_encoding import encode_row, rows_in, values_betwee
 from lakebed.sorted_files.row_tests import RowTest
 
 
+class KeyBoxes:
+    """Boxes of key values, made ready once for all files of a request. fields: the row keys."""
+
+    def __init__(self, fields: Sequence[Field], boxes: Sequence[Box]) -> None:
+        spans = [span_of(fields, box) for box in boxes]
+        self._spans = union([span for span, _ in spans])
+        self._ends = [span.max for span in self._spans if span.max is not None]
+        self.tested: tuple[tuple[KeyRange, Box], ...] = ()
+        """Boxes with the range of whole keys around each, where some hold fewer keys than that."""
+        if not all(exact for _, exact in spans):
+            self.tested = tuple((span, box) for (span, _), box in zip(spans, boxes, strict=True))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no key lies in any of them."""
+        return not self._spans
+
+    def meets(self, region: KeyRange) -> list[KeyRange]:
+        """Return the ranges of whole keys in a region. There may be thousands of others."""
+        low = bisect_right(self._ends, region.min)
+        end = len(self._spans)
+        if region.max is not None:
+            end = bisect_left(self._spans, region.max, low, key=lambda span: span.min)
+        return [region.meets(span) for span in self._spans[low:end]]
+
+
 class RowFilter:
-    """Rows in a region, in any of some boxes, that a test keeps. fields: the row keys; boxes: None
-    for all rows."""
+    """Rows in some regions, in any of some boxes, that a test keeps. fields: the row keys; regions:
+    ascending, none meets another; boxes: None for all rows."""
 
     def __init__(
         self,
         fields: Sequence[Field],
-        region: KeyRange,
-        boxes: Sequence[Box] | None,
+        regions: Sequence[KeyRange],
+        boxes: KeyBoxes | None,
         test: RowTest | None = None,
     ) -> None:
         self.fields = fields
         self._test = test
-        self.ranges: tuple[KeyRange, ...] = (region,)
+        self.ranges: tuple[KeyRange, ...] = tuple(regions)
         self._boxes: tuple[tuple[KeyRange, Box], ...] = ()
+        self.is_whole = True
+        """Whether every key of the regions is wanted, whatever its columns hold."""
         if boxes is not None:
-            spans = [span_of(fields, box) for box in boxes]
-            self.ranges = union([region.meets(span) for span, _ in spans])
-            if not all(exact for _, exact in spans):
-                self._boxes = tuple(
-                    (span, box) for (span, _), box in zip(spans, boxes, strict=True)
-                )
+            self.ranges = union([met for region in regions for met in boxes.meets(region)])
+            self._boxes = boxes.tested
+            self.is_whole = self.ranges == tuple(regions)
         self._ends = [r.max for r in self.ranges if r.max is not None]
 
     def wants_all(self, first: bytes, last: bytes) -> bool:

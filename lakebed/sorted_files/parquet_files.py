@@ -22,16 +22,18 @@ from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.engines import PLAIN, engine_for, kernels_pay
 from lakebed.sorted_files.file_merge import FileMerge
 from lakebed.sorted_files.iterating import iterated
+from lakebed.sorted_files.leaf_groups import Together, read_together
 from lakebed.sorted_files.lookup import Lookup, PageCache
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merge_helpers import MergeHelpers
 from lakebed.sorted_files.merge_memory import MergeMemory
+from lakebed.sorted_files.own_memory import own_memory
 from lakebed.sorted_files.page_index_parts import IndexCache
-from lakebed.sorted_files.part_sources import reads_of
+from lakebed.sorted_files.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.query_sources import QuerySources
 from lakebed.sorted_files.range_messages import merge_told
 from lakebed.sorted_files.reading import read_part
-from lakebed.sorted_files.row_requests import row_request
+from lakebed.sorted_files.row_requests import RowRequest, row_request
 from lakebed.sorted_files.sorting import ExternalSorter
 from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.tails import Tails
@@ -171,7 +173,9 @@ class ParquetFiles:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one group after the other, reading ahead."""
         request = row_request(schema, condition, processing)
-        reads = [reads_of(request, parts, self._merge_memory.share_of(parts)) for parts in groups]
+        is_iterated = request.work is not None and request.work.iterator is not None
+        together = list(read_together(groups, each=is_iterated))
+        reads = [self._reads(request, group) for group in together]
         sources = QuerySources(
             self._objects,
             self._tails,
@@ -181,9 +185,13 @@ class ParquetFiles:
             figures=figures or ReadFigures(),
         )
         with sources:
-            for group, parts in zip(reads, groups, strict=True):
+            for group, some in zip(reads, together, strict=True):
                 merged = PLAIN.merge(sources.sources(group), schema.key_fields)
-                yield from request.processed(merged, parts)
+                yield from map(own_memory, request.processed(merged, [one.part for one in some]))
+
+    def _reads(self, request: RowRequest, group: Sequence[Together]) -> list[PartRead]:
+        share = self._merge_memory.share_of([one.part for one in group])
+        return [read_of(request, one.part, one.regions, share) for one in group]
 
     def iterated(
         self, schema: Schema, batches: Iterable[pa.RecordBatch], use: IteratorUse
@@ -206,7 +214,7 @@ class ParquetFiles:
     ) -> tuple[RowsWritten | None, ...]:
         """Read every row of a file; return what lies in each region."""
         fresh = Tails(self._objects, bytes_max=0)  # a kept tail says nothing of what is stored
-        everything = RowFilter(schema.row_keys, EVERYTHING, None)
+        everything = RowFilter(schema.row_keys, (EVERYTHING,), None)
         share, columns = self._merge_memory.share(1), arrow_schema(schema)
         tail = fresh.of(part)
         batches = read_part(
@@ -220,4 +228,4 @@ class ParquetFiles:
 
     def head(self, batch: pa.RecordBatch, rows: int) -> pa.RecordBatch:
         """Return the first rows of a batch."""
-        return batch.slice(0, rows)
+        return own_memory(batch.slice(0, rows))

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.model.files import FilePart
+from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.conditions import RowFilter
@@ -48,20 +49,24 @@ def reads_of(
     groups: Sequence[range | None] | None = None,
 ) -> list[PartRead]:
     """Return what is to be read of each part. groups: of each."""
-    if request.boxes == ():
+    if request.key_boxes is not None and request.key_boxes.is_empty:
         return []
-    row_keys = request.schema.row_keys
     return [
-        PartRead(
-            part,
-            RowFilter(row_keys, part.region, request.boxes, request.early),
-            request.columns,
-            share,
-            request.work,
-            among,
-        )
+        read_of(request, part, (part.region,), share, among)
         for part, among in zip(parts, groups or [None] * len(parts), strict=True)
     ]
+
+
+def read_of(
+    request: RowRequest,
+    part: FilePart,
+    regions: Sequence[KeyRange],
+    share: Share,
+    groups: range | None = None,
+) -> PartRead:
+    """Return what is to be read of a part, of some regions inside of its own."""
+    wanted = RowFilter(request.schema.row_keys, regions, request.key_boxes, request.early)
+    return PartRead(part, wanted, request.columns, share, request.work, groups)
 
 
 class GroupSources:

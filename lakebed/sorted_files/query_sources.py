@@ -10,6 +10,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectRanges, ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.sorted_files.column_matching import matched
@@ -47,6 +48,7 @@ class QuerySources:
         self._tails = tails
         self._figures = figures
         self._without_tail = deque(groups)
+        self._known_tails: set[int] = set()
         self._found: dict[int, list[pa.RecordBatch]] = {}
         self._tails_bytes = TAILS_BYTES_FIRST
         self._ahead = ReadAhead(
@@ -85,8 +87,8 @@ class QuerySources:
     def _look_up(self, lookup: Lookup, reads: Sequence[PartRead]) -> None:
         """Find the rows by pages, unless there are too many."""
         parts = [read.part for read in reads]
-        tails_size = sum(part.file.size - part.file.tail_offset for part in parts)
-        whole = [read.part for read in reads if read.wanted.ranges == (read.part.region,)]
+        tails_size = sum(map(_tail_bytes, parts))
+        whole = [read.part for read in reads if read.wanted.is_whole]
         if (
             len(whole) == len(reads)  # no keys are asked for
             or tails_size > min(LOOKUP_TAILS_BYTES_MAX, self._tails.bytes_at_once)
@@ -103,18 +105,24 @@ class QuerySources:
 
     def _have_tails(self, group: Sequence[PartRead]) -> None:
         """Have the tails of a group, and those of the next ones, at the price of one round."""
-        if all(group is not waiting for waiting in self._without_tail):
+        if not self._without_tail or id(group) in self._known_tails:
             return
-        parts = [read.part for read in self._without_tail.popleft()]
+        parts = self._next_without_tail()
+        size = sum(map(_tail_bytes, parts))
         room = min(self._tails_bytes, self._tails.bytes_at_once)
         self._tails_bytes *= 2
         while self._without_tail:
             following = [read.part for read in self._without_tail[0]]
-            if sum(p.file.size - p.file.tail_offset for p in [*parts, *following]) > room:
+            size += sum(map(_tail_bytes, following))
+            if size > room:
                 break
-            parts += following
-            self._without_tail.popleft()
+            parts += self._next_without_tail()
         self._tails.of_many(parts, self._figures)
+
+    def _next_without_tail(self) -> list[FilePart]:
+        group = self._without_tail.popleft()
+        self._known_tails.add(id(group))
+        return [read.part for read in group]
 
     def _expected(self, groups: Sequence[Sequence[PartRead]]) -> Iterator[ObjectRanges]:
         """Yield what the merges will read, in about the order of their keys."""
@@ -137,3 +145,7 @@ class QuerySources:
                 ]
             found.sort(key=lambda one: one[0])
             yield from ((path, spans) for _, path, spans in found)
+
+
+def _tail_bytes(part: FilePart) -> int:
+    return part.file.size - part.file.tail_offset

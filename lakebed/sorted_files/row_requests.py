@@ -9,17 +9,18 @@ import pyarrow as pa
 
 from lakebed.model.files import FilePart
 from lakebed.model.processing import ProcessingPass
-from lakebed.model.ranges import Box, KeyRange
+from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Condition
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.conditions import KeyBoxes
 from lakebed.sorted_files.iterating import iterated
 from lakebed.sorted_files.row_tests import RowTest
 
 
 class RowRequest(msgspec.Struct, frozen=True):
-    """columns: to be read. given: to be passed on; None: all. boxes: None for all rows.
+    """columns: to be read. given: to be passed on; None: all. key_boxes: None for all rows.
 
     early: keeps rows that are read; late: keeps rows as processing made them.
     """
@@ -27,7 +28,7 @@ class RowRequest(msgspec.Struct, frozen=True):
     schema: Schema
     columns: pa.Schema
     given: list[str] | None
-    boxes: tuple[Box, ...] | None
+    key_boxes: KeyBoxes | None
     early: RowTest | None
     late: RowTest | None
     work: RowWork | None
@@ -76,7 +77,7 @@ def row_request(
         schema=schema,
         columns=columns,
         given=given,
-        boxes=None if condition is None else condition.boxes,
+        key_boxes=None if condition is None else KeyBoxes(schema.row_keys, condition.boxes),
         early=None if is_late else test,
         late=test if is_late else None,
         work=work,

@@ -92,7 +92,7 @@ class StretchMerge:
             return read
         region = read.part.region.meets(within)
         request = self.request
-        wanted = RowFilter(request.schema.row_keys, region, request.boxes, request.early)
+        wanted = RowFilter(request.schema.row_keys, (region,), request.key_boxes, request.early)
         part = msgspec.structs.replace(read.part, region=region)
         return msgspec.structs.replace(read, part=part, wanted=wanted)
 

@@ -10,7 +10,7 @@ import msgspec
 from lakebed.errors import InvalidError
 from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, PartitionId
-from lakebed.model.ranges import EVERYTHING, KeyRange
+from lakebed.model.ranges import EVERYTHING, KeyRange, overlaps_any
 from lakebed.statestore.state import TableState
 from lakebed.statestore.sums import damaged
 
@@ -37,13 +37,13 @@ def reached_leaves(
 ) -> list[tuple[PartitionId, KeyRange]]:
     """Return the leaves at or under a partition that may hold keys in the ranges, in order.
 
-    Each comes with its range of encoded keys.
+    Each comes with its range of encoded keys. keys: as `union` gives them.
     """
     found = []
     stack = [(partition, own_region(state, partition))]
     while stack:
         id_, region = stack.pop()
-        if not any(region.overlaps(r) for r in keys):
+        if not overlaps_any(region, keys):
             continue
         node = state.partition(id_)
         if node is None:

@@ -1,9 +1,12 @@
 from benchmarks import bounds
 
 
-def test_a_tiny_run_tells_what_many_tables_take() -> None:
-    figures = {figure.name: figure for figure in bounds.run(tables=3)}
+def test_a_tiny_run_tells_what_much_takes() -> None:
+    figures = {figure.name: figure for figure in bounds.run(tables=3, leaves=40)}
     assert list(figures) == [
+        "query.leaves_40.seconds",
+        "query.leaves_40.cpu_seconds",
+        "query.leaves_40.peak_mib",
         "tables.3.descriptors",
         "tables.3.peak_mib",
         "tables.3.ingest_cpu_ms",

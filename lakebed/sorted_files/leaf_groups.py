@@ -1,0 +1,62 @@
+"""Leaves that share files are read together: a row group of a shared file is read once, not once
+for each leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from lakebed.model.files import FilePart
+from lakebed.model.ranges import KeyRange, union
+
+TOGETHER_ROWS_MAX = 100_000
+TOGETHER_PARTS_MAX = 1_024
+"""Of leaves that are read together although each has files of its own, too: their tails are read
+before the first row is given. Leaves of the same files are read together however many there are."""
+
+
+class Together(msgspec.Struct, frozen=True):
+    """What is read of one file for some leaves. part: its region reaches from the first leaf to the
+    last one. regions: those of the leaves that have the file; neighbours are one."""
+
+    part: FilePart
+    regions: tuple[KeyRange, ...]
+
+
+def read_together(
+    leaves: Sequence[Sequence[FilePart]], *, each: bool = False
+) -> Iterator[list[Together]]:
+    """Yield groups of parts to merge, group after group. leaves: in key order.
+
+    Keys of one leaf are below those of the next, so merging the parts of several leaves gives the
+    rows of one after the other. each: read every leaf on its own.
+    """
+    group: dict[str, list[FilePart]] = {}
+    rows = 0
+    for parts in leaves:
+        fresh = sum(part.path not in group for part in parts)
+        rows_after = rows + sum(part.rows for part in parts)
+        fits = len(group) + fresh <= TOGETHER_PARTS_MAX and rows_after <= TOGETHER_ROWS_MAX
+        if group and (each or fresh == len(parts) or (fresh and not fits)):
+            yield _joined(group)
+            group, rows_after = {}, rows_after - rows
+        for part in parts:
+            group.setdefault(part.path, []).append(part)
+        rows = rows_after
+    if group:
+        yield _joined(group)
+
+
+def _joined(group: dict[str, list[FilePart]]) -> list[Together]:
+    return [_one(parts) for parts in group.values()]
+
+
+def _one(parts: Sequence[FilePart]) -> Together:
+    first, last = parts[0], parts[-1]
+    if first is last:
+        return Together(first, (first.region,))
+    hull = KeyRange(first.region.min, last.region.max)
+    rows = sum(part.rows for part in parts)
+    part = FilePart(first.file, first.path, hull, rows)
+    return Together(part, union([part.region for part in parts]))
