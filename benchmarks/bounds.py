@@ -1,4 +1,4 @@
-"""What must stay small, whatever comes: many tables in one process, many leaves of a table."""
+"""What must stay small, whatever comes: many tables, many leaves of a table, a small ingest."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from benchmarks import bounds_leaves
 from benchmarks.figures import Figure, table
 from benchmarks.processes import ROOT
 
-TABLES, LEAVES = 2_000, 20_000
+TABLES, LEAVES, SMALL_ROWS = 2_000, 20_000, 1_000
 
 
 def run(tables: int = TABLES, leaves: int = LEAVES) -> list[Figure]:
     """Measure. Takes four minutes."""
-    return [*_many_leaves(leaves), *_many_tables(tables)]
+    return [_small_ingest(), *_many_leaves(leaves), *_many_tables(tables)]
+
+
+def _small_ingest() -> Figure:
+    with _lake() as folder:
+        told = _told_by("benchmarks.bounds_small_ingest", folder, SMALL_ROWS)
+    return Figure("ingest.small.peak_mib", told["peak_mib"], "MiB", 120)
 
 
 def _many_tables(count: int) -> list[Figure]:

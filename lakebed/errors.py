@@ -358,6 +358,13 @@ def explanations() -> list[Explanation]:
     return sorted(every, key=lambda e: (e.exit_code, e.code != e.kind, e.code))
 
 
+def out_of_memory(error: Exception) -> UnavailableError:
+    """Return what an allocation that failed means: another try may have more room."""
+    problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+    hint = "try again on a machine with more memory, or with fewer or smaller rows"
+    return UnavailableError("not enough memory", problem=problem, hint=hint)
+
+
 def did_you_mean(name: str, known: Iterable[str], *, what: str) -> str:
     """Return a hint that names the nearest known name, or lists what is known (at most ten)."""
     names = sorted(known)

@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from lakebed.errors import out_of_memory
 from lakebed.model.files import FileReference
 from lakebed.model.names import CommitId, JobId, RequestDigest, file_name
 from lakebed.model.paths import file_path
@@ -92,6 +93,8 @@ class IngestRows(Generic[BatchT]):
             references, kept = self._write(table, source.schema, sorter, run)
             rows = sum(reference.rows for reference in references)
             assert rows == kept == taken or processing is not None, "no row is lost on the way"
+        except MemoryError as error:  # nothing was committed
+            raise out_of_memory(error) from error
         finally:
             sorter.close()
         digest = source.digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from lakebed.model.addresses import scheme_of, without_file_scheme
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
 from lakebed.ports.source_files import SourceFile, SourceFiles
-from lakebed.sorted_files.casting import check_bytes, conform
+from lakebed.sorted_files.casting import check_bytes, conformed
 from lakebed.sorted_files.input_files import (
     FORMATS,
     ExtraColumns,
@@ -203,11 +203,12 @@ class ArrowSource:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
         digest = _begun(self._rows.schema, self._zones)
-        whole = isinstance(self._rows, pa.Table)
-        for batch in self._rows.to_batches(STREAM_BATCH_ROWS) if whole else self._rows:
-            if not whole:
-                digest.update(_bytes_of(batch))
-            yield conform(batch, self.schema, extra_columns=self._extra_columns, zones=self._zones)
+        rows = self._rows
+        whole = isinstance(rows, pa.Table)
+        batches = rows.to_batches(STREAM_BATCH_ROWS) if whole else _told_to(digest.update, rows)
+        yield from conformed(
+            batches, self.schema, extra_columns=self._extra_columns, zones=self._zones
+        )
         if not whole:
             self._known = RequestDigest(digest.digest())
 
@@ -277,6 +278,14 @@ def _checked(delimiter: str | None) -> str | None:
 def _told(zones: Zones) -> list[bytes]:
     """Return what zones add to the digest of a request: the same rows with others are others."""
     return [part.encode() for name in sorted(zones) for part in (name, zones[name])]
+
+
+def _told_to(
+    told: Callable[[pa.Buffer], object], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        told(_bytes_of(batch))
+        yield batch
 
 
 def _begun(columns: pa.Schema, zones: Zones) -> Any:  # noqa: ANN401 - hashlib's have no public type

@@ -14,6 +14,7 @@ from lakebed.errors import (
     InvalidError,
     ObjectMissingError,
     VersionExpiredError,
+    out_of_memory,
 )
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
@@ -74,6 +75,7 @@ class RunQuery(Generic[BatchT]):
             InvalidError: a limit below 0.
             VersionExpiredError: while reading: the version was collected as garbage; run it again.
             CorruptError: while reading: a file of a living version is missing or damaged.
+            UnavailableError: while reading: there is not enough memory.
         """
         return self.read(table, self.plan(table, lambda _: condition), limit=limit)
 
@@ -160,6 +162,8 @@ class RunQuery(Generic[BatchT]):
             hint = f"`lakebed fsck --deep {table.name}` finds it; restore the object from a copy"
             facts = {"table": table.name, **error.facts}
             raise CorruptError(error.message, hint=hint, **facts) from error
+        except MemoryError as error:
+            raise out_of_memory(error) from error
 
     def _iterated(
         self, table: OpenTable, plan: QueryPlan, figures: ReadFigures | None, use: IteratorUse

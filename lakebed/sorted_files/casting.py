@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeVar
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ from lakebed.model.field_changes import fate_of
 from lakebed.model.schema import Field, Schema
 from lakebed.sorted_files.arrow_schema import arrow_schema, hint_for, is_list
 from lakebed.sorted_files.list_views import without_list_views
+from lakebed.sorted_files.memory_errors import enough_memory
+from lakebed.sorted_files.plain_sizes import pieces
 from lakebed.sorted_files.zones import (
     CLOCK_CHANGE,
     IN_UTC,
@@ -26,6 +29,30 @@ PANDAS_INDEX = "__index_level_"
 """How pandas calls an index without a name."""
 OR_DROP = "or say extra_columns='drop'"
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+
+
+def conformed(
+    batches: Iterable[pa.RecordBatch],
+    schema: Schema,
+    *,
+    extra_columns: Literal["refuse", "drop"] = "refuse",
+    zones: Zones = NO_ZONES,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows as `conform` returns, a few at a time where they become much larger: as
+    dictionaries and views do.
+
+    Raises:
+        InvalidError: as `conform`; a value larger than 64 MiB.
+        UnavailableError: there is not enough memory.
+    """
+    names = {field.name for field in schema.fields}
+    row = 0
+    for batch in batches:
+        for part in pieces(batch, names, row=row, check=check_bytes):
+            with enough_memory():
+                fitted = conform(part, schema, extra_columns=extra_columns, zones=zones)
+            yield fitted
+        row += len(batch)
 
 
 def conform(
@@ -190,6 +217,8 @@ def _fitted(
             cast = in_utc(column, zone)
         else:
             cast = column if got == wanted else _cast(column, wanted)
+    except (MemoryError, pa.ArrowCapacityError):
+        raise
     except pa.ArrowException as error:
         problem = str(error).splitlines()[0]
         hint = "cast it yourself if the loss is meant"

@@ -15,7 +15,7 @@ from lakebed.errors import InvalidError, LakebedError, UnreadableInputError, did
 from lakebed.model.addresses import scheme_of
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
-from lakebed.sorted_files.casting import conform
+from lakebed.sorted_files.casting import conformed
 from lakebed.sorted_files.inputs import csv_batches, parquet_batches
 from lakebed.sorted_files.json_lines import json_batches
 from lakebed.sorted_files.zones import NO_ZONES, Zones
@@ -101,8 +101,7 @@ def rows_of(
     else:
         batches = _read(file, schema, extra_columns=extra_columns, groups=groups, zones=zones)
     try:
-        for batch in batches:
-            yield conform(batch, schema, extra_columns=extra_columns, zones=zones)
+        yield from conformed(batches, schema, extra_columns=extra_columns, zones=zones)
     except LakebedError as error:
         error.facts.setdefault("path", Path(file.path))
         raise

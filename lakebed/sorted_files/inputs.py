@@ -7,7 +7,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -20,6 +20,8 @@ from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, Primitive
 from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.memory_errors import enough_memory
+from lakebed.sorted_files.parquet_texts import long_texts, rows_of_shared
 from lakebed.sorted_files.zones import NO_ZONES, SAY_ZONE, Zones, texts_in_utc
 
 NO_OFFSET = "expected a zone offset"
@@ -106,24 +108,44 @@ def parquet_batches(path: Path, groups: range | None = None) -> Iterator[pa.Reco
         UnreadableInputError: the file is cut off, damaged, or not Parquet at all.
     """
     with readable(path):
-        file = pq.ParquetFile(
-            path,
-            pre_buffer=False,
-            buffer_size=64 * 1024,
-            page_checksum_verification=True,
-            coerce_int96_timestamp_unit="us",
-        )
+        file = _opened(path)
         with file:
-            spark_times = _spark_times(file.metadata.schema)
-            columns = _in_utc(file.schema_arrow, spark_times)
-            for group in range(file.metadata.num_row_groups) if groups is None else groups:
-                facts = file.metadata.row_group(group)
-                width = max(1, facts.total_byte_size // max(1, facts.num_rows))
-                rows = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // width))
-                for batch in file.iter_batches(rows, row_groups=[group], use_threads=False):
-                    yield batch.cast(columns) if spark_times else batch
-            if groups is None and not file.metadata.num_rows:
-                yield _without_rows(columns)
+            metadata = file.metadata
+            for group in range(metadata.num_row_groups) if groups is None else groups:
+                yield from _rows_of_group(path, file, group)
+            if groups is None and not metadata.num_rows:
+                yield _without_rows(_in_utc(file.schema_arrow, _spark_times(metadata.schema)))
+
+
+def _rows_of_group(path: Path, file: pq.ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a row group; long texts that repeat come as dictionaries."""
+    metadata = file.metadata
+    spark_times = _spark_times(metadata.schema)
+    facts = metadata.row_group(group)
+    width = max(1, facts.total_byte_size // max(1, facts.num_rows))
+    rows = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // width, rows_of_shared(metadata, group)))
+    texts = long_texts(path, metadata, group, rows)
+    with _opened(path, metadata, texts) if texts else nullcontext(file) as opened:
+        for batch in opened.iter_batches(rows, row_groups=[group], use_threads=False):
+            yield _with_utc(batch, spark_times) if spark_times else batch
+
+
+def _opened(
+    path: Path, metadata: pq.FileMetaData | None = None, texts: Sequence[str] = ()
+) -> pq.ParquetFile:
+    return pq.ParquetFile(
+        path,
+        metadata=metadata,
+        read_dictionary=list(texts),
+        pre_buffer=False,
+        buffer_size=64 * 1024,
+        page_checksum_verification=True,
+        coerce_int96_timestamp_unit="us",
+    )
+
+
+def _with_utc(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
+    return batch.cast(_in_utc(batch.schema, names))
 
 
 def csv_batches(
@@ -278,7 +300,8 @@ def opened(path: Path) -> BinaryIO:
 def readable(path: Path) -> Iterator[None]:
     """Tell what goes wrong inside as an input file that cannot be read."""
     try:
-        yield
+        with enough_memory():
+            yield
     except UnreadableInputError as error:
         error.facts = {"path": path, **error.facts}
         raise

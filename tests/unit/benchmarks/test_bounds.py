@@ -4,6 +4,7 @@ from benchmarks import bounds
 def test_a_tiny_run_tells_what_much_takes() -> None:
     figures = {figure.name: figure for figure in bounds.run(tables=3, leaves=40)}
     assert list(figures) == [
+        "ingest.small.peak_mib",
         "query.leaves_40.seconds",
         "query.leaves_40.cpu_seconds",
         "query.leaves_40.peak_mib",
