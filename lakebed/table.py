@@ -221,19 +221,14 @@ class Table:
         delimiter: str | None = None,
         skip_unreadable: bool = False,
         told: Callable[[int], None] | None = None,
+        written: Callable[[int, int], None] = lambda _done, _total: None,
         queued: bool = False,
     ) -> Ingested:
         """Take rows in, all or none, durably.
 
-        rows: a path of a file (Parquet, CSV, JSON), of a directory of them, or a pattern; `s3://`
-        with a file or a folder, `https://` with a file; several of these; an open file, a list of
-        dicts, or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same
-        request under the same name is done once, for `job_id_seconds_min`. extra_columns: "drop"
-        ignores unknown columns. zone: where times without an offset and dates are from, for fields
-        in UTC: "UTC", "Europe/Berlin", or by field {"at": "UTC"}. delimiter: of CSV.
-        skip_unreadable: leave files out that cannot be read; the answer's `skipped` names them.
-        told: called with the number of rows that were read so far. queued: send the commit, which
-        `lake.run()` puts into the log with others; `jobs` tells of it.
+            id_ = None if job is None else job_id(job)
+            done = service.run(self._opened, watched, id_, written=written)
+            return done if isinstance(source, ArrowSource) else source.told_skipped(done)
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
@@ -255,7 +250,8 @@ class Table:
         watched = source if told is None else WatchedSource(source, told)
         try:
             service = self._app.queued_ingest if queued else self._app.ingest
-            done = service.run(self._opened, watched, None if job is None else job_id(job))
+            id_ = None if job is None else job_id(job)
+            done = service.run(self._opened, watched, id_, written=written)
             return done if isinstance(source, ArrowSource) else source.told_skipped(done)
         except InvalidError as error:
             if isinstance(source, FileSource) and source.reading is not None:

@@ -86,6 +86,7 @@ class Housekeeping:
         self._told = told
         self._failed = app.failed_tables
         self._failed_now: list[FailedWork] = []
+        self._merged = 0
         queue = app.queue
         task = f"{app.chance.getrandbits(64):016x}"
         self._reports = TaskReports("compaction", task, tracker=app.tracker, clock=app.clock)
@@ -249,7 +250,10 @@ class Housekeeping:
         except LakebedError as error:
             self._job_failed(table, error)
             raise
-        self._told(f"{table.name}: merged job {job.job[:8]}")
+        self._merged += 1
+        with table.head.reading() as state:
+            left = len(state.jobs())
+        self._told(f"{self._merged:,} jobs merged; {left:,} of table {table.name} left")
 
     def _job_failed(self, table: OpenTable, error: LakebedError) -> None:
         """Keep it for the end of the run. A sum too large is not damage: `status` shows it."""

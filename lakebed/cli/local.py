@@ -79,8 +79,12 @@ def up(
     folder.mkdir(parents=True, exist_ok=True)
     if assembly is None:
         assembly = folder / "assembly"
+        if not session.as_json:
+            click.echo("synthesizing the templates: half a minute", err=True)
         context = dict(map(_setting, settings))
         synthesize(Path(), assembly, {"architecture": "machine", **context, "instance": instance})
+    if not session.as_json:
+        click.echo(f"deploying {instance}", err=True)
     with (
         stop_signals() as stopped,
         LocalCloud(assembly, folder, clock=SystemClock(), kept=True) as cloud,

@@ -1,22 +1,31 @@
-"""Progress on a terminal: one line on stderr that is written over. Elsewhere nothing."""
+"""Progress: on a terminal one line on stderr that is written over; elsewhere a line a minute."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
 import click
 
 COLUMNS_MAX = 79
+SECONDS_BETWEEN_LINES = 60.0
+"""Where stderr is no terminal: a log that is kept."""
 
 
 class ProgressLine:
-    """A line that says how far things are. Silent unless stderr is a terminal."""
+    """A line that says how far things are. silent: it is not wanted. clock: seconds."""
 
-    def __init__(self, *, silent: bool = False) -> None:
-        self._on = not silent and sys.stderr.isatty()
+    def __init__(self, *, silent: bool = False, clock: Callable[[], float] = monotonic) -> None:
+        self._on = not silent
+        self._is_terminal = sys.stderr.isatty()
+        self._clock = clock
         self._shown = False
+        self._last = clock()
+        self._phase = ""
+        self._phase_began = self._last
 
     def __enter__(self) -> Self:
         return self
@@ -29,14 +38,44 @@ class ProgressLine:
     ) -> None:
         self.clear()
 
+    def count(self, phase: str, done: int, total: int | None = None) -> None:
+        """Say how many rows of how many went through a phase, how fast, and how long it takes."""
+        now = self._clock()
+        if phase != self._phase:
+            self._phase, self._phase_began = phase, now
+        self.show(progress_text(phase, done, total, now - self._phase_began))
+
     def show(self, text: str) -> None:
-        """Replace the line."""
-        if self._on:
+        """Replace the line; elsewhere write it, a minute after the last one."""
+        if not self._on:
+            return
+        if self._is_terminal:
             click.echo(f"\r\x1b[K{text[:COLUMNS_MAX]}", nl=False, err=True)
             self._shown = True
+        elif self._clock() - self._last >= SECONDS_BETWEEN_LINES:
+            click.echo(text, err=True)
+            self._last = self._clock()
 
     def clear(self) -> None:
         """Remove the line."""
         if self._shown:
             click.echo("\r\x1b[K", nl=False, err=True)
             self._shown = False
+
+
+def progress_text(phase: str, done: int, total: int | None, seconds: float) -> str:
+    """Return how far a phase is, in words: its share, its rate and what is left of its time."""
+    rate = done / seconds if seconds > 0 else 0.0
+    parts = [f"{phase} {done:,} rows"]
+    if total is not None:
+        parts = [f"{phase} {done:,} of {total:,} rows, {100 * done // max(1, total)} %"]
+    if rate:
+        parts.append(f"{round(rate):,} rows/s")
+    if rate and total is not None:
+        parts.append(f"{_duration((total - done) / rate)} left")
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    minutes, left = divmod(max(0, round(seconds)), 60)
+    return f"{minutes} min {left} s" if minutes else f"{left} s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Literal, cast
 
@@ -48,23 +48,37 @@ def format_named(path: Path) -> Format:
     raise InvalidError("the name does not tell the output's format", output=path, hint=hint)
 
 
-def write_rows(rows: pa.RecordBatchReader, format: Format, out: IO[bytes]) -> int:
-    """Write all rows; return how many there were."""
+def write_rows(
+    rows: pa.RecordBatchReader,
+    format: Format,
+    out: IO[bytes],
+    *,
+    told: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Write all rows; return how many there were. told: called with how many so far."""
     written = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
         nonlocal written
         for batch in rows:
-            written += batch.num_rows
             yield batch
+            written += batch.num_rows
+            told(written)
 
     writer = {"table": _table, "jsonl": _jsonl, "csv": _csv, "parquet": _parquet}[format]
     writer(rows.schema, counted(), out)
     return written
 
 
-def write_file(rows: pa.RecordBatchReader, format: Format, path: Path) -> int:
-    """Write all rows to a file that appears, or replaces another, when it is complete.
+def write_file(
+    rows: pa.RecordBatchReader,
+    format: Format,
+    path: Path,
+    *,
+    told: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Write all rows to a file that appears, or replaces another, when it is complete. told: as in
+    `write_rows`.
 
     A text format is compressed where the file's name ends with `.gz`.
     """
@@ -73,10 +87,10 @@ def write_file(rows: pa.RecordBatchReader, format: Format, path: Path) -> int:
     try:
         with unfinished.open("wb") as file:
             if not is_compressed:
-                written = write_rows(rows, format, file)
+                written = write_rows(rows, format, file, told=told)
             else:
                 with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
-                    written = write_rows(rows, format, cast("IO[bytes]", packed))
+                    written = write_rows(rows, format, cast("IO[bytes]", packed), told=told)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -3,7 +3,7 @@ sent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -50,6 +50,10 @@ class RowSource(Protocol[BatchT_co]):
         ...
 
 
+Written = Callable[[int, int], None]
+"""Is called with how many rows are written, of how many."""
+
+
 class IngestRows(Generic[BatchT]):
     """Takes rows into a table. Idempotent by job id; safe to kill anywhere.
 
@@ -69,9 +73,15 @@ class IngestRows(Generic[BatchT]):
         self._jobs = UserJobs("ingest", tracker=tracker, clock=clock)
 
     def run(
-        self, table: OpenTable, source: RowSource[BatchT], job: JobId | None = None
+        self,
+        table: OpenTable,
+        source: RowSource[BatchT],
+        job: JobId | None = None,
+        *,
+        written: Written = lambda _done, _total: None,
     ) -> Ingested:
         """Take all rows of `source`, once. job: the user's id; None: a fresh one, never repeated.
+        written: called with how many rows are sorted and written, of how many.
 
         Raises:
             InvalidError: the request can never work; the table is as before.
@@ -79,9 +89,13 @@ class IngestRows(Generic[BatchT]):
             FencedError, ConflictError, UnavailableError: nothing became visible; run it again.
             UnknownOutcomeError: send it again with the id in the error's facts.
         """
-        return self._jobs.run(table, job, source.digest, lambda run: self._take(table, source, run))
+        return self._jobs.run(
+            table, job, source.digest, lambda run: self._take(table, source, run, written)
+        )
 
-    def _take(self, table: OpenTable, source: RowSource[BatchT], run: Run) -> Ingested:
+    def _take(
+        self, table: OpenTable, source: RowSource[BatchT], run: Run, told: Written
+    ) -> Ingested:
         with table.head.reading() as state:
             processing = table.processing(state, "ingest")
         sorter = self._files.sorter(source.schema, processing)
@@ -90,7 +104,7 @@ class IngestRows(Generic[BatchT]):
             for batch in source.batches():
                 taken += self._files.rows(batch)
                 sorter.add(batch)
-            references, kept = self._write(table, source.schema, sorter, run)
+            references, kept = self._write(table, source.schema, sorter, run, told)
             rows = sum(reference.rows for reference in references)
             assert rows == kept == taken or processing is not None, "no row is lost on the way"
         except MemoryError as error:  # nothing was committed
@@ -136,6 +150,7 @@ class IngestRows(Generic[BatchT]):
         schema: Schema,
         sorter: RowSorter[BatchT],
         run: Run,
+        told: Written,
     ) -> tuple[list[FileReference], int]:
         """Return references to new files, and how many rows were not left out."""
         with table.head.reading() as state:  # leaves as new as can be: a split may have come
@@ -144,6 +159,15 @@ class IngestRows(Generic[BatchT]):
             counts = sorter.rows_in(leaves.regions)
             refuse_if_busy(state, leaves, counts)
         references: list[FileReference] = []
+        done, total = 0, sum(counts)
+
+        def counted(batches: Iterator[BatchT]) -> Iterator[BatchT]:
+            nonlocal done
+            for batch in batches:
+                yield batch
+                done += self._files.rows(batch)
+                told(done, total)
+
         groups = plan_files(counts, scrap_rows_max=settings.scrap_rows_max)
         for sequence, group in enumerate(groups):
             name = file_name(base=run.start.base, job=run.job, run=run.number, sequence=sequence)
@@ -151,13 +175,13 @@ class IngestRows(Generic[BatchT]):
             whole = KeyRange(regions[0].min, regions[-1].max)
             written = self._files.write(
                 schema,
-                sorter.sorted_batches(whole),
+                counted(sorter.sorted_batches(whole)),
                 name=name,
                 path=file_path(table.id, name),
                 regions=regions,
-                job_rows=sum(counts),
+                job_rows=total,
                 value_statistics=settings.value_statistics,
             )
             if written is not None:  # processing left rows
                 references += leaves.references(written, group)
-        return references, sum(counts)
+        return references, total
