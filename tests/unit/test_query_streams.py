@@ -15,6 +15,7 @@ import lakebed
 from lakebed.errors import InvalidError
 from lakebed.sorted_files import read_ahead, row_groups
 from lakebed.table import Table
+from lakebed.tasks.failed_work import FailedWork
 
 ROWS = 20_000
 
@@ -84,8 +85,10 @@ def test_a_compaction_keeps_its_memory_or_is_refused(tmp_path: Path) -> None:
             table = lake.create_table("t", lakebed.schema_of(row_keys={"id": "int64"}))
             for _ in range(2):
                 table.ingest(pa.table({"id": range(5_000)}))
-            table.compact()
+            failures: list[FailedWork] = []
+            table.compact(failed=failures.append)
             (told,) = lake.status("t")
+        assert len(failures) == (attempt == 0)
         if attempt == 0:
             assert told.files == 2
             found = re.search(r"needs more memory .*smallest=(\d+)", told.jobs[0].reason or "")
