@@ -191,6 +191,21 @@ def prefix_values(fields: Sequence[Field], key: bytes) -> tuple[KeyValue, ...]:
     return tuple(values)
 
 
+def least_key(fields: Sequence[Field], prefix: bytes) -> bytes:
+    """Return the smallest whole key that does not lie below the encoding of its first fields.
+
+    Raises:
+        ValueError: the prefix ends inside a field.
+    """
+    start = 0
+    for place, field in enumerate(fields):
+        if start == len(prefix):
+            widths = (_WIDTH.get(str(f.type)) for f in fields[place:])
+            return prefix + b"".join(TERMINATOR if w is None else bytes(w) for w in widths)
+        start = field_end(field.type, prefix, start)
+    return prefix
+
+
 def successor(type_: object, value: KeyValue) -> KeyValue | None:
     """Return the smallest key value above `value`, or None for the largest integer."""
     if isinstance(value, int):

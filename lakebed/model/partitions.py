@@ -13,7 +13,14 @@ from itertools import pairwise
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.keys import KEY_BYTES_MAX, KeyValue, encode_key, key_value, prefix_values
+from lakebed.model.keys import (
+    KEY_BYTES_MAX,
+    KeyValue,
+    encode_key,
+    key_value,
+    least_key,
+    prefix_values,
+)
 from lakebed.model.names import PartitionId
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Field, Schema
@@ -90,6 +97,23 @@ def splits(region: KeyRange, point: bytes) -> bool:
     return region.min < point and (region.max is None or point < region.max)
 
 
+def check_reached(points: Sequence[bytes], region: KeyRange, fields: Sequence[Field]) -> None:
+    """Refuse sorted split points that make a leaf without keys. fields: the row keys.
+
+    The least value of a type has no key below it, nor has ("a", the least) one that is not below
+    "a" itself.
+
+    Raises:
+        InvalidError: no key lies between a point and the one before, or the region's begin.
+    """
+    for place, (before, point) in enumerate(pairwise((region.min, *points))):
+        if least_key(fields, before) >= point:
+            values = ", ".join(map(str, prefix_values(fields, point)))
+            where = "between a split point and the one before" if place else "below a split point"
+            hint = "leave it out: the leaf before it would stay empty for ever"
+            raise InvalidError(f"no key lies {where}", point=values, place=place, hint=hint)
+
+
 def grown(leaf: Partition, points: Sequence[bytes], *, next_id: int) -> list[Partition]:
     """Return the nodes that replace a leaf when it is split at sorted points, several levels at
     once.
@@ -140,6 +164,7 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
             what = "doubled" if before == after else "unsorted"
             hint = "give each split point once, in ascending order"
             raise InvalidError(f"split points are {what}", field=field.name, place=place, hint=hint)
+    check_reached(points, EVERYTHING, schema.row_keys)
     return points
 
 

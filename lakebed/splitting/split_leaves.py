@@ -58,11 +58,14 @@ class SplitLeaves:
         changes, damage = list[Split | MarkUnsplittable](), None
         for leaf, own in parts.items():
             try:
-                changes.append(self._plan(schema, leaf, own, rows_max))
+                change = self._plan(schema, leaf, own, rows_max)
             except ObjectMissingError:
                 continue  # compacted and collected meanwhile: the next tick looks again
             except CorruptError as error:  # raised when the other leaves are split
                 damage = damage or error
+                continue
+            if change is not None:
+                changes.append(change)
         answers = table.head.commit_group([table.own(start, change) for change in changes])
         split = 0
         for change, answer in zip(changes, answers, strict=True):
@@ -78,9 +81,13 @@ class SplitLeaves:
 
     def _plan(
         self, schema: Schema, leaf: LeafFigures, parts: Sequence[FilePart], rows_max: int
-    ) -> Split | MarkUnsplittable:
+    ) -> Split | MarkUnsplittable | None:
+        """Return what becomes of a leaf; None: its samples tell that it is not too large."""
         samples = {part.file.name: self._files.sample(schema, part) for part in parts}
-        wanted = min(PARTS_MAX, max(2, -(-2 * leaf.rows // rows_max) - 1))
+        rows = sum(rows_of(part, samples[part.file.name]) for part in parts)
+        if rows <= rows_max:
+            return None
+        wanted = min(PARTS_MAX, max(2, -(-2 * rows // rows_max) - 1))
         points = split_points(list(samples.values()), wanted, schema.row_keys)
         if not points:
             return MarkUnsplittable(leaf.partition, leaf.rows)
@@ -92,6 +99,12 @@ def is_due(leaf: LeafFigures, rows_max: int) -> bool:
     """Whether a leaf is to be split; one without a split point is asked again when it has
     doubled."""
     return leaf.rows > rows_max and leaf.rows >= 2 * leaf.rows_unsplittable
+
+
+def rows_of(part: FilePart, sample: Sample) -> int:
+    """Return how many rows of a file lie in its part, by its sample: exact for a whole file, else
+    to a stride. The state's figure is a share by the sample of a larger part, or an even one."""
+    return sample.rows if sample.keys else min(part.rows, sample.stride)
 
 
 def shares_of(sample: Sample, points: Sequence[bytes]) -> tuple[int, ...]:

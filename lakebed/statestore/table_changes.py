@@ -19,7 +19,7 @@ from lakebed.errors import ConflictError, InvalidError, TableExistsError
 from lakebed.model.field_changes import FieldChange
 from lakebed.model.keys import prefix_values
 from lakebed.model.names import FileName, Micros, PartitionId
-from lakebed.model.partitions import ROOT, Partition, grown, splits
+from lakebed.model.partitions import ROOT, Partition, check_reached, grown, splits
 from lakebed.model.processing import (
     Processing,
     check_schema_change,
@@ -289,6 +289,7 @@ def _check_points(points: tuple[bytes, ...], region: KeyRange, schema: Schema) -
             prefix_values(schema.row_keys, point)
         except ValueError as error:
             raise InvalidError("a split point is no key", problem=error) from None
+    check_reached(points, region, schema.row_keys)
 
 
 def _plant(state: TableState, root: PartitionId, points: tuple[bytes, ...]) -> None:

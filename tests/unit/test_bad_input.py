@@ -289,6 +289,9 @@ def test_a_name_that_is_taken_is_refused(lake: lakebed.Lake, table: lakebed.Tabl
         ([b"a"], "id"),
         (["x" * 1_100], "id"),
         ("abc", "split points"),
+        ([""], "below a split point"),
+        ([("", -(2**63))], "below a split point"),
+        (["a", ("a", -(2**63))], "between a split point and the one before"),
     ],
     ids=str,
 )
@@ -309,6 +312,12 @@ def test_split_points_that_make_no_leaves_are_refused(
         ({"leaf_rows_max": "many"}, "leaf_rows_max"),
         ({"leaf_rows_max": None}, "leaf_rows_max"),
         ({"compaction_strategy": "best"}, "compaction_strategy"),
+        ({"job_files_max": 3}, "size_ratio"),
+        ({"size_ratio": 12}, "job_files_max"),
+        (
+            {"leaf_row_max": 5, "job_files_max": 1, "size_ratio": "x"},
+            "leaf_row_max, job_files_max, size_ratio",
+        ),
         ({"leaf_rows_max": 2**70}, "leaf_rows_max"),
         ({3: 3}, "3"),
     ],

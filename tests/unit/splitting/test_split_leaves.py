@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.errors import InvalidError
+from lakebed.model.keys import encode_key
+from lakebed.model.partitions import ROOT
+from lakebed.model.samples import Sample, split_points
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.table_changes import Split
+
+SCHEMA = lakebed.schema_of(row_keys={"k": "int64"})
+KEYS = SCHEMA.row_keys
+
+
+def point(key: int) -> bytes:
+    return encode_key(KEYS, (key,))
+
+
+def split(table: OpenTable, *points: bytes) -> None:
+    """Split the root, its rows shared out evenly: nothing is known of where they lie."""
+    with table.head.reading() as state:
+        start = start_of(state)
+    table.head.commit(table.own(start, Split(ROOT, points)))
+
+
+def rows_estimated(table: OpenTable) -> list[int]:
+    """Return what the state thinks each leaf holds, in key order."""
+    with table.head.reading() as state:
+        figures = {leaf.partition: leaf.rows for leaf in state.leaf_figures()}
+        return [figures[leaf] for leaf in state.tree().leaves()]
+
+
+def test_a_leaf_is_split_by_the_rows_that_its_samples_tell(tmp_path: Path) -> None:
+    with lakebed.connect(tmp_path) as lake:
+        made = lake.create_table("t", SCHEMA, settings={"leaf_rows_max": 40})
+        made.ingest(pa.table({"k": pa.array(range(100), pa.int64())}))
+        table = made._opened
+        split(table, point(90))
+        assert rows_estimated(table) == [50, 50]  # and it is 90 and 10
+
+        assert lake._app.split_leaves.run(table) == 1
+        estimated = rows_estimated(table)
+        assert estimated[-1] == 50
+        assert len(estimated) == 5  # of 90 rows, with about half of the limit each
+
+        assert lake._app.split_leaves.run(table) == 0
+        assert made.query().read_all().num_rows == 100
+
+
+def test_a_split_leaves_no_leaf_that_no_key_reaches(tmp_path: Path) -> None:
+    with lakebed.connect(tmp_path) as lake:
+        made = lake.create_table("t", SCHEMA)
+        with pytest.raises(InvalidError, match="no key lies below a split point"):
+            split(made._opened, point(-(2**63)))
+        split(made._opened, point(-(2**63) + 1))
+
+
+def test_the_least_key_is_no_split_point_of_samples() -> None:
+    least = Sample(tuple(point(key) for key in [-(2**63)] * 9 + [5]), 1, 10)
+    assert split_points([least], 4, KEYS) == (point(5),)
+    assert split_points([Sample((point(-(2**63)),) * 9, 1, 9)], 4, KEYS) == ()
