@@ -23,9 +23,8 @@ from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import NO_TABLE, JobReport, TaskReport
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableCondition
-from lakebed.processing.iterators import load_iterator
-from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.table import Table
+from lakebed.tables.check_new_table import check_new_table
 from lakebed.tables.definition import definition_from_json
 from lakebed.tasks.failed_work import FailedWork, by_gravity, raise_gravest
 
@@ -73,8 +72,7 @@ class Lake:
                 iterator that is not installed; nothing was changed.
             TableExistsError: the name is taken; that table is untouched.
         """
-        if processing is not None and processing.iterator is not None:
-            load_iterator(processing.iterator, arrow_schema(schema))
+        check_new_table(schema, settings or {}, processing)
         opened = self._app.catalog.create(
             name, schema, split_points=split_points, settings=settings, processing=processing
         )

@@ -35,7 +35,7 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             ge=1,
             le=100,
             description="The others hold this times the rows of the largest file."
-            " Keep it below `job_files_max`, else no group of files is large enough.",
+            " Must be below `job_files_max`, else no group of files is large enough.",
         ),
     ] = 3
     leaf_jobs_max: Annotated[
@@ -90,6 +90,27 @@ def table_settings(
     return changed(base or TableSettings(), changes)
 
 
+def check_compaction(changes: Mapping[str, object], settings: TableSettings) -> None:
+    """Refuse changes after which compaction would find no group. settings: with the changes.
+
+    Tables that have such settings already keep them until one of the three is changed.
+
+    Raises:
+        InvalidError: `size_ratio` is not below `job_files_max`.
+    """
+    named = {"compaction_strategy", "job_files_max", "size_ratio"} & set(changes)
+    is_met = settings.size_ratio < settings.job_files_max
+    if named and settings.compaction_strategy == "size_ratio" and not is_met:
+        less = settings.job_files_max - 1
+        raise InvalidError(
+            "with these settings compaction would merge nothing",
+            job_files_max=settings.job_files_max,
+            size_ratio=settings.size_ratio,
+            hint=f"set size_ratio={less} or less, a larger job_files_max,"
+            " or compaction_strategy=basic",
+        )
+
+
 def changed(
     settings: Settings,
     changes: Mapping[str, object],
@@ -102,15 +123,30 @@ def changed(
     Raises:
         InvalidError: an unknown name (with the nearest known one), or a value out of bounds.
     """
-    known = settings.__struct_fields__
+    wrong: dict[str, InvalidError] = {}
+    after = settings
     for name, value in changes.items():
-        if name not in known:
-            hint = did_you_mean(str(name), known, what="setting")
-            raise InvalidError("no such setting", setting=name, hint=hint)
-        if type(value) is int and abs(value) > NUMBER_MAX:
-            hint = f"give at most {NUMBER_MAX}"
-            raise InvalidError("a setting is too large", setting=name, value=value, hint=hint)
-    values = msgspec.to_builtins(settings) | dict(changes)
+        try:
+            after = _with_one(after, str(name), value, texts=texts, page=page)
+        except InvalidError as error:
+            wrong[str(name)] = error
+    if len(wrong) > 1:
+        hint = "; ".join(map(str, wrong.values()))
+        raise InvalidError("several settings are wrong", settings=", ".join(wrong), hint=hint)
+    for problem in wrong.values():
+        raise problem
+    return after
+
+
+def _with_one(settings: Settings, name: str, value: object, *, texts: bool, page: str) -> Settings:
+    known = settings.__struct_fields__
+    if name not in known:
+        hint = did_you_mean(name, known, what="setting")
+        raise InvalidError("no such setting", setting=name, hint=hint)
+    if type(value) is int and abs(value) > NUMBER_MAX:
+        hint = f"give at most {NUMBER_MAX}"
+        raise InvalidError("a setting is too large", setting=name, value=value, hint=hint)
+    values = msgspec.to_builtins(settings) | {name: value}
     try:
         return msgspec.convert(values, type(settings), strict=not texts)
     except msgspec.ValidationError as error:

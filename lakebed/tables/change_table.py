@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lakebed.config.settings import check_compaction, table_settings
 from lakebed.errors import GenerationError, InvalidError, LogTruncatedError
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.processing import Processing, checked_processing, processing_json
@@ -66,6 +67,7 @@ def change_settings(table: OpenTable, changes: Mapping[str, Any]) -> Transaction
     """
     if not changes:
         raise InvalidError("no setting to change", table=table.name, hint="name one: NAME=VALUE")
+    check_compaction(changes, table_settings(changes, table.settings()))
     number = _committed(table, ChangeSettings(dict(changes)))
     events.tell(events.SETTINGS_CHANGED, table=table.name, number=number, settings=[*changes])
     return number

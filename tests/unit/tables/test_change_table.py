@@ -4,8 +4,8 @@ import pytest
 
 import lakebed
 from lakebed.errors import GenerationError, InvalidError, TableMissingError
-from lakebed.statestore.open_table import OpenTable, Start
-from lakebed.statestore.table_changes import Clear
+from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.statestore.table_changes import ChangeSettings, Clear
 from lakebed.tables import change_table
 from tests.unit.tables.lakes import SCHEMA, ids, rows, stream
 
@@ -34,6 +34,10 @@ def test_changed_settings_are_those_of_all_who_work_on_the_table(
         ({"self": 5}, "no such setting"),
         ({"leaf_rows_max": 1}, "not a value"),
         ({"leaf_rows_max": "many", "size_ratio": 4}, "not a value"),
+        ({"leaf_rows_max": "many", "size_rati": 4}, "several settings.*leaf_rows_max.*size_rati"),
+        ({"job_files_max": 3}, "would merge nothing"),
+        ({"size_ratio": 12}, "would merge nothing"),
+        ({"job_files_max": 5, "size_ratio": 5}, "would merge nothing"),
     ],
 )
 def test_a_change_of_settings_that_cannot_be_changes_nothing(
@@ -143,3 +147,26 @@ def test_a_dropped_table_is_not_changed(lake: lakebed.Lake) -> None:
         table.change_settings(size_ratio=4)
     with pytest.raises(TableMissingError):
         table.clear()
+
+
+def test_settings_that_fit_together_are_changed_together(table: lakebed.Table) -> None:
+    after = table.change_settings(job_files_max=3, size_ratio=2)
+    assert (after.job_files_max, after.size_ratio) == (3, 2)
+    after = table.change_settings(compaction_strategy="basic", size_ratio=9)
+    assert (after.job_files_max, after.size_ratio) == (3, 9)
+
+
+def test_a_table_whose_settings_never_fitted_can_have_others_changed(table: lakebed.Table) -> None:
+    opened = table._opened
+    with opened.head.reading() as state:
+        start = start_of(state)
+    opened.head.commit(opened.own(start, ChangeSettings({"job_files_max": 2})))
+    assert table.change_settings(leaf_rows_max=10).job_files_max == 2
+    with pytest.raises(InvalidError, match="would merge nothing"):
+        table.change_settings(size_ratio=2)
+
+
+def test_a_table_is_not_cleared_to_a_leaf_that_no_key_reaches(table: lakebed.Table) -> None:
+    with pytest.raises(InvalidError, match="no key lies below a split point"):
+        table.clear(split_points=["", "p"])
+    assert len(table.history().changes) == 1

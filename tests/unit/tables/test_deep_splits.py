@@ -94,7 +94,7 @@ def test_a_table_may_begin_with_points_of_several_fields(lake: lakebed.Lake) -> 
 @pytest.mark.parametrize("scraps", [0, 1_000])
 def test_splits_go_on_while_rows_come(lake: lakebed.Lake, scraps: int) -> None:
     table = lake.create_table(
-        "t", SCHEMA, settings={"leaf_rows_max": 30, "scrap_rows_max": scraps, "job_files_max": 3}
+        "t", SCHEMA, settings={"leaf_rows_max": 30, "scrap_rows_max": scraps, "job_files_max": 4}
     )
     every: list[Row] = []
     for turn in range(6):
