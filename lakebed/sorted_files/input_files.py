@@ -16,6 +16,7 @@ from lakebed.model.addresses import scheme_of
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.casting import conformed
+from lakebed.sorted_files.input_paths import files_at
 from lakebed.sorted_files.inputs import csv_batches, parquet_batches
 from lakebed.sorted_files.json_lines import json_batches
 from lakebed.sorted_files.zones import NO_ZONES, Zones
@@ -111,26 +112,20 @@ def expanded(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """Return the files that paths name, directories walked; `_` and `.` names in them are skipped.
 
     Raises:
-        InvalidError: a path that does not exist, or a directory without files.
+        InvalidError: a path that does not exist, a directory without files, or what `files_at`
+            refuses: a pipe, a device, a loop of links.
     """
     files: list[Path] = []
     for given in paths:
         path = Path(given)
-        if path.is_dir():
-            found = sorted(_files_below(path))
-            if not found:
-                hint = "names that begin with '_' or '.' are skipped"
-                raise InvalidError("a directory with nothing to ingest", path=path, hint=hint)
-            files += found
-        elif path.exists():
-            files.append(path)
-        elif matching := _matching(path):
+        if not os.path.lexists(path) and (matching := _matching(path)):
             files += matching
-        else:
-            hint = (
-                f"paths are relative to {Path.cwd()}" if not path.is_absolute() else "look for it"
-            )
-            raise InvalidError("no such file or directory", path=path, hint=hint)
+            continue
+        found = files_at(path)
+        if not found:
+            hint = "names that begin with '_' or '.' are skipped"
+            raise InvalidError("a directory with nothing to ingest", path=path, hint=hint)
+        files += found
     if not files:
         raise InvalidError("nothing to ingest", hint="name a file or a directory")
     return files
@@ -180,16 +175,6 @@ def _read(
     if file.kind == "jsonl":
         return json_batches(path, schema, extra_columns=extra_columns, zones=zones)
     return parquet_batches(path, groups)
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.name.startswith(("_", ".")):
-            continue
-        if path.is_dir():
-            yield from _files_below(path)
-        else:
-            yield path
 
 
 def _seen(path: Path, kind: FileFormat) -> InputFile:

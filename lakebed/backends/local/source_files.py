@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lakebed.errors import InvalidError, UnreadableInputError
-from lakebed.ports.source_files import SourceFile, is_skipped
+from lakebed.ports.source_files import SourceFile
+from lakebed.sorted_files.input_paths import files_at
 
 
 class LocalSourceFiles:
@@ -18,8 +19,7 @@ class LocalSourceFiles:
         """Return the file at a path, or those below a folder."""
         path = Path(name)
         try:
-            found = sorted(_below(path)) if path.is_dir() else [path] if path.exists() else []
-            files = [_seen(one) for one in found]
+            files = [_seen(one) for one in files_at(path)] if os.path.lexists(path) else []
         except OSError as error:
             raise _unreadable(path, error) from None
         if not files:
@@ -43,18 +43,6 @@ class LocalSourceFiles:
             hint = "send the request again when nobody writes the file any more"
             raise UnreadableInputError("a file was changed meanwhile", file=path, hint=hint)
         yield path
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for place, _, names in os.walk(folder, onerror=_raise):
-        for name in names:
-            path = Path(place) / name
-            if not is_skipped(path.relative_to(folder).as_posix()):
-                yield path
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def _seen(path: Path) -> SourceFile:
