@@ -101,13 +101,14 @@ class RunCompactionJob(Generic[BatchT]):
             self._reports.tell(table.id, job, "failed", reason=f"{error.code()}: {error}")
             raise
         if taken is None:
+            self._reports.tell_lost(table.id, job, reason="its claim had ended before it began")
             return False
         run = table.fresh_run()
         self._reports.tell(table.id, job, "started", run=run_name(run))
         try:
             rows = self._merge(table, taken, run, began)
         except (ClaimLostError, GenerationError, TableMissingError) as error:
-            events.tell(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
+            self._tell_lost(table, job, run, error)
             return False
         except _UnfitInputsError as error:
             reason = f"{error.why.code()}: {error.why}"
@@ -161,6 +162,11 @@ class RunCompactionJob(Generic[BatchT]):
             whom = WhomToTell("compaction", job, run_name(run), rows, seconds)
             self._commits.run(table.id, [QueuedCommit(transaction, whom)])
         return rows
+
+    def _tell_lost(self, table: OpenTable, job: JobId, run: int, error: LakebedError) -> None:
+        reason = f"{error.code()}: {error}"
+        self._reports.tell_lost(table.id, job, reason=reason, run=run_name(run))
+        events.tell(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
 
     def _missing(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> Exception:
         """A missing input of a job that still holds its claim is damage, else somebody was

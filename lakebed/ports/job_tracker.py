@@ -20,6 +20,7 @@ JobEvent = Literal[
     "rejected",
     "failed",
     "given up",
+    "lost",
 ]
 
 
@@ -36,7 +37,8 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
 
     filtered: rows that the table's filter or age-off left out. run: which of its runs; "": none, or
     not told. task: the worker that ran it. number: the log entry in which it was committed.
-    finished: its work is done, its commit is on its way.
+    finished: its work is done, its commit is on its way. lost: it ended for nothing: its claim had
+    ended before, by a clear, by giving it up or by another run of it.
     """
 
     table: TableId
@@ -56,6 +58,20 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     def rows_per_second(self) -> float:
         """How fast the job was; 0: not told."""
         return self.rows / self.seconds if self.seconds else 0.0
+
+
+def replaces(report: JobReport, newest: JobReport) -> bool:
+    """Whether a report takes the place of the newest one of its job.
+
+    What is committed is done: no end of another run hides it, whenever it is told. A rejection
+    does: the id was used again for another request.
+    """
+    lasting = ("committed", "rejected")
+    if newest.event == "committed" and report.event not in lasting:
+        return False
+    if report.event == "committed" and newest.event not in lasting:
+        return True
+    return newest.at <= report.at
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +101,8 @@ class JobTracker(Protocol):
         ...
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
-        """Return the newest report of a job; of one moment, the one reported last."""
+        """Return the newest report of a job; of one moment, the one reported last. What is
+        committed stays the newest, but for `replaces`."""
         ...
 
     def history(self, table: TableId, job: JobId) -> list[JobReport]:

@@ -71,6 +71,10 @@ FINAL = (FencedError, GenerationError, ClaimLostError, TableMissingError)
 """Refusals that no time undoes: floors and generations only rise, a claim that ended is no more."""
 
 
+CLAIM_ENDED = (GenerationError, ClaimLostError, TableMissingError)
+"""Of a compaction job: it ended for nothing, and nobody need do anything."""
+
+
 class _Arrived(msgspec.Struct, frozen=True):
     message: Received
     table: TableId
@@ -220,14 +224,14 @@ class Committer:
     def _report(self, table: TableId, whom: WhomToTell, answer: Answer) -> JobReport:
         number, reason = NOT_COMMITTED, ""
         if isinstance(answer, LakebedError):
-            reason = f"{answer.code()}: {answer.message}"
+            reason = f"{answer.code()}: {answer}"
         else:
             number = answer
         return JobReport(
             table=table,
             job=whom.job,
             kind=whom.kind,
-            event=_event_of(answer),
+            event=_event_of(answer, whom),
             at=self._clock.now(),
             reason=reason,
             rows=whom.rows,
@@ -241,9 +245,11 @@ class Committer:
         events.tell(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)
 
 
-def _event_of(answer: Answer) -> JobEvent:
+def _event_of(answer: Answer, whom: WhomToTell) -> JobEvent:
     if not isinstance(answer, LakebedError):
         return "committed"
+    if whom.kind == "compaction" and isinstance(answer, CLAIM_ENDED):
+        return "lost"
     return "rejected" if isinstance(answer, InvalidError) else "failed"
 
 

@@ -47,8 +47,14 @@ class ClaimFiles(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
             raise InvalidError("a job claims some files, each once", job=self.job)
         held = {r.file.name: job for r, job in state.references(self.partition)}
         for name in self.inputs:
-            if name not in held or held[name] is not None:
-                raise ConflictError("a file is not there to be claimed", file=name.hex())
+            if name not in held:
+                hint = "plan again: it was replaced or cleared, or its leaf was split"
+                raise ConflictError("the leaf does not hold this file", file=name.hex(), hint=hint)
+            if held[name] is not None:
+                hint = "plan again with what is free"
+                raise ConflictError(
+                    "another job holds this file", file=name.hex(), job=held[name], hint=hint
+                )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         key = state.write(

@@ -56,6 +56,16 @@ class JobReports:
         else:
             self._send(reports)
 
+    def tell_lost(self, table: TableId, job: JobId, *, reason: str, run: str = "") -> None:
+        """Report that a job ended for nothing, unless an end of it was told."""
+        try:
+            last = self._tracker.last(table, job)
+        except LakebedError as error:
+            events.tell(events.REPORT_LOST, table=table, job=job, reason=error)
+            return
+        if last is None or last.event not in ("committed", "given up", "lost"):
+            self.tell(table, job, "lost", reason=reason, run=run)
+
     def tell_all(self, table: TableId, jobs: Sequence[JobId], event: JobEvent) -> None:
         """Report that this happened to jobs just now, in as few requests as can be."""
         self._send([self._report(table, job, event) for job in jobs])

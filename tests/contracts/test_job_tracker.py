@@ -4,7 +4,7 @@ import pytest
 
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
 from lakebed.model.names import JobId, Micros, TableId
-from lakebed.ports.job_tracker import JobReport, JobTracker, TaskReport
+from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker, TaskReport
 from tests.contracts.conftest import Tracker
 
 TABLE = TableId("t1")
@@ -53,6 +53,31 @@ def test_of_two_reports_of_one_moment_the_later_counts(view: JobTracker) -> None
     last = view.last(TABLE, JobId("j"))
     assert last is not None
     assert last.event == "committed"
+
+
+@pytest.mark.parametrize("late", ["failed", "started", "finished", "given up", "lost"])
+def test_no_end_of_another_run_hides_that_a_job_is_committed(
+    view: JobTracker, late: JobEvent
+) -> None:
+    for job, order in (("a", (0, 1)), ("b", (1, 0))):
+        told = [report(job, 5, event="committed", number=7), report(job, 9, event=late)]
+        for place in order:
+            view.report(told[place])
+        assert view.last(TABLE, JobId(job)) == told[0]
+        assert view.history(TABLE, JobId(job)) == told
+    together = [report("c", 9, event=late), report("c", 5, event="committed")]
+    view.report_many([*together, report("d", 1)])
+    assert view.last(TABLE, JobId("c")) == together[1]
+    assert sorted(jobs(view.find(TABLE, events=["committed"], reports_max=9))) == ["a", "b", "c"]
+    assert view.find(TABLE, events=[late], reports_max=9) == []
+
+
+def test_a_job_that_is_committed_may_be_rejected_for_another_request(view: JobTracker) -> None:
+    view.report(report("j", 5, event="committed"))
+    view.report(report("j", 9, event="rejected", reason="job-id-reused"))
+    last = view.last(TABLE, JobId("j"))
+    assert last is not None
+    assert last.event == "rejected"
 
 
 def test_every_run_of_a_job_is_remembered_oldest_first(view: JobTracker) -> None:

@@ -20,13 +20,14 @@ from lakebed.backends.memory import (
 )
 from lakebed.backends.system import system_random
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
-from lakebed.errors import ClockAheadError, FencedError
+from lakebed.errors import ClockAheadError, FencedError, GenerationError
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import JobId
 from lakebed.ports.job_queue import Message
 from lakebed.statestore.file_changes import GiveUp
 from lakebed.statestore.open_table import start_of
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
+from lakebed.tables.change_table import clear_table
 from tests.contracts.depot import HIDDEN_SECONDS, Depot, Stores, rows_of_jobs
 from tests.contracts.fast_time import FastClock, FastQueues
 from tests.servers.s3 import S3Server
@@ -123,7 +124,7 @@ def test_a_late_finisher_is_refused_and_leaves_no_visible_trace(
     assert late.run_job.run(late.table, job) is queued
     if queued:
         assert depot.committer.run(batches_max=5) == 1
-        assert depot.events(job)[-1] == "failed"
+        assert depot.events(job)[-1] == "lost"
     assert depot.number() == before + 1
     assert depot.rows() == rows_of_jobs("x", "y")
     assert len(depot.stored()) == len(stored) + 1
@@ -134,6 +135,54 @@ def test_a_late_finisher_is_refused_and_leaves_no_visible_trace(
     depot.sweep.run(depot.table)
     assert len(depot.stored()) == 1
     assert depot.rows() == rows_of_jobs("x", "y")
+
+
+@pytest.mark.parametrize("queued", [False, True], ids=["direct", "queued"])
+def test_a_job_whose_table_is_cleared_while_it_merges_is_told_as_lost(
+    process: Process, monkeypatch: pytest.MonkeyPatch, queued: bool
+) -> None:
+    depot, worker = process("a"), process("b", queued=queued)
+    depot.given_table(redispatch_seconds=HOUR)
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (job,) = depot.jobs()
+    merge = worker.files.merge_into_file
+
+    def cleared_meanwhile(*given: object, **named: object) -> object:
+        written = merge(*given, **named)  # type: ignore[arg-type] # as the files have it
+        clear_table(depot.table, None)
+        return written
+
+    monkeypatch.setattr(worker.files, "merge_into_file", cleared_meanwhile)
+    assert worker.run_job.run(worker.table, job) is queued
+    if queued:
+        assert depot.committer.run(batches_max=5) == 1
+    told = depot.stores.tracker.history(depot.table.id, job)[-1]
+    assert (told.event, told.reason.partition(":")[0]) == ("lost", GenerationError.code())
+    found = depot.stores.tracker.find(depot.table.id, events=("created", "started"), reports_max=9)
+    assert [report.job for report in found if report.kind == "compaction"] == []
+
+
+def test_a_job_whose_claim_ended_before_it_began_is_told_as_lost_once(process: Process) -> None:
+    depot = process("a")
+    depot.given_table(redispatch_seconds=HOUR)
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (job,) = depot.jobs()
+    clear_table(depot.table, None)
+    assert [depot.run_job.run(depot.table, job) for _ in range(2)] == [False, False]
+    assert depot.events(job) == ["created", "lost"]
+
+
+def test_a_job_that_is_committed_stays_so_whatever_comes_later(process: Process) -> None:
+    depot, other = process("a"), process("b")
+    depot.given_table(redispatch_seconds=HOUR)
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (job,) = depot.jobs()
+    assert depot.run_job.run(depot.table, job)
+    assert not other.run_job.run(other.table, job)
+    assert depot.events(job) == ["created", "started", "committed"]
 
 
 def test_a_queued_commit_that_dies_frees_the_claims_of_its_job(process: Process) -> None:

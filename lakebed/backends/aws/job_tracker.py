@@ -35,6 +35,7 @@ from lakebed.ports.job_tracker import (
     JobEvent,
     JobReport,
     TaskReport,
+    replaces,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ _INDEX, _EXPIRY = TRACKER_TABLE.index, TRACKER_TABLE.expiry
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(JobReport).decode
+Condition = dict[str, Any]
+"""As boto3 takes it."""
+
 _decode_task = msgspec.msgpack.Decoder(TaskReport).decode
 
 
@@ -70,7 +74,7 @@ class DynamoDbJobTracker:
     def report(self, report: JobReport) -> None:
         """Remember it; it is the newest unless a newer one of the job is known."""
         self._requests.run(_PUT, partial(self._put, self._of_history(report)))
-        self._put_newest(self._newest(report))
+        self._put_newest(self._newest(report), _unless_it_counts_more(report))
 
     def report_many(self, reports: Sequence[JobReport]) -> None:
         """Remember them all; of each job the newest is the newest, unless a newer one is known."""
@@ -81,9 +85,11 @@ class DynamoDbJobTracker:
             (i[PARTITION_KEY]["S"], i[SORT_KEY]["S"]): i for i in map(self._of_history, reports)
         }
         newest: dict[tuple[TableId, JobId], JobReport] = {}
-        for report in sorted(reports, key=lambda r: r.at):  # of one moment the later one stays last
-            newest[report.table, report.job] = report
-        puts = [self._newest(report) for report in newest.values()]
+        for report in reports:
+            known = newest.get((report.table, report.job))
+            if known is None or replaces(report, known):
+                newest[report.table, report.job] = report
+        puts = [(self._newest(r), _unless_it_counts_more(r)) for r in newest.values()]
         groups = [puts[at : at + WRITES_AT_ONCE] for at in range(0, len(puts), WRITES_AT_ONCE)]
         told = [partial(self._put_newest_of_many, group) for group in groups]
         self._clients.at_once.run([*self._items.puts(list(history.values())), *told])
@@ -133,7 +139,8 @@ class DynamoDbJobTracker:
     def report_task(self, report: TaskReport) -> None:
         """Remember how far a task has come."""
         key = f"task#{report.task}"
-        self._put_newest(self._item(key, _NEWEST, report.at, _encode(report), _TASKS))
+        item = self._item(key, _NEWEST, report.at, _encode(report), _TASKS)
+        self._put_newest(item, _unless_newer(report.at))
 
     def tasks(self, *, reports_max: int) -> list[TaskReport]:
         """Return the newest report of each task, newest first."""
@@ -165,17 +172,17 @@ class DynamoDbJobTracker:
             item |= {_INDEX.partition_key: _text(listed), _INDEX.sort_key: _number(at)}
         return item
 
-    def _put_newest(self, item: Item) -> None:
+    def _put_newest(self, item: Item, condition: Condition) -> None:
         with suppress(ConditionError):  # a newer one is there, or this one, by an earlier try
-            self._requests.run(_PUT, partial(self._put, item, **_unless_newer(item)))
+            self._requests.run(_PUT, partial(self._put, item, **condition))
 
-    def _put_newest_of_many(self, items: Sequence[Item]) -> None:
-        puts = [{"Put": {"Item": item, **_unless_newer(item)}} for item in items]
+    def _put_newest_of_many(self, items: Sequence[tuple[Item, Condition]]) -> None:
+        puts = [{"Put": {"Item": item, **condition}} for item, condition in items]
         try:
             self._items.transact(puts)
         except ConditionError:  # it does not say of which a newer one is there
-            for item in items:
-                self._put_newest(item)
+            for item, condition in items:
+                self._put_newest(item, condition)
 
     def _put(self, item: Item, **condition: Any) -> None:  # noqa: ANN401 - boto3's arguments
         self._clients.dynamodb.put_item(TableName=self._table, Item=item, **condition)
@@ -208,13 +215,32 @@ class DynamoDbJobTracker:
             asked["ExclusiveStartKey"] = last
 
 
-def _unless_newer(item: Item) -> dict[str, Any]:
+def _unless_newer(at: Micros) -> Condition:
     """Return the condition, as boto3 takes it, that no newer item is in an item's place."""
     return {
         "ConditionExpression": "attribute_not_exists(pk) OR #at <= :at",
         "ExpressionAttributeNames": {"#at": _INDEX.sort_key},
-        "ExpressionAttributeValues": {":at": item[_INDEX.sort_key]},
+        "ExpressionAttributeValues": {":at": _number(at)},
     }
+
+
+def _unless_it_counts_more(report: JobReport) -> Condition:
+    """Return the condition that a report `replaces` the one that is in its place."""
+    condition = _unless_newer(report.at)
+    if report.event == "rejected":
+        return condition
+    names, values = condition["ExpressionAttributeNames"], condition["ExpressionAttributeValues"]
+    names["#listed"] = _INDEX.partition_key
+    values[":committed"] = _text(f"{report.table}#committed")
+    if report.event == "committed":
+        values[":rejected"] = _text(f"{report.table}#rejected")
+        other = "NOT (#listed IN (:committed, :rejected))"
+        condition["ConditionExpression"] += f" OR {other}"
+    else:
+        condition["ConditionExpression"] = (
+            "attribute_not_exists(pk) OR (#at <= :at AND #listed <> :committed)"
+        )
+    return condition
 
 
 def _job_key(table: TableId, job: JobId) -> str:

@@ -10,7 +10,14 @@ import msgspec
 
 from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.model.names import JobId, Micros, TableId
-from lakebed.ports.job_tracker import BEGINNING, JOB_EVENTS, JobEvent, JobReport, TaskReport
+from lakebed.ports.job_tracker import (
+    BEGINNING,
+    JOB_EVENTS,
+    JobEvent,
+    JobReport,
+    TaskReport,
+    replaces,
+)
 
 _FORMAT = 3
 _REPORTS = """
@@ -95,7 +102,8 @@ class SqliteJobTracker:
                 if connection.execute(_IS_KNOWN, (*job, report.at, body)).fetchone():
                     continue
                 found = connection.execute(_NEWEST, job).fetchone()
-                newest = found is None or found[0] <= report.at
+                is_whole = found is not None and found[2]
+                newest = not is_whole or replaces(report, _decode(found[1]))
                 if newest:
                     connection.execute(_OUTDATE, job)
                 connection.execute(_REPORT, (*job, report.at, report.event, newest, body))

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from lakebed.model.names import JobId, Micros, TableId
-from lakebed.ports.job_tracker import BEGINNING, JOB_EVENTS, JobEvent, JobReport, TaskReport
+from lakebed.ports.job_tracker import (
+    BEGINNING,
+    JOB_EVENTS,
+    JobEvent,
+    JobReport,
+    TaskReport,
+    replaces,
+)
 
 
 class MemoryJobTracker:
@@ -30,7 +37,7 @@ class MemoryJobTracker:
     def last(self, table: TableId, job: JobId) -> JobReport | None:
         """Return the newest report of a job."""
         reports = self._jobs.get((table, job))
-        return reports[-1] if reports else None
+        return _newest(reports) if reports else None
 
     def history(self, table: TableId, job: JobId) -> list[JobReport]:
         """Return all reports of a job, oldest first."""
@@ -46,7 +53,7 @@ class MemoryJobTracker:
         reports_max: int,
     ) -> list[JobReport]:
         """Return the newest report of each job that tells of one of `events`, newest first."""
-        newest = (reports[-1] for (of, _), reports in self._jobs.items() if of == table)
+        newest = (_newest(reports) for (of, _), reports in self._jobs.items() if of == table)
         found = [
             r
             for r in newest
@@ -69,3 +76,12 @@ class MemoryJobTracker:
         kept = {job: [r for r in reports if r.at >= before] for job, reports in self._jobs.items()}
         self._jobs = {job: reports for job, reports in kept.items() if reports}
         self._tasks = {task: r for task, r in self._tasks.items() if r.at >= before}
+
+
+def _newest(reports: Sequence[JobReport]) -> JobReport:
+    """Return the report that counts of those of a job, in order of time."""
+    newest = reports[0]
+    for report in reports[1:]:
+        if replaces(report, newest):
+            newest = report
+    return newest

@@ -46,6 +46,14 @@ def test_a_refused_commit_does_no_harm_to_its_neighbours() -> None:
     assert office.told("bad").number == 0
 
 
+def test_a_refusal_is_told_with_its_facts() -> None:
+    office = Office()
+    a = office.adding("a")
+    office.given_sent(a, office.story.transaction(a.changes[0], id_="again"))
+    office.committer.run(batches_max=1)
+    assert "file=" in office.told("again").reason
+
+
 def test_a_message_that_comes_again_is_done_once_and_answered_the_same() -> None:
     office = Office()
     a = office.adding("a")

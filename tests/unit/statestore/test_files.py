@@ -90,7 +90,7 @@ def test_a_claimed_file_is_never_claimed_again() -> None:
     story = TableStory()
     story.given_files("all", a=1, b=2)
     story.when_claimed("one", "all", "a")
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError, match=r"another job holds this file \(file=\w+ job=one\)"):
         story.when_claimed("two", "all", "a", "b")
     assert story.picture() == "all\n  a  1 rows  one\n  b  2 rows"
 
@@ -98,7 +98,7 @@ def test_a_claimed_file_is_never_claimed_again() -> None:
 def test_a_file_that_is_not_there_is_not_claimed() -> None:
     story = TableStory("L | m | R")
     story.given_files("L", a=1)
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError, match="the leaf does not hold this file"):
         story.when_claimed("one", "R", "a")
 
 
