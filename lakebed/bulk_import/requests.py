@@ -19,6 +19,7 @@ from lakebed.errors import (
     ObjectExistsError,
     ObjectMissingError,
 )
+from lakebed.model.json_fields import check_fields_once
 from lakebed.model.names import JobId, Micros, TableId, digest_of, job_id, table_id
 from lakebed.model.needs import refuse_newer
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
@@ -154,8 +155,9 @@ def _request_in(body: bytes, path: str) -> ImportRequest:
     """Return the request that bytes are. Raises: CorruptError, NewerFormatError."""
     refuse_newer(body, "a request for an import")
     try:
+        check_fields_once(body)
         return msgspec.json.decode(body, type=ImportRequest)
-    except msgspec.DecodeError as error:
+    except (InvalidError, msgspec.DecodeError) as error:
         raise CorruptError("not a request for an import", path=path, reason=error) from None
 
 

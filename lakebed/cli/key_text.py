@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.json_fields import fields_once
 from lakebed.model.keys import KeyValue, key_value_from_text, key_value_text
 from lakebed.model.processing import Processing, processing_from_json
 from lakebed.model.ranges import Range
@@ -173,8 +174,8 @@ def _type_text(text: str, type_: str) -> object:
     if not type_.startswith("{"):
         return type_
     try:
-        return json.loads(type_)
-    except (json.JSONDecodeError, RecursionError) as error:
+        return json.loads(type_, object_pairs_hook=fields_once)
+    except (ValueError, RecursionError) as error:
         hint = 'for instance \'tags:{"list": "string"}\''
         raise InvalidError("a nested type is JSON", field=text, reason=error, hint=hint) from None
 
@@ -237,7 +238,7 @@ def processing_in_file(path: Path) -> Processing | None:
     """
     hint = 'for instance {"age_off": {"field": "at", "seconds": 86400}}'
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(path.read_text("utf-8"), object_pairs_hook=fields_once)
     except (OSError, ValueError, RecursionError) as error:
         raise UnreadableInputError(
             "cannot read the processing", path=path, reason=error, hint=hint

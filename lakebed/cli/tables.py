@@ -20,6 +20,7 @@ from lakebed.cli.key_text import (
 )
 from lakebed.cli.program import Group, Session, pass_session
 from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.json_fields import fields_once
 from lakebed.model.processing import processing_json
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 
@@ -264,7 +265,7 @@ def _sampled(path: Path, schema: Schema, leaves: int) -> list[object]:
 
 def _schema_in(path: Path) -> Schema:
     try:
-        return schema_from_json(json.loads(path.read_text("utf-8")))
+        return schema_from_json(json.loads(path.read_text("utf-8"), object_pairs_hook=fields_once))
     except (OSError, ValueError, RecursionError) as error:
         hint = 'for instance {"row_keys": [{"name": "id", "type": "string"}]}'
         raise UnreadableInputError(

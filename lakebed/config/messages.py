@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from lakebed.errors import InvalidError, did_you_mean
+from lakebed.model.json_fields import check_fields_once
 from lakebed.model.names import JobId, job_id, table_name
 from lakebed.model.predicate_text import predicate_from_text
 from lakebed.model.predicates import Predicate, predicate_from_json
@@ -288,8 +289,9 @@ def named_in(body: bytes) -> Named:
     if len(body) > MESSAGE_BYTES_MAX:
         return Named()
     try:
+        check_fields_once(body)  # of two names, which one is to be told?
         told = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (InvalidError, msgspec.DecodeError, RecursionError):
         return Named()
     if not isinstance(told, dict):
         return Named()
@@ -312,6 +314,7 @@ def _decoded(kind: MessageKind, model: type[MessageT], body: bytes) -> MessageT:
             bytes_max=MESSAGE_BYTES_MAX,
             hint="name a folder in place of its files, or send several messages",
         )
+    check_fields_once(body)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.errors import InvalidError
+from lakebed.model.json_fields import check_fields_once
 from lakebed.model.names import JobId, TableId, table_id
 from lakebed.model.needs import refuse_newer
 
@@ -46,6 +47,7 @@ def decode_message(body: bytes) -> CompactionMessage:
     Raises:
         InvalidError: it is not one. NewerFormatError: it needs a newer release.
     """
+    check_fields_once(body)
     refuse_newer(body, "a compaction message")
     try:
         return msgspec.json.decode(body, type=CompactionMessage)
@@ -70,6 +72,7 @@ def decode_table_message(body: bytes) -> TableMessage:
     Raises:
         InvalidError: it is not one. NewerFormatError: it needs a newer release.
     """
+    check_fields_once(body)
     refuse_newer(body, "a message about a table")
     try:
         message = msgspec.json.decode(body, type=TableMessage)

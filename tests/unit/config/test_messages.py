@@ -24,6 +24,7 @@ from lakebed.config.messages import (
     query_message,
 )
 from lakebed.errors import InvalidError
+from lakebed.model.jobs import decode_message, decode_table_message
 from lakebed.model.predicates import Compare
 
 Decode = Callable[[bytes], Message]
@@ -132,6 +133,23 @@ def test_a_message_that_is_too_large_is_not_even_parsed() -> None:
     with pytest.raises(InvalidError, match="too large"):
         ingest_message(large)
     assert named_in(large) == Named()
+
+
+@pytest.mark.parametrize("decode", [*DECODERS.values(), decode_message, decode_table_message])
+def test_a_field_that_comes_twice_is_refused_at_any_depth(
+    decode: Callable[[bytes], object],
+) -> None:
+    for text in (
+        b'{"table": "trips", "id": "a", "table": "other"}',
+        b'{"table": "trips", "where": {"a": 1, "table": 2, "table": 3}}',
+        b'[{"table": 1, "table": 1}]',
+    ):
+        with pytest.raises(InvalidError, match=r"a field is given twice .field=table.: write each"):
+            decode(text)
+
+
+def test_a_message_that_names_two_tables_names_none() -> None:
+    assert named_in(b'{"id": "j", "table": "trips", "table": "other"}') == Named()
 
 
 def test_whom_to_tell_is_read_from_a_message_that_is_wrong() -> None:
