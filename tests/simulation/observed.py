@@ -51,6 +51,30 @@ class LeapingLog(ObservedLog):
         yield from super().read_after(TransactionNumber(max(number, self._oldest - 1)))
 
 
+class GapLog(ObservedLog):
+    """Broken: an entry is written without a look at the one before it."""
+
+    def append(
+        self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
+    ) -> None:
+        """Write entry `number` if it is free."""
+        if number < self._oldest or number in self._bodies:
+            raise LogConflictError(number)
+        self._bodies[number] = bytes(body)
+        self.auditor.landed(number, body)
+
+
+class TrustingLog(ObservedLog):
+    """Broken: who knows more than the log, or another one, is told that nothing is new."""
+
+    def read_after(
+        self, number: TransactionNumber, checksum: EntryChecksum | None = None
+    ) -> Iterator[tuple[TransactionNumber, bytes]]:
+        """Yield entries from `number + 1` on, if there are any."""
+        if number in self._bodies or number < self._oldest:
+            yield from super().read_after(number)
+
+
 class ObservedLogs(MemoryTransactionLogs):
     """Logs that tell their auditors. kind: of each log."""
 

@@ -46,7 +46,7 @@ from lakebed.statestore.transactions import Transaction
 from tests.simulation import violation as v
 from tests.simulation.machine import Parts
 from tests.simulation.new_state import state_in
-from tests.simulation.observed import ForgetfulLog, LeapingLog
+from tests.simulation.observed import ForgetfulLog, GapLog, LeapingLog, TrustingLog
 from tests.simulation.twin_heads import (
     AnswersBeforeAppend,
     BelievesEveryLeap,
@@ -332,6 +332,8 @@ TWINS: dict[str, Twin] = {
     "leap over what was truncated": _twin(
         "log", v.REPLAY, v.EXISTS, log=LeapingLog, head=TakesWhatComes
     ),
+    "append behind a gap": _twin("log", v.BEHIND_GAP, log=GapLog),
+    "a state newer than its log": _twin("log", v.SHOWN, log=TrustingLog),
     "answer before the append": _twin("again", v.TRUTH, head=AnswersBeforeAppend),
     "nothing was written": _twin("again", v.TRUTH, patches=(lets_nothing_was_written_escape,)),
     "time runs back": _twin("all", v.TIME, head=TimeRunsBack),

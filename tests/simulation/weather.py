@@ -27,6 +27,8 @@ class Mishap(StrEnum):
     CACHE_KEPT = "a machine starts with an old state"
     SNAPSHOT_DAMAGED = "a snapshot is damaged"
     SNAPSHOT_SPOILED = "a snapshot is damaged as it is put"
+    LOG_ROLLED_BACK = "a log is restored to an earlier time"
+    LOG_WENT_ON = "a log goes on from an earlier time"
     LATE_DROPPED = "a request never arrives"
 
 

@@ -38,6 +38,7 @@ from tests.simulation.machine import Machine, Parts, Shared
 from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
 from tests.simulation.queued import Sent
+from tests.simulation.rolled_back import check_rolled_back
 from tests.simulation.rows import (
     AGE_SECONDS,
     AGING,
@@ -276,6 +277,7 @@ class World:
     def check(self) -> None:
         """Look at everything with fresh eyes."""
         check_world(self)
+        check_rolled_back(self)
 
     def close(self) -> None:
         """Forget the world."""

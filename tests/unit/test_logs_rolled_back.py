@@ -133,6 +133,10 @@ def test_fsck_finds_entries_however_far_behind_a_gap(tmp_path: Path, keeps_cache
         connection.execute("UPDATE entry SET number = number + 1000 WHERE number > 3")
     if not keeps_cache:
         shutil.rmtree(root / "cache")
+        with lakebed.connect(root) as copy:
+            assert ids_of(copy.table("t")) == [1, 2]
+            with pytest.raises(LogRolledBackError, match="lakebed fsck"):
+                copy.table("t").ingest(rows(9))  # the gap would close, and two histories meet
     found, plan = looked_at(root)
     facts = {"table": "t", "after": 3, "heard_of": 1005, "behind": 2, "first": 1004}
     assert found == [("log-gap", facts)]

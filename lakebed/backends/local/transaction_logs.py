@@ -40,8 +40,9 @@ _SCHEMA = """
 CREATE TABLE entry (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE truncated (below INTEGER NOT NULL) STRICT;
 INSERT INTO truncated VALUES (1)"""
-_APPEND = """INSERT INTO entry SELECT ?1, ?2 FROM truncated WHERE ?1 = below OR (?1 > below AND
-EXISTS (SELECT 1 FROM entry WHERE number = ?1 - 1 AND (?3 IS NULL OR checksum(body) = ?3)))"""
+_APPEND = """INSERT INTO entry SELECT ?1, ?2 FROM truncated WHERE (?1 = below OR (?1 > below AND
+EXISTS (SELECT 1 FROM entry WHERE number = ?1 - 1 AND (?3 IS NULL OR checksum(body) = ?3))))
+AND NOT EXISTS (SELECT 1 FROM entry WHERE number > ?1)"""
 _TAKEN = """SELECT EXISTS (SELECT 1 FROM entry WHERE number = ?1) OR ?1 < below FROM truncated"""
 _LAST = "SELECT number, body FROM entry ORDER BY number DESC LIMIT 1"
 _READ = "SELECT number, body FROM entry WHERE number >= ? ORDER BY number LIMIT ?"

@@ -33,6 +33,8 @@ class MemoryTransactionLog:
             if number < self._oldest or number in self._bodies:
                 raise LogConflictError(number)
             self._check(TransactionNumber(number - 1), after)
+            if self._bodies and next(reversed(self._bodies)) > number:  # it would close a gap
+                raise LogRolledBackError(number, log_ends=max(self._bodies))
             self._bodies[number] = bytes(body)
 
     def read_after(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from lakebed.errors import LogTruncatedError, NewerFormatError, UnavailableError
+from lakebed.errors import LogRolledBackError, LogTruncatedError, NewerFormatError, UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import snapshot_path
 from lakebed.ports.object_store import ObjectRanges
@@ -314,3 +314,21 @@ def test_pieces_of_a_large_snapshot_are_asked_for_each_on_its_own(
     assert len(asked[0]) == snapshots_module.PIECES_AT_ONCE
     flat = [span for spans in asked for span in spans]
     assert all(before[1] == after[0] for before, after in pairwise(flat))
+
+
+def test_a_log_behind_its_snapshots_is_refused_until_they_are_taken_away(
+    story: TableStory, snapshots: Snapshots
+) -> None:
+    grown(story, "a", "b")
+    old = {n: body for n, body in story.log.log.read_after(TransactionNumber(0)) if n < 3}
+    snapshots.write(story.state)
+    grown(story, "c")
+    story.log.log._bodies = old
+    fresh = story.another_head(snapshots=snapshots)
+    for _ in range(2):
+        with pytest.raises(LogRolledBackError):
+            fresh.follow()
+    story.objects.delete([path for _, path in snapshots.newest_first()])
+    reader = story.another_head(snapshots=snapshots)
+    reader.follow()
+    assert reader.state.head().number == 2
