@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Literal, cast
 
@@ -12,6 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from lakebed.errors import InvalidError
+from lakebed.model.disk_errors import translated
 from lakebed.sorted_files.json_text import json_lines, plain_texts
 
 Format = Literal["table", "jsonl", "csv", "parquet"]
@@ -48,6 +51,10 @@ def format_named(path: Path) -> Format:
     raise InvalidError("the name does not tell the output's format", output=path, hint=hint)
 
 
+UNFINISHED_LETTERS = 60
+"""Of a file's name: with an end of its own it must be no longer than names may be."""
+
+
 def write_rows(
     rows: pa.RecordBatchReader,
     format: Format,
@@ -70,6 +77,25 @@ def write_rows(
     return written
 
 
+def check_output(path: Path) -> None:
+    """Refuse a place where no file can appear, before a row is read.
+
+    Raises:
+        InvalidError: its folder is missing, or what is there is no file. DeniedError: it may not be
+            looked at.
+    """
+    with translated("looking at the output"):
+        if path.is_dir():
+            hint = f"name a file in it, for instance {path / 'rows.parquet'}"
+            raise InvalidError("the output is a folder", output=path, hint=hint)
+        if path.exists() and not path.is_file():
+            hint = "name a file, or leave --output out: rows go to the terminal or a pipe"
+            raise InvalidError("the output is there, and is no file", output=path, hint=hint)
+        if not path.parent.is_dir():
+            hint = "make the folder first"
+            raise InvalidError("no folder for the output", output=path, hint=hint)
+
+
 def write_file(
     rows: pa.RecordBatchReader,
     format: Format,
@@ -77,23 +103,29 @@ def write_file(
     *,
     told: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Write all rows to a file that appears, or replaces another, when it is complete. told: as in
-    `write_rows`.
+    """Write all rows to a file that appears, or replaces another, when it is complete. Who has the
+    other one open reads it to its end. told: as in `write_rows`.
 
     A text format is compressed where the file's name ends with `.gz`.
+
+    Raises:
+        StorageFullError, DeniedError, UnavailableError: what was there stays as it was.
     """
-    unfinished = path.with_name(f"{path.name}.unfinished")
+    whole = path.resolve()  # of a link, what it leads to is replaced
+    unfinished = whole.with_name(f".{whole.name[:UNFINISHED_LETTERS]}.{os.getpid()}.unfinished")
     is_compressed = format != "parquet" and path.name.lower().endswith(COMPRESSED)
     try:
-        with unfinished.open("wb") as file:
-            if not is_compressed:
-                written = write_rows(rows, format, file, told=told)
-            else:
-                with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
-                    written = write_rows(rows, format, cast("IO[bytes]", packed), told=told)
-        unfinished.replace(path)
+        with translated(f"writing {path}"):
+            with unfinished.open("wb") as file:
+                if not is_compressed:
+                    written = write_rows(rows, format, file, told=told)
+                else:
+                    with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+                        written = write_rows(rows, format, cast("IO[bytes]", packed), told=told)
+            unfinished.replace(whole)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
     return written
 
 

@@ -285,11 +285,13 @@ def _format(
     limit: int | None,
 ) -> Format:
     """Return as what rows are written. Raises: InvalidError for options that do not go together."""
-    from lakebed.cli.row_formats import format_named
+    from lakebed.cli.row_formats import check_output, format_named
 
     if output is not None and scheme_of(output) is not None:
         hint = "write it to a file of this machine, then copy that"
         raise InvalidError("rows go to files of this machine", output=output, hint=hint)
+    if output is not None:
+        check_output(output)
     if format == "parquet" and output is None:
         raise InvalidError("Parquet needs a file", hint="add --output FILE")
     if count and (format or output or columns or explain or limit is not None):

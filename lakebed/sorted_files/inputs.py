@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.disk_errors import is_too_many_open, meaning_of
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, Primitive
 from lakebed.sorted_files.arrow_schema import arrow_schema
@@ -306,6 +307,8 @@ def readable(path: Path) -> Iterator[None]:
         error.facts = {"path": path, **error.facts}
         raise
     except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and is_too_many_open(error):  # nothing is wrong with it
+            raise meaning_of(error, f"opening the input {path}") from error
         problem = problem_of(error)
         raise UnreadableInputError(
             "an input file cannot be read", path=path, problem=problem, hint=_hint(path, problem)

@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.errors import StorageFullError
+from lakebed.model.disk_errors import meaning_of
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
@@ -294,6 +295,8 @@ class ExternalSorter:
                     starts.append(rows)
                     rows += len(batch)
                     writer.write_batch(batch)
+            # Read, not mapped: pages of a mapped file stay in the process's memory.
+            reader = pa.ipc.open_file(pa.OSFile(str(path)))
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StorageFullError(
@@ -301,9 +304,7 @@ class ExternalSorter:
                     directory=self._directory,
                     hint="free space, or choose another spill directory",
                 ) from error
-            raise
-        # Read, not mapped: pages of a mapped file stay in the process's memory.
-        reader = pa.ipc.open_file(pa.OSFile(str(path)))
+            raise meaning_of(error, "spilling rows") from error
         return Run(reader.get_batch, tuple(firsts), tuple(starts), rows, size, level, path)
 
     def _next_path(self) -> Path:

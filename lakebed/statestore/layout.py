@@ -16,11 +16,13 @@ from pathlib import Path
 
 from lakebed.errors import (
     CacheDamagedError,
+    DeniedError,
     LakebedError,
     NewerFormatError,
     StorageFullError,
     UnavailableError,
 )
+from lakebed.model import disk_errors
 from lakebed.observe import events
 from lakebed.statestore.sums import damaged, lay_out_sums, verify_all
 
@@ -256,7 +258,8 @@ def upgrade(connection: sqlite3.Connection) -> None:
 @contextmanager
 def _opening(path: Path) -> Iterator[None]:
     """Let one process at a time open the cache: SQLite cannot share what one is making."""
-    with path.with_name(path.name + ".lock").open("w") as lock:
+    doing = "opening the cache of a state"
+    with disk_errors.translated(doing), path.with_name(path.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -283,6 +286,15 @@ def translated(error: Exception) -> LakebedError:
             return damaged("pages", problem=error)
         case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE:
             raise AssertionError(f"SQLite is used wrongly: {error}") from error
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            hint = "let the user who runs this read and write in the folder of states"
+            return DeniedError("the state may not be written", reason=error, hint=hint)
+        case sqlite3.SQLITE_CANTOPEN:
+            hint = (
+                "look who may write in the folder of states; too many files may be open"
+                " (`ulimit -n`)"
+            )
+            return UnavailableError("the state cannot be opened", reason=error, hint=hint)
         case _:
             return UnavailableError("the state is busy", reason=error)
 

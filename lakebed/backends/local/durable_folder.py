@@ -1,17 +1,12 @@
-"""Folders and files that survive power loss, and what the operating system's errors mean here."""
+"""Folders and files that survive power loss."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-
-from lakebed.errors import LakebedError, StorageFullError, UnavailableError
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def sync_file(descriptor: int) -> None:
@@ -64,19 +59,3 @@ def make_folders(root: Path, path: Path, known: set[Path]) -> None:
                 raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", str(path)) from None
         sync_folder(parent)
     known.add(path)
-
-
-def meaning_of(error: OSError, doing: str) -> LakebedError:
-    """Return the error of this system that says what to do next. doing: what was tried."""
-    if error.errno in _FULL:
-        return StorageFullError("the disk is full", doing=doing, hint="free space, then try again")
-    return UnavailableError("the file system refused", doing=doing, why=error.strerror or error)
-
-
-@contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Turn the operating system's errors into this system's."""
-    try:
-        yield
-    except OSError as error:
-        raise meaning_of(error, doing) from error

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import msgspec
 
-from lakebed.backends.local.durable_folder import meaning_of, sync_file, sync_folder
+from lakebed.backends.local.durable_folder import sync_file, sync_folder
 from lakebed.backends.local.mounts import Mount, mount_of, mounts_of_this_machine
 from lakebed.backends.local.process_folder import is_still_at
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
+from lakebed.model.disk_errors import meaning_of
 
 FORMAT, FORMAT_ELSEWHERE = 1, 2
 """Objects in the directory; elsewhere, so that a Lakebed that would not look there refuses it."""

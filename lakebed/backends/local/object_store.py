@@ -21,10 +21,8 @@ import anycrc
 from lakebed.backends.local.durable_folder import (
     begin_sync,
     make_folders,
-    meaning_of,
     sync_file,
     sync_folder,
-    translated,
 )
 from lakebed.backends.local.process_folder import is_held, is_still_at, remove_unless_held
 from lakebed.errors import (
@@ -35,6 +33,7 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from lakebed.model.disk_errors import meaning_of, translated
 from lakebed.model.names import MICROS_PER_SECOND
 from lakebed.model.paths import check_path
 from lakebed.ports.clock import Clock

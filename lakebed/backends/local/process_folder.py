@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from lakebed.backends.local.durable_folder import translated
+from lakebed.model.disk_errors import translated
 
 SUFFIX = ".lock"
 _serial = itertools.count()

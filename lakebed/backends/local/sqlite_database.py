@@ -14,20 +14,23 @@ from zlib import crc32
 
 import msgspec
 
-from lakebed.backends.local.durable_folder import sync_file, sync_folder, translated
+from lakebed.backends.local.durable_folder import sync_file, sync_folder
 from lakebed.errors import (
     CorruptError,
+    DeniedError,
     LakebedError,
     NewerFormatError,
     StorageFullError,
     UnavailableError,
     UnknownOutcomeError,
 )
+from lakebed.model.disk_errors import translated
 
 PROVEN_BYTES_MAX = 1 << 20
 """A file of at most so many bytes is checked by SQLite when it is opened: about a millisecond."""
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a database raises, a damaged one too: SQLite quotes its names, and they may be no text."""
+LET_WRITE = "let the user who runs this read and write there"
 BUSY_SECONDS = 10.0
 """How long a statement waits for other processes before it is refused."""
 
@@ -277,6 +280,13 @@ def meaning_of(error: sqlite3.Error, path: Path, *, wrote: bool) -> LakebedError
             return UnknownOutcomeError("the disk failed during a write", **facts)
         case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE:
             raise AssertionError(f"SQLite is used wrongly: {error}") from error
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            return DeniedError("the database may not be written", hint=LET_WRITE, **facts)
+        case sqlite3.SQLITE_CANTOPEN if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+            return DeniedError("the database may not be opened", hint=LET_WRITE, **facts)
+        case sqlite3.SQLITE_CANTOPEN:
+            hint = "too many files may be open: raise the limit (`ulimit -n`), then try again"
+            return UnavailableError("the database cannot be opened", hint=hint, **facts)
         case _:
             return UnavailableError("the database cannot be used", **facts)
 

@@ -10,9 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from lakebed.backends.local.durable_folder import sync_folder, translated
+from lakebed.backends.local.durable_folder import sync_folder
 from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
 from lakebed.errors import CorruptError, LogConflictError, LogRolledBackError, LogTruncatedError
+from lakebed.model.disk_errors import translated
 from lakebed.model.names import (
     EntryChecksum,
     Micros,
