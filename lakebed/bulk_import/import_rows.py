@@ -136,7 +136,8 @@ class ImportRows:
             runs += [answer.run for answer in answers if answer.run is not None]
             if error is not None:
                 raise error
-            assert sorted(answer.number for answer in answers) == list(range(len(works)))
+            if sorted(answer.number for answer in answers) != list(range(len(works))):
+                raise AssertionError("each task answers once")
             references = _merged(table, request, job, leaves, runs)
         finally:
             with suppress(LakebedError):  # what stays is swept
@@ -211,7 +212,8 @@ def _merged(
     answers, error = answers_in(bodies, FileMerged)
     if error is not None:
         raise error
-    assert sorted(answer.number for answer in answers) == list(range(len(planned)))
+    if sorted(answer.number for answer in answers) != list(range(len(planned))):
+        raise AssertionError("each task answers once")
     references: list[FileReference] = []
     for answer in answers:
         if answer.written is not None:  # processing left rows

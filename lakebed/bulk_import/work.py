@@ -129,6 +129,8 @@ def answers_in(
         if isinstance(answer, Refused):
             error = error or answer.error()
         else:
-            assert isinstance(answer, type_), f"a task answers its own question, got {answer}"
+            if not isinstance(answer, type_):
+                problem = f"a task answers its own question, got {answer}"
+                raise AssertionError(problem)  # noqa: TRY004 - a bug, of no caller's types
             answers.append(answer)
     return answers, error

@@ -106,7 +106,8 @@ class IngestRows(Generic[BatchT]):
                 sorter.add(batch)
             references, kept = self._write(table, source.schema, sorter, run, told)
             rows = sum(reference.rows for reference in references)
-            assert rows == kept == taken or processing is not None, "no row is lost on the way"
+            if processing is None and not rows == kept == taken:
+                raise AssertionError("no row is lost on the way")
         except MemoryError as error:  # nothing was committed
             raise out_of_memory(error) from error
         finally:

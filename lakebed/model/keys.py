@@ -130,7 +130,8 @@ def encode_field(type_: object, value: KeyValue) -> bytes:
 
 def encode_key(fields: Sequence[Field], values: Sequence[KeyValue]) -> bytes:
     """Return the encoding of the first `len(values)` fields of a key."""
-    assert len(values) <= len(fields), "more values than key fields"
+    if len(values) > len(fields):
+        raise AssertionError("more values than key fields")
     return b"".join(encode_field(f.type, v) for f, v in zip(fields, values, strict=False))
 
 

@@ -85,7 +85,8 @@ def job_id(id_: object) -> JobId:
 
 def file_name(*, base: TransactionNumber, job: JobId, run: int, sequence: int) -> FileName:
     """Return the name of the `sequence`-th file that a run of `job` writes. run: 32 random bits."""
-    assert 0 <= sequence < FILES_PER_RUN_MAX, f"a run writes under 2^24 files, got {sequence}"
+    if not 0 <= sequence < FILES_PER_RUN_MAX:
+        raise AssertionError(f"a run writes under 2^24 files, got {sequence}")
     return FileName(
         base.to_bytes(BASE_BYTES, "big")
         + hashlib.blake2b(job.encode(), digest_size=JOB_BYTES).digest()

@@ -51,7 +51,8 @@ class PartitionTree:
     def __init__(self, nodes: Iterable[Partition]) -> None:
         self.nodes: Mapping[PartitionId, Partition] = {node.id: node for node in nodes}
         roots = [node.id for node in self.nodes.values() if node.parent is None]
-        assert len(roots) == 1, f"a tree has one root, got {len(roots)}"
+        if len(roots) != 1:
+            raise AssertionError(f"a tree has one root, got {len(roots)}")
         self.root = roots[0]
         self._regions: dict[PartitionId, KeyRange] = {}
         self._check()
@@ -81,15 +82,20 @@ class PartitionTree:
             self._regions[id_] = region
             node = self.nodes[id_]
             if node.left is None or node.right is None:
-                assert node.left is node.right, f"partition {id_} has one child"
+                if node.left is not node.right:
+                    raise AssertionError(f"partition {id_} has one child")
                 continue
-            assert node.dimension == 0, f"{id_} is split on another line than that of keys"
-            assert splits(region, node.point), f"{id_} is split outside its region"
+            if node.dimension != 0:
+                raise AssertionError(f"{id_} is split on another line than that of keys")
+            if not splits(region, node.point):
+                raise AssertionError(f"{id_} is split outside its region")
             for child in (node.left, node.right):
-                assert self.nodes[child].parent == id_, f"{child} is not a child of {id_}"
+                if self.nodes[child].parent != id_:
+                    raise AssertionError(f"{child} is not a child of {id_}")
             stack.append((node.left, KeyRange(region.min, node.point)))
             stack.append((node.right, KeyRange(node.point, region.max)))
-        assert reached == len(self.nodes), "every partition hangs on the root"
+        if reached != len(self.nodes):
+            raise AssertionError("every partition hangs on the root")
 
 
 def splits(region: KeyRange, point: bytes) -> bool:

@@ -70,7 +70,8 @@ def files_prefix(table: TableId) -> str:
 
 def file_path(table: TableId, file: FileName) -> str:
     """Return the object path of a file."""
-    assert len(file) == FILE_NAME_BYTES, f"a file name has {FILE_NAME_BYTES} bytes, got {len(file)}"
+    if len(file) != FILE_NAME_BYTES:
+        raise AssertionError(f"a file name has {FILE_NAME_BYTES} bytes, got {len(file)}")
     return f"{files_prefix(table)}{file.hex()}.parquet"
 
 

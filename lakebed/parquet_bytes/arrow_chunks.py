@@ -20,7 +20,8 @@ def encode_by_arrow(rows: pa.Table, options: Mapping[str, object]) -> list[Encod
     """Return the column chunks of one row group. options: of `pyarrow.parquet.ParquetWriter`."""
     file = _file(rows, options)
     footer = _footer(file)
-    assert footer.groups_count == 1, "one row group was written"
+    if footer.groups_count != 1:
+        raise AssertionError("one row group was written")
     return [_without_wrong_counts(chunk) for chunk in chunks_of(footer, 0, file, 0)]
 
 

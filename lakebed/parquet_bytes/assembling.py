@@ -71,7 +71,8 @@ class Assembly:
 
     def add(self, group: EncodedRowGroup) -> None:
         """Write a row group behind the others."""
-        assert len(group.chunks) == len(self._template.leaves), "a chunk for each leaf"
+        if len(group.chunks) != len(self._template.leaves):
+            raise AssertionError("a chunk for each leaf")
         columns = []
         start = self._at
         for chunk in group.chunks:
@@ -87,7 +88,8 @@ class Assembly:
         self._groups.append(fields)
         self._rows += group.rows
         self._put([chunk.raw for chunk in group.chunks])
-        assert self._at == start, "a chunk has as many bytes as it says"
+        if self._at != start:
+            raise AssertionError("a chunk has as many bytes as it says")
 
     def end(self, notes: Mapping[str, str]) -> None:
         """Write the tail. notes: texts for the footer, beside the template's."""

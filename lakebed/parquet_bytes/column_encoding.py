@@ -163,7 +163,8 @@ class ColumnEncoder:
             headers,
             checksums,
         )
-        assert size > 0, "there is room for what zstd writes"
+        if size <= 0:
+            raise AssertionError("there is room for what zstd writes")
         raw_size += int(headers.sum())
         bounds = bounds_of(encoded)
         first = len(ends) - encoded.pages  # behind the dictionary

@@ -74,7 +74,8 @@ def shell_of(footer: Footer, *, without: Container[bytes]) -> Shell:
         kept = [note for note in notes if note.find(1, BINARY) not in without]
         behind[5] = (LIST, Values(STRUCT, kept))
     raw = encode_struct(behind)
-    assert raw.startswith(_NO_GROUPS), "a list of nothing has two bytes"
+    if not raw.startswith(_NO_GROUPS):
+        raise AssertionError("a list of nothing has two bytes")
     return Shell(encode_struct(before)[:-1], raw[len(_NO_GROUPS) :])
 
 

@@ -45,7 +45,8 @@ def merge(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[pa.Rec
     Holds at most one and a half batches of each source whose keys meet the window, and three times
     the window: how many bytes that is, the sources decide by the size of their batches.
     """
-    assert all(source.mask is None for source in sources), "rows are left out before this merge"
+    if any(source.mask is not None for source in sources):
+        raise AssertionError("rows are left out before this merge")
     if len(sources) == 1:
         (only,) = sources
         if only.look is None or only.look() is not None:

@@ -273,7 +273,8 @@ class OpenGroup:
     def add(self, place: int, raw: memoryview, start: int) -> bool:
         """Take a column's blocks that were missing. Whether its dictionary is as expected."""
         held, raw_start = self._raw[place], self._raw_starts[place]
-        assert not len(raw) or start == raw_start + len(held), "blocks follow each other"
+        if len(raw) and start != raw_start + len(held):
+            raise AssertionError("blocks follow each other")
         if len(raw):
             held = memoryview(b"".join((held, raw))) if len(held) else raw
             self._raw[place] = held

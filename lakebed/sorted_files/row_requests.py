@@ -59,7 +59,8 @@ def row_request(
 ) -> RowRequest:
     """Return what a condition asks for, of a table with this processing."""
     test = None if condition is None else condition.where
-    assert test is None or isinstance(test, RowTest), f"not a test of rows: {test}"
+    if test is not None and not isinstance(test, RowTest):
+        raise AssertionError(f"not a test of rows: {test}")
     given = None
     if condition is not None and condition.columns is not None:
         given = [schema.field(name).name for name in condition.columns]

@@ -112,7 +112,8 @@ class ExternalSorter:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows in any order, already of the table's schema."""
-        assert batch.schema.equals(self._columns), f"not the table's columns: {batch.schema}"
+        if not batch.schema.equals(self._columns):
+            raise AssertionError(f"not the table's columns: {batch.schema}")
         check_keys(batch, self._keys)
         if self._work is not None:
             batch = self._work.selected(batch)

@@ -116,7 +116,8 @@ class _FileBeingWritten:
 
     def _pass_on(self, group: StoredGroup) -> None:
         below = self._regions.last  # a row key, as are the row group's: they leave out sort keys
-        assert below <= group.first, "rows are not sorted: a row group begins too low"
+        if below > group.first:
+            raise AssertionError("rows are not sorted: a row group begins too low")
         self._sampler.skip(group.rows, group.known)
         self._regions.skip(group.rows, group.first, group.last)
         self._groups.append(Group(group.first, group.row_bytes))
@@ -151,8 +152,10 @@ class OrderCheck:
     def add(self, batch: pa.RecordBatch) -> None:
         """Look at the next rows."""
         first = encode_row(batch, self._fields, 0)
-        assert self.last <= first, "rows are not sorted: a batch begins below the last one's end"
-        assert is_sorted([batch.column(f.name) for f in self._fields]), "rows are not sorted"
+        if self.last > first:
+            raise AssertionError("rows are not sorted: a batch begins below the last one's end")
+        if not is_sorted([batch.column(f.name) for f in self._fields]):
+            raise AssertionError("rows are not sorted")
         self.last = encode_row(batch, self._fields, -1)
 
 
@@ -229,7 +232,8 @@ class RegionCounter:
     def skip(self, rows: int, first: bytes, last: bytes) -> None:
         """Count rows that all lie in one region."""
         region = self._region_of(first)
-        assert region.contains(last), "rows passed on lie in one region"
+        if not region.contains(last):
+            raise AssertionError("rows passed on lie in one region")
         if not self._rows[self._place]:
             self._firsts[self._place] = first
         self._rows[self._place] += rows
@@ -239,7 +243,8 @@ class RegionCounter:
         while self._place < len(self._regions):
             region = self._regions[self._place]
             if region.max is None or key < region.max:
-                assert region.min <= key, "a row lies in none of the regions"
+                if region.min > key:
+                    raise AssertionError("a row lies in none of the regions")
                 return region
             self._place += 1
         raise AssertionError("a row lies above all regions")

@@ -64,7 +64,8 @@ class ClosableState:
     def close(self) -> None:
         """Wait for who holds it, and close it; the next use opens it again."""
         with self._lock:
-            assert self._holders == 0, "a thread closes a state that it holds"
+            if self._holders:
+                raise AssertionError("a thread closes a state that it holds")
             if self._limits is not None:
                 self._limits.forget(self)
             self._close()

@@ -58,6 +58,13 @@ def encode_entry(entry: Entry) -> bytes:
     return bytes((format_of(entry.transactions), compressed)) + _checksum(compressed, rest) + rest
 
 
+def check_number(number: int, *, wanted: int) -> None:
+    """Refuse an entry that is not the next. Raises: CorruptError."""
+    if number != wanted:
+        hint = "run `lakebed fsck`"
+        raise CorruptError("the log skips an entry", wanted=wanted, got=number, hint=hint)
+
+
 def decode_entry(body: bytes, number: int) -> Entry:
     """Return the entry. number: of it, for errors.
 

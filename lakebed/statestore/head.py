@@ -36,13 +36,13 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.answers import NOTHING_WRITTEN, Member, answer_in_log, last_answer
 from lakebed.statestore.closable_state import ClosableState
-from lakebed.statestore.codec import Entry, decode_entry, encode_entry, format_of
+from lakebed.statestore.codec import Entry, check_number, decode_entry, encode_entry, format_of
 from lakebed.statestore.format_gate import AskFormats, check_entry_format, newest_formats
 from lakebed.statestore.last_entry import known, last_checksum
 from lakebed.statestore.log_clock import LogClock
 from lakebed.statestore.state import Head, Moment, TableState
 from lakebed.statestore.tombstone import take_tombstone
-from lakebed.statestore.transactions import Transaction, finish_entry, new_files_begin_at
+from lakebed.statestore.transactions import Transaction, check_bases, finish_entry
 
 FOLLOWED_AT_ONCE_MAX = 1_000
 FOLLOWED_BYTES_MAX = 1 << 20
@@ -201,7 +201,7 @@ class TableHead:
         that the answer rests on is in the log.
         """
         members = [Member(t) for t in transactions]
-        assert all(map(new_files_begin_at, transactions)), "new files carry their commit's base"
+        check_bases(transactions)
         with self._state.held():
             self._commit_members(members)
             self.times.see(self.state.head())
@@ -363,8 +363,7 @@ class TableHead:
         size = 0
         try:
             for at, body in self._log.read_after(number, checksum):
-                wanted = number + len(entries) + 1
-                assert at == wanted, f"the log yields consecutive numbers, {wanted}, got {at}"
+                check_number(at, wanted=number + len(entries) + 1)
                 entries.append((decode_entry(body, at), entry_checksum(body)))
                 size += len(body)
                 if len(entries) >= FOLLOWED_AT_ONCE_MAX or size >= FOLLOWED_BYTES_MAX:

@@ -318,5 +318,6 @@ def _lay_out(connection: sqlite3.Connection) -> None:
 def _drop_all(connection: sqlite3.Connection) -> None:
     names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (name,) in names:
-        assert name.isidentifier(), "only tables that some Lakebed made"
+        if not name.isidentifier():
+            raise damaged("layout", problem="a table that no Lakebed made")
         connection.execute(f"DROP TABLE {name}")

@@ -108,7 +108,8 @@ def placed(state: TableState, references: Iterable[FileReference]) -> list[FileR
         id_ = reference.partition
         if id_ not in leaves:
             node = state.partition(id_)
-            assert node is not None, f"partition {id_} was checked"
+            if node is None:
+                raise AssertionError(f"partition {id_} was checked")
             leaves[id_] = node.is_leaf
         if leaves[id_]:
             found.append(reference)
@@ -148,7 +149,8 @@ def _shared(
 ) -> list[FileReference]:
     """Return a reference per leaf, the rows shared out by weight, or evenly; none is lost by
     rounding."""
-    assert reached, f"the keys of file {reference.file.name.hex()} reach a leaf"
+    if not reached:
+        raise AssertionError(f"the keys of file {reference.file.name.hex()} reach a leaf")
     if weights is None or not sum(weights):
         weights = [1] * len(reached)
     total, given, passed = sum(weights), 0, 0

@@ -58,7 +58,8 @@ class ProvenState:
             UnavailableError: the database is busy or its disk full; nothing was kept.
             CacheDamagedError: it does not prove itself; the same.
         """
-        assert not self.connection.in_transaction, "writing inside of reading or writing"
+        if self.connection.in_transaction:
+            raise AssertionError("writing inside of reading or writing")
         with self.translating():
             try:
                 self._keep_sums()

@@ -8,6 +8,8 @@ H15).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from lakebed.errors import ConflictError, FencedError, GenerationError, TableMissingError
@@ -157,6 +159,12 @@ def new_files_begin_at(transaction: Transaction) -> bool:
         if any(base_of(r.file.name) != transaction.base for r in new):
             return False
     return True
+
+
+def check_bases(transactions: Sequence[Transaction]) -> None:
+    """Raise AssertionError for new files that the sweeper could take for another commit's."""
+    if not all(map(new_files_begin_at, transactions)):
+        raise AssertionError("new files carry their commit's base")
 
 
 def finish_entry(state: TableState, moment: Moment, checksum: EntryChecksum | None) -> None:

@@ -130,7 +130,8 @@ class S3ObjectStore:
         for path, ranges in wanted:
             check_path(path)
             for start, end in ranges:
-                assert 0 <= start <= end, f"a range runs forwards, got {start} to {end}"
+                if not 0 <= start <= end:
+                    raise AssertionError(f"a range runs forwards, got {start} to {end}")
             full = [span for span in ranges if span[0] < span[1]]
             if ranges and not full and self._head(path) is None:
                 raise ObjectMissingError(path)

@@ -85,7 +85,8 @@ class DynamoTransactionLog:
     ) -> None:
         """Write entry `number` if it is free, behind the entry before it. Of a try without an
         answer none is the next: the caller reads first."""
-        assert number >= 1, f"entries are numbered from 1, got {number}"
+        if number < 1:
+            raise AssertionError(f"entries are numbered from 1, got {number}")
         item = self._key(number) | {"crc": {"B": entry_checksum(body)}}
         if len(body) > BODY_BYTES_MAX:
             item["object"] = {"S": self._spilled(number, body)}

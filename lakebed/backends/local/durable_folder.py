@@ -48,7 +48,8 @@ def make_folders(root: Path, path: Path, known: set[Path]) -> None:
     """
     if path in known:
         return
-    assert path.is_relative_to(root), "the folder lies under the root"
+    if not path.is_relative_to(root):
+        raise AssertionError("the folder lies under the root")
     if path != root:
         parent = path.parent
         make_folders(root, parent, known)

@@ -255,7 +255,8 @@ class LocalObjectStore:
 
 
 def _bytes_of(descriptor: int, start: int, end: int, path: str) -> bytes:
-    assert 0 <= start <= end, f"a range runs forwards, got {start} to {end}"
+    if not 0 <= start <= end:
+        raise AssertionError(f"a range runs forwards, got {start} to {end}")
     data = os.pread(descriptor, end - start, start)
     while len(data) < end - start:  # one call gives at most 2 GiB
         more = os.pread(descriptor, end - start - len(data), start + len(data))

@@ -142,7 +142,8 @@ class SqliteDatabase:
 
     def _open(self) -> sqlite3.Connection:
         # A connection that a child inherits breaks locks of its parent and corrupts the file.
-        assert self._process == os.getpid(), "opened before a fork: spawn, never fork"
+        if self._process != os.getpid():
+            raise AssertionError("opened before a fork: spawn, never fork")
         if self._connection is not None and not self._is_in_place(self._connection):
             self._connection.close()
             self._connection = None

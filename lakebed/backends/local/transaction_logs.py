@@ -65,7 +65,8 @@ class SqliteTransactionLog:
     ) -> None:
         """Write entry `number` if it is free, behind the entry before it, durably. Only entry 1
         makes a file."""
-        assert number >= 1, f"entries are numbered from 1, got {number}"
+        if number < 1:
+            raise AssertionError(f"entries are numbered from 1, got {number}")
         if number > 1 and not self._database.exists():
             raise LogRolledBackError(number - 1, log_ends=0, log=self._database.path)
         with self._database.writing() as connection:

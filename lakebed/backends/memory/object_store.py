@@ -82,7 +82,8 @@ class MemoryObjectStore:
         if found is None:
             raise ObjectMissingError(path)
         for start, end in ranges:
-            assert 0 <= start <= end, f"a range runs forwards, got {start} to {end}"
+            if not 0 <= start <= end:
+                raise AssertionError(f"a range runs forwards, got {start} to {end}")
             if end > found.facts.size:
                 raise CorruptError("object is shorter", path=path, size=found.facts.size, end=end)
         return [found.body[start:end] for start, end in ranges]

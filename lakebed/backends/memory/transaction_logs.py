@@ -28,7 +28,8 @@ class MemoryTransactionLog:
         self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
     ) -> None:
         """Write entry `number` if it is free, behind the entry before it."""
-        assert number >= 1, f"entries are numbered from 1, got {number}"
+        if number < 1:
+            raise AssertionError(f"entries are numbered from 1, got {number}")
         with self._lock:
             if number < self._oldest or number in self._bodies:
                 raise LogConflictError(number)
