@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from lakebed.compaction.plan import plan_compactions
 from lakebed.config.settings import TableSettings
 from lakebed.errors import ConflictError, LakebedError
+from lakebed.model.files import FileReference
 from lakebed.model.jobs import CompactionMessage, encode_message
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -167,18 +168,27 @@ def _plans(
     for leaf in sorted(state.leaf_figures(), key=lambda f: -f.files):
         if len(plans) >= room:
             break
-        if leaf.files - leaf.claimed < (1 if settled else 2):
+        if leaf.files - leaf.claimed < (1 if settled or everything else 2):
             continue
         references = state.references(leaf.partition)
         running = len({job for _, job in references if job is not None})
         free = [r for r, job in references if job is None]
         groups = plan_compactions(free, settings, everything=everything)
         grouped = {name for group in groups for name in group}
-        names = (r.file.name for r in free if base_of(r.file.name) <= settled)
-        groups += [(name,) for name in names if name not in grouped]
+        alone = [r.file.name for r in free if base_of(r.file.name) <= settled]
+        if everything:
+            alone += _last_parts(state, free)
+        groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
         allowed = len(groups) if everything else max(0, settings.leaf_jobs_max - running)
         plans += [(leaf.partition, group) for group in groups[:allowed]]
     return plans[:room]
+
+
+def _last_parts(state: TableState, free: Sequence[FileReference]) -> list[FileName]:
+    """Return files of which a split left several parts, and this leaf has the last: they take the
+    room of all their rows until they are rewritten. A part that was written alone is exact."""
+    names = [r.file.name for r in free if not r.exact]
+    return [name for name in names if len(state.references_of(name)) == 1]
 
 
 def _groups(plans: Sequence[Plan]) -> Iterator[list[Plan]]:

@@ -62,3 +62,31 @@ def test_the_least_key_is_no_split_point_of_samples() -> None:
     least = Sample(tuple(point(key) for key in [-(2**63)] * 9 + [5]), 1, 10)
     assert split_points([least], 4, KEYS) == (point(5),)
     assert split_points([Sample((point(-(2**63)),) * 9, 1, 9)], 4, KEYS) == ()
+
+
+def test_the_last_part_of_a_file_is_made_whole_by_compact(tmp_path: Path) -> None:
+    with lakebed.connect(tmp_path) as lake:
+        made = lake.create_table("t", SCHEMA)
+        made.ingest(pa.table({"k": pa.array(range(100), pa.int64())}))
+        table = made._opened
+        split(table, point(90))
+        made.compact()
+        assert parts(table) == [("shared", False), ("shared", False)]  # all of the file is in use
+
+        made.ingest(pa.table({"k": pa.array([5], pa.int64())}))
+        made.compact()
+        assert parts(table) == [("own", True), ("own", True)]
+        assert rows_estimated(table) == [91, 10]
+        number = made.log().entries[-1].number
+        made.compact()
+        assert made.log().entries[-1].number == number
+        assert made.query().read_all().num_rows == 101
+
+
+def parts(table: OpenTable) -> list[tuple[str, bool]]:
+    """Return of each file of each leaf whether others share it, and whether its rows are known."""
+    with table.head.reading() as state:
+        return [
+            ("own" if len(state.references_of(r.file.name)) == 1 else "shared", r.exact)
+            for r in state.all_references()
+        ]
