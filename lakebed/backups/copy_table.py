@@ -17,6 +17,7 @@ import msgspec
 from lakebed.errors import (
     CorruptError,
     InvalidError,
+    LogRolledBackError,
     LogTruncatedError,
     ObjectExistsError,
     TableMissingError,
@@ -306,6 +307,8 @@ def refuse_other_history(
         found = next(iter(log.read_after(TransactionNumber(number - 1))), None)
     except LogTruncatedError:
         return
+    except LogRolledBackError:  # it ends before the copy does
+        found = None
     if found != (number, body):
         raise InvalidError(
             "the copy holds another history of this table",
