@@ -162,7 +162,7 @@ class World:
 
     def _remove_caches(self) -> None:
         self.kill_all()
-        shutil.rmtree(self.lake_path / "cache")
+        shutil.rmtree(self.lake_path / "cache", ignore_errors=True)  # twice in a row
         self.start_all()
 
     def _fill_disk(self) -> None:
