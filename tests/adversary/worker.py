@@ -156,7 +156,7 @@ def _tried(work: Callable[[], object], *also: type[Exception]) -> bool:
     except VersionExpiredError:
         return False
     except (*RETRIABLE, *also) as error:
-        say("again", error.code())
+        say("again", error.code(), str(error).replace("\n", " "))
         return False
     return True
 

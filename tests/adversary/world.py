@@ -22,7 +22,7 @@ from tests.adversary.tables import (
     writer_of,
 )
 from tests.e2e.fast_clock import FastClock
-from tests.e2e.party import Member
+from tests.e2e.party import Member, is_expected_event
 
 ROLES = ("write-a", "write-b", "keep-a", "keep-b", "read-a", "alter-a", "backup-a")
 MODULE = "tests.adversary.worker"
@@ -37,7 +37,6 @@ STEP_SECONDS = (0.2, 1.2)
 STOP_SECONDS = (0.5, 6.0)
 FULL_SECONDS = (0.5, 2.0)
 READ_TRIES_MAX = 20
-TOLERATED_NOISE = ("lakebed.events",)
 
 
 class World:
@@ -109,7 +108,7 @@ class World:
             line
             for member in self.everybody()
             for line in [*member.said("error"), *member.noise]
-            if not any(noise in line for noise in TOLERATED_NOISE)
+            if not is_expected_event(line)
         ]
         ended = [name for name, m in self.members.items() if m.process.poll() is not None]
         return said + [f"{name} ended by itself" for name in ended]

@@ -1,6 +1,7 @@
 """Several processes at work on one lake, that a test may kill one by one."""
 
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -10,11 +11,19 @@ from typing import IO
 
 from lakebed.bootstrap.local import LocalApp
 from lakebed.lake import Lake
+from lakebed.observe import events
 from tests.e2e.fast_clock import FastClock
 from tests.e2e.rows import SCHEMA, SETTINGS, SPLIT_POINTS
 
 PROJECT = Path(__file__).parents[2]
 READY_SECONDS_MAX = 60.0
+UNEXPECTED = r"\bcode=(corrupt|invalid|bug)|Error\b"
+"""What an event says of work that no waiting mends."""
+
+
+def is_expected_event(line: str) -> bool:
+    """Whether a line of a log tells of work that failed for now: a full disk, a busy store."""
+    return line.partition(" ")[0] in events.MEANINGS and not re.search(UNEXPECTED, line)
 
 
 class Member:
@@ -128,5 +137,5 @@ class Party:
             line
             for member in self.everybody()
             for line in [*member.said("error"), *member.noise]
-            if "lakebed.events" not in line
+            if not is_expected_event(line)
         ]
