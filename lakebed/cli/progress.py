@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from time import monotonic
 from types import TracebackType
 from typing import Self
 
 import click
+
+from lakebed.backends.system.clock import SystemClock
 
 COLUMNS_MAX = 79
 SECONDS_BETWEEN_LINES = 60.0
@@ -16,14 +17,15 @@ SECONDS_BETWEEN_LINES = 60.0
 
 
 class ProgressLine:
-    """A line that says how far things are. silent: it is not wanted. clock: seconds."""
+    """A line that says how far things are. silent: it is not wanted. clock: gives seconds; None:
+    this machine's."""
 
-    def __init__(self, *, silent: bool = False, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, *, silent: bool = False, clock: Callable[[], float] | None = None) -> None:
         self._on = not silent
         self._is_terminal = sys.stderr.isatty()
-        self._clock = clock
+        self._clock = SystemClock().monotonic if clock is None else clock
         self._shown = False
-        self._last = clock()
+        self._last = self._clock()
         self._phase = ""
         self._phase_began = self._last
 

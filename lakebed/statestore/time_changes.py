@@ -86,7 +86,10 @@ class SetTimeBack(msgspec.Struct, frozen=True, array_like=True, tag="time_back")
     def apply(self, state: TableState, moment: Moment) -> None:
         before = state.head().at
         for table in ("entry_times", "garbage", "jobs"):
-            state.write(f"UPDATE {table} SET at = min(at, ?)", (moment.at,))  # noqa: S608 - names from above
+            state.write(
+                f"UPDATE {table} SET at = min(at, ?)",  # noqa: S608 - names from above
+                (moment.at,),
+            )
         ahead = max(0, before - moment.at)
         state.write("UPDATE pins SET until = until - ? WHERE until >= ?", (ahead, before))
         forget_clocks(state)  # and the last leap: whatever was done ages from the next one

@@ -25,7 +25,7 @@ from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import TableId
-from lakebed.ports.job_queue import BODY_BYTES_MAX, Received
+from lakebed.ports.job_queue import BODY_BYTES_MAX, JobQueue, Received
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -132,15 +132,18 @@ class Machine:
             delete_objects=DeleteTableObjects(objects=self.objects),
             chance=chance,
         )
-        self.give_up_dead_jobs = GiveUpDeadJobs(
+        self.give_up_dead_jobs = self._give_up_dead_jobs(commits)
+        self.worker = self._worker()
+
+    def _give_up_dead_jobs(self, commits: JobQueue) -> GiveUpDeadJobs:
+        return GiveUpDeadJobs(
             jobs=self.queue,
             commits=commits,
             objects=self.objects,
             find_table=self._table_of,
             give_up=self.give_up,
-            tracker=shared.tracker,
+            tracker=self.shared.tracker,
         )
-        self.worker = self._worker()
 
     def _worker(self) -> Worker:
         visibility = Visibility(keep_hidden=self._kept_hidden)

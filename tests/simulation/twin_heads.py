@@ -97,7 +97,8 @@ class TimeRunsBack(TableHead):
 
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - as the head has it
         super().__init__(*given, **named)
-        self.times.next_time = lambda _: NextTime(self.times.now())  # type: ignore[method-assign] # its rule
+        own = lambda _: NextTime(self.times.now())  # noqa: E731 - a line that fits
+        self.times.next_time = own  # type: ignore[method-assign]  # the one rule that is broken
 
 
 class BelievesEveryLeap(TableHead):

@@ -110,11 +110,7 @@ class World:
         if theme is not None:  # a world made for a twin: what hurts it comes often
             self.weather.stall_chance, self.pending_seconds = 0.04, 3_600
             self.weather.spoil_chance = 0.4
-        self.weights = [
-            w * self.chance.choice((0, 1, 1, 2)) + 40 * (actor in THEMES[self.theme])
-            for actor, w in ACTORS.items()
-        ]
-        self.weights[0] = max(20, self.weights[0])
+        self.weights = self._drawn_weights()
         self._latest = self.actors[0]
         self.machines: list[Machine] = []
         with self.weather.none():
@@ -127,6 +123,13 @@ class World:
             )
         self.machines += [self.new_machine() for _ in range(self.chance.choice(MACHINES))]
         self.lies.liar = self.machines[0].clock if lying else None
+
+    def _drawn_weights(self) -> list[int]:
+        weights = [
+            w * self.chance.choice((0, 1, 1, 2)) + 40 * (actor in THEMES[self.theme])
+            for actor, w in ACTORS.items()
+        ]
+        return [max(20, weights[0]), *weights[1:]]
 
     def auditor_of(self, table: TableId) -> Auditor:
         """Return a table's auditor."""

@@ -1,11 +1,19 @@
 """Log time and clocks that may lie by months: whose leaps are believed, and what ages (H35)."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from lakebed.backends.memory import MachineClock
-from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId, TableName
+from lakebed.model.names import (
+    MICROS_PER_SECOND,
+    JobId,
+    Micros,
+    TableId,
+    TableName,
+    TransactionNumber,
+)
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.file_changes import AddFiles, RaiseFloor, ReplaceFiles
@@ -59,9 +67,9 @@ class Lake:
 
     def when_committed(self, head: TableHead, *changes: object) -> int:
         head.follow()
-        changes = changes or (AddFiles(()),)
         known = head.state.head()
-        transaction = self.story.transaction(*changes, base=known.number)  # type: ignore[arg-type]
+        given: tuple[Any, ...] = changes or (AddFiles(()),)
+        transaction = self.story.transaction(*given, base=known.number)
         return head.commit(transaction)
 
     @property
@@ -71,7 +79,7 @@ class Lake:
         return self.story.state.head().at
 
     def changes(self) -> Iterator[object]:
-        for number, body in self.story.log.log.read_after(0):  # type: ignore[arg-type]
+        for number, body in self.story.log.log.read_after(TransactionNumber(0)):
             for transaction in decode_entry(body, number).transactions:
                 yield from transaction.changes
 
@@ -244,7 +252,8 @@ def test_what_was_done_before_a_leap_is_as_young_as_the_leap(lake: Lake) -> None
     assert garbage_ages(lake) == [0, 0], "it became garbage minutes ago"
     day_ago = Micros(lake.at - micros(DAY))
     assert story.state.number_older_than(day_ago) == 0
-    lake.when_committed(machine, RaiseFloor(number, story.state.number_older_than(day_ago)))  # type: ignore[arg-type]
+    floor = RaiseFloor(TransactionNumber(number), story.state.number_older_than(day_ago))
+    lake.when_committed(machine, floor)
 
 
 def test_ages_add_up_over_leaps(lake: Lake) -> None:
