@@ -366,3 +366,22 @@ def test_a_lake_in_a_directory_starts_without_amazons_clients(tmp_path: Path) ->
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.timeout(300)
+def test_a_lake_on_aws_is_backed_up_into_a_directory_that_is_a_lake(
+    instance: InstanceResources, tmp_path: Path
+) -> None:
+    with lakebed.connect(f"aws:{instance.instance}") as lake:
+        table = lake.create_table("t", SCHEMA, split_points=[5])
+        table.ingest(rows(0), job="a")
+        table.compact()
+        assert lake.backup(tmp_path / "backup").failure is None
+        (again,) = lake.backup(tmp_path / "backup").tables
+        assert again.files_copied == 0
+        with pytest.raises(InvalidError, match="cannot be restored into yet"):
+            lake.restore(tmp_path / "backup")
+        found = table.query().read_all()
+    with lakebed.connect(tmp_path / "backup", create=False) as backup:
+        assert backup.table("t").query().read_all() == found
+        assert not [f for f in backup.fsck(deep=True).findings if f.severity == "damage"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from lakebed.errors import LogRolledBackError
+from lakebed.errors import LakebedError, LogRolledBackError
 from lakebed.model.names import CommitId, Micros, TransactionNumber, digest_of, entry_checksum
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.head import Retry, TableHead
@@ -78,6 +78,8 @@ def _check_commit(world: World, log: ObservedLog, knowing: TableHead) -> None:
         number = knowing.commit(_pin(world, knowing))
     except LogRolledBackError:
         number = None
+    except LakebedError as error:
+        raise Violation(BEHIND_GAP, f"the commit is told: {error}") from error
     if number is not None or log._bodies != before:
         story = f"entry {number} is acknowledged, the log ended at {max(before)}"
         raise Violation(BEHIND_GAP, story)

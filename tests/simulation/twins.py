@@ -63,8 +63,8 @@ def ids_may_return(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets one id land twice: the state's own key would notice, and the log's order must."""
 
     def remember(self: Transaction, state: TableState, moment: Moment) -> None:
-        values = (self.id, self.digest, moment.number, self.base, self.user)
-        state.write("INSERT OR REPLACE INTO commits VALUES (?, ?, ?, ?, ?)", values)
+        state.write("DELETE FROM commits WHERE id = ?", (self.id,))
+        state.put_commit(self.id, self.digest, moment.number, self.base, int(self.user))
 
     monkeypatch.setattr(Transaction, "remember", remember)
 
