@@ -16,14 +16,15 @@ import re
 import selectors
 import sys
 import urllib.request
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from hashlib import md5
 from typing import Any, NamedTuple
 
+from benchmarks.condition_expressions import Expression, named, plain
 from benchmarks.server_processes import server_process
 
 LATENCY_MS = 5.0
@@ -115,7 +116,7 @@ class _Tables:
         self._check(asked, asked["Key"])
         item = dict(self._find(asked["TableName"], asked["Key"]) or asked["Key"])
         for name, value in re.findall(r"([#\w]+) = (:\w+)", asked["UpdateExpression"]):
-            item[_named(asked, name)] = asked["ExpressionAttributeValues"][value]
+            item[named(asked, name)] = asked["ExpressionAttributeValues"][value]
         self._write(asked["TableName"], item)
         return {}
 
@@ -126,10 +127,12 @@ class _Tables:
             reasons = [{"Code": "None" if one else "ConditionalCheckFailed"} for one in held]
             raise _RefusedError("TransactionCanceledException", CancellationReasons=reasons)
         for kind, what in writes:
-            self.write_units += _units(
-                what.get("Item") or what["Key"], WRITE_UNIT
-            )  # a transaction's writes count twice
-            (self.put if kind == "Put" else self.update)(what)
+            units = _units(what.get("Item") or what["Key"], WRITE_UNIT)
+            self.write_units += units  # what a transaction writes or checks counts twice
+            if kind == "ConditionCheck":
+                self.write_units += units
+            else:
+                (self.put if kind == "Put" else self.update)(what)
         return {}
 
     def put_many(self, asked: Item) -> Item:
@@ -141,7 +144,8 @@ class _Tables:
     def query(self, asked: Item) -> Item:
         values = asked["ExpressionAttributeValues"]
         found = self._partitions.get((asked["TableName"], values[":pk"]["S"]), _Partition())
-        after = bisect_right(found.order, _plain(values[":sk"])) if ":sk" in values else 0
+        cut = bisect_left if ">=" in asked["KeyConditionExpression"] else bisect_right
+        after = cut(found.order, plain(values[":sk"])) if ":sk" in values else 0
         forward = asked.get("ScanIndexForward", True)
         places = range(after, len(found.order)) if forward else range(len(found.order) - 1, -1, -1)
         items: list[Item] = []
@@ -162,42 +166,19 @@ class _Tables:
             raise _RefusedError("ConditionalCheckFailedException")
 
     def _holds(self, asked: Item, key: Item) -> bool:
-        """Whether one of the conditions that are joined by OR holds."""
         condition = asked.get("ConditionExpression")
         if condition is None:
             return True
-        item = self._find(asked["TableName"], key) or {}
-        return any(_holds(one.strip(" ()"), item, asked) for one in condition.split(" OR "))
+        return Expression(condition, self._find(asked["TableName"], key) or {}, asked).holds()
 
     def _find(self, table: str, key: Item) -> Item | None:
         partition = self._partitions.get((table, key["pk"]["S"]))
-        return None if partition is None else partition.items.get(_plain(key["sk"]))
+        return None if partition is None else partition.items.get(plain(key["sk"]))
 
     def _write(self, table: str, item: Item) -> None:
         place = table, item["pk"]["S"]
-        self._partitions.setdefault(place, _Partition()).put(_plain(item["sk"]), item)
+        self._partitions.setdefault(place, _Partition()).put(plain(item["sk"]), item)
         self.write_units += _units(item, WRITE_UNIT)
-
-
-def _holds(condition: str, item: Item, asked: Item) -> bool:
-    if new := re.fullmatch(r"attribute_not_exists\s?\(([#\w]+)\)?", condition):
-        return _named(asked, new[1]) not in item
-    compared = re.fullmatch(r"([#\w]+) (<|<=|=) (:\w+)", condition)
-    if compared is None:
-        raise _RefusedError("ValidationException")
-    name, how, value = compared.groups()
-    if (own := item.get(_named(asked, name))) is None:
-        return False
-    left, right = _plain(own), _plain(asked["ExpressionAttributeValues"][value])
-    return bool({"<": left < right, "<=": left <= right, "=": left == right}[how])
-
-
-def _named(asked: Item, name: str) -> str:
-    return str(asked.get("ExpressionAttributeNames", {}).get(name, name))
-
-
-def _plain(value: Mapping[str, str]) -> Any:  # noqa: ANN401 - a number or text
-    return int(value["N"]) if "N" in value else value["S"]
 
 
 def _bytes(item: Item) -> int:
