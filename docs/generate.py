@@ -26,6 +26,7 @@ from lakebed.config.messages import (
 from lakebed.config.settings import TableSettings, describe
 from lakebed.errors import explanations
 from lakebed.inspection.findings import KINDS
+from lakebed.inspection.log_repair import LOG_DOES
 from lakebed.inspection.repair import DOES
 from lakebed.observe import events
 from lakebed.observe.metrics import METRICS, NAMESPACE
@@ -218,6 +219,13 @@ def findings_page() -> str:
         "",
     ]
     lines += [f"- {action}: {does}." for action, does in DOES.items()]
+    lines += [
+        "",
+        "What it does about a log that has lost entries, only when asked for by name:",
+        "`lakebed fsck TABLE --repair --rebuild-log`, or `--accept-loss`.",
+        "",
+    ]
+    lines += [f"- {action}: {does}." for action, does in LOG_DOES.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lakebed.backups.copy_lake import LakeCopied
     from lakebed.inspection.dead_letters import Letter, QueueLetters
     from lakebed.inspection.fsck import FsckReport
+    from lakebed.inspection.log_repair import LogRepairAction
     from lakebed.inspection.redrive import Redriven
     from lakebed.inspection.repair import RepairPlan, StepDone
     from lakebed.inspection.status import TableStatus
@@ -290,9 +291,9 @@ class Lake:
         names = None if table is None else [self._app.catalog.entry(table).name]
         return self._app.fsck.run(names, deep=deep, told=told)
 
-    def plan_repair(self, report: FsckReport) -> RepairPlan:
-        """Return what could be done about what `fsck` found, and what is left to people."""
-        return self._app.repair.plan(report.findings)
+    def plan_repair(self, report: FsckReport, *, log: LogRepairAction | None = None) -> RepairPlan:
+        """Return what could be done, and what not. log: a way on for logs that lost entries."""
+        return self._app.repair.plan(report.findings, log=log)
 
     def repair(self, plan: RepairPlan) -> list[StepDone]:
         """Carry out a plan of `plan_repair`; then look again with `fsck`.

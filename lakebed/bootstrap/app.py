@@ -195,6 +195,9 @@ class App:
             sweep_leftovers=self.sweep_leftovers,
             delete_objects=self._delete_objects.run,
             set_time_back=self._set_time_back,
+            open_head=self.heads,
+            problem_of_cache=self.heads.problem_of_cache,
+            formats=self.formats,
             bring_back=self._bring_back,
         )
 

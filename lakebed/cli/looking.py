@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli.program import EXIT_BUG, Command, Session, counted, pass_session
+from lakebed.cli.program import EXIT_BUG, Command, Session, counted, pass_session, time_text
 from lakebed.cli.progress import ProgressLine
 from lakebed.errors import CorruptError, InvalidError, TableQuarantinedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lakebed.inspection.findings import Finding
     from lakebed.inspection.fsck import FsckReport
+    from lakebed.inspection.log_repair import LogRepairAction
     from lakebed.inspection.repair import RepairPlan, RepairStep, StepDone
     from lakebed.lake import Lake
     from lakebed.tasks.failed_work import FailedWork
+
+LOST_SHOWN_MAX = 20
+"""Commits that the plan of a repair names."""
 
 
 @click.command(
@@ -64,16 +70,36 @@ def _unread_value(failed: FailedWork) -> dict[str, object]:
     lakebed fsck flights --deep
     lakebed fsck --repair --dry-run
     lakebed fsck --repair --yes
+    lakebed fsck flights --repair --rebuild-log
+    lakebed fsck flights --repair --accept-loss --dry-run
     """,
 )
 @click.argument("table", required=False)
 @click.option("--deep", is_flag=True, help="Read every byte and every row.")
 @click.option("--repair", is_flag=True, help="Then mend what cannot get worse by it; ask before.")
+@click.option(
+    "--rebuild-log",
+    is_flag=True,
+    help="With --repair: let a log that has lost entries go on from the newest cache or snapshot.",
+)
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="With --repair: let it go on from its own last entry; says which commits are lost.",
+)
 @click.option("--dry-run", is_flag=True, help="With --repair: show the plan, change nothing.")
 @click.option("--yes", is_flag=True, help="With --repair: do not ask.")
 @pass_session
 def fsck(
-    session: Session, table: str | None, *, deep: bool, repair: bool, dry_run: bool, yes: bool
+    session: Session,
+    table: str | None,
+    *,
+    deep: bool,
+    repair: bool,
+    rebuild_log: bool,
+    accept_loss: bool,
+    dry_run: bool,
+    yes: bool,
 ) -> None:
     """Hold log, state, snapshots and objects of TABLE, or of the whole lake, against each other.
 
@@ -81,16 +107,33 @@ def fsck(
     repair. Exits with the code of `corrupt` if anything that was committed is wrong or gone, after
     a repair: still.
     """
-    if not repair and (dry_run or yes):
-        raise InvalidError("--dry-run and --yes belong to a repair", hint="add --repair")
+    if not repair and (dry_run or yes or rebuild_log or accept_loss):
+        options = "--rebuild-log, --accept-loss, --dry-run and --yes"
+        raise InvalidError(f"{options} belong to a repair", hint="add --repair")
+    log = _log_repair(table, rebuild_log=rebuild_log, accept_loss=accept_loss)
     with session.open() as lake:
         report = _looked(session, lake, table, deep=deep)
         if not repair:
             session.give(msgspec.to_builtins(report), _report_text(report))
         else:
-            report = _repaired(session, lake, report, table, deep=deep, dry_run=dry_run, yes=yes)
+            plan = lake.plan_repair(report, log=log)
+            report = _repaired(
+                session, lake, report, plan, table, deep=deep, dry_run=dry_run, yes=yes
+            )
     if report.is_damaged:
         sys.exit(CorruptError.exit_code)
+
+
+def _log_repair(
+    table: str | None, *, rebuild_log: bool, accept_loss: bool
+) -> LogRepairAction | None:
+    """Return the way on for a log that was asked for."""
+    if not rebuild_log and not accept_loss:
+        return None
+    if table is None or (rebuild_log and accept_loss):
+        hint = "`lakebed fsck TABLE --repair --rebuild-log`, or `--accept-loss`"
+        raise InvalidError("a log is repaired for one named table, in one way", hint=hint)
+    return "rebuild-log" if rebuild_log else "accept-loss"
 
 
 def _looked(session: Session, lake: Lake, table: str | None, *, deep: bool) -> FsckReport:
@@ -106,6 +149,7 @@ def _repaired(
     session: Session,
     lake: Lake,
     report: FsckReport,
+    plan: RepairPlan,
     table: str | None,
     *,
     deep: bool,
@@ -113,7 +157,6 @@ def _repaired(
     yes: bool,
 ) -> FsckReport:
     """Show the plan, carry it out if that is wanted, and return what is found then."""
-    plan = lake.plan_repair(report)
     told = {"before": msgspec.to_builtins(report), "plan": msgspec.to_builtins(plan)}
     session.say(f"{_report_text(report)}\n\n{_plan_text(plan)}")
     if dry_run or not plan.steps:
@@ -149,10 +192,27 @@ def _plan_text(plan: RepairPlan) -> str:
     lines = ["the plan:" if plan.steps else "nothing that could be repaired"]
     for number, step in enumerate(plan.steps, 1):
         lines.append(f"  {number}. {_step_name(step)}: {step.does}")
+        lines += _lost_lines(step)
     for left in plan.left:
         times = f" ({left.findings} times)" if left.findings > 1 else ""
         lines.append(f"  left alone: {left.code} {left.about}{times}: {left.why}")
     return "\n".join(lines)
+
+
+def _lost_lines(step: RepairStep) -> Iterator[str]:
+    """Yield which commits a repair of a log loses, as far as that is known."""
+    if step.lost is None:
+        return
+    commits, files = step.lost.commits, step.lost.files
+    if step.action == "accept-loss":
+        yield f"     lost, as far as known: {counted(len(commits), 'commit')}"
+    for one in commits[:LOST_SHOWN_MAX]:
+        when = "at an unknown time" if one.at is None else time_text(one.at)
+        yield f"       entry {one.number}  {when}  {one.id}"
+    if len(commits) > LOST_SHOWN_MAX:
+        yield f"       and {len(commits) - LOST_SHOWN_MAX:,} more; --json shows all"
+    if files:
+        yield f"     {counted(len(files), 'file')} of them become objects that nobody refers to"
 
 
 def _done_text(done: StepDone) -> str:

@@ -45,7 +45,10 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 _RESTORE = "restore the object from a copy or the bucket's versions; then run fsck again"
-_GO_ON = "restore the log from a copy; keep caches and snapshots, they may be all that is whole"
+_GO_ON = (
+    "restore the log from a copy; keep caches and snapshots, they may be all that is whole; without"
+    " a copy `lakebed fsck TABLE --repair` names the ways that are open"
+)
 _REBUILD = "delete the table's cache file while no process runs: it is rebuilt from the log"
 _SWEPT = "nothing: the sweep of `lakebed run` removes it"
 _REPORT = "keep a copy of the lake and report it: only a bug or an edit by hand makes this"
@@ -54,12 +57,12 @@ KINDS = {
     "log-damaged": Kind(
         "damage",
         "an entry of the log cannot be read or applied; later entries are out of reach",
-        "restore the log from a copy; do not delete the cache, it may be the only whole state",
+        _GO_ON,
     ),
     "log-gap": Kind(
         "damage",
         "entries of the log are missing, and later ones or a newer state are there",
-        "restore the log from a copy; do not delete the cache, it may be the only whole state",
+        _GO_ON,
     ),
     "table-quarantined": Kind(
         "notice",

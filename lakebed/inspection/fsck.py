@@ -16,6 +16,7 @@ import msgspec
 from lakebed.errors import (
     CacheDamagedError,
     CorruptError,
+    LogRolledBackError,
     LogTruncatedError,
     UnavailableError,
 )
@@ -31,7 +32,7 @@ from lakebed.model.names import (
     TableName,
     TransactionNumber,
 )
-from lakebed.model.paths import file_of, table_of, table_of_entry, table_prefix
+from lakebed.model.paths import file_of, table_of, table_of_entry, table_of_lost, table_prefix
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import SortedFiles
@@ -63,9 +64,12 @@ class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _CacheState(msgspec.Struct, frozen=True):
+    """followed: whether no entry of the log that comes next contradicts itself."""
+
     number: TransactionNumber
     digest: bytes
     checksum: EntryChecksum | None
+    followed: bool
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -163,7 +167,7 @@ class Fsck:
         if cache is not None and cache.number == 0:
             return _Table((finding("name-without-log", table=entry.name, id=entry.id),), 0)
         replay = ReplayLog(entry.name, log, self._snapshots(entry.id)).run(
-            cache.number if cache else None
+            cache.number if cache and cache.followed else None
         )
         found += replay.findings
         state = replay.state
@@ -191,11 +195,10 @@ class Fsck:
             return None
         try:
             head = self._open_head(entry.id)
-            with suppress(*_BROKEN_STATE, UnavailableError):  # the replay meets the same, and tells
-                head.follow()
+            followed = _is_followed(head)
             with head.holding() as state, state.reading():
                 number, checksum = known(state)
-                return _CacheState(number, state.digest(), checksum)
+                return _CacheState(number, state.digest(), checksum, followed)
         except (*_BROKEN_STATE, CacheDamagedError) as error:
             found.append(finding("cache-damaged", table=entry.name, problem=str(error)))
             return None
@@ -287,7 +290,7 @@ class Fsck:
         for id_ in sorted(logs - named):
             yield from self._check_nameless(id_)
         for path in self._objects.list(""):
-            owner = table_of(path) or table_of_entry(path)
+            owner = table_of(path) or table_of_entry(path) or table_of_lost(path)
             if owner is None or owner not in named | logs:
                 yield finding("object-stray", path=path)
         yield from self._leftovers()
@@ -305,6 +308,16 @@ class Fsck:
         left = sum(1 for _ in self._objects.list(table_prefix(id_)))
         if left:
             yield finding("dropped-table-objects", id=id_, objects=left)
+
+
+def _is_followed(head: TableHead) -> bool:
+    """Follow the log; False: an entry cannot be read, and the replay, which meets it, tells."""
+    try:
+        with suppress(LogRolledBackError, UnavailableError):
+            head.follow()
+    except _BROKEN_STATE:
+        return False
+    return True
 
 
 def _replayed(log: TransactionLog, snapshots: Snapshots) -> Replay | None:

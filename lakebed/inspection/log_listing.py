@@ -22,6 +22,7 @@ from lakebed.statestore.file_changes import (
     RemoveGarbage,
     ReplaceFiles,
 )
+from lakebed.statestore.log_changes import ResumeLog
 from lakebed.statestore.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -132,6 +133,9 @@ def change_text(change: Change) -> str:
             return "fields: " + "; ".join(map(str, change.changes))
         case DropTable():
             return "drop the table"
+        case ResumeLog():
+            does = "give up what came after" if change.is_loss else "go on from"
+            return f"repair of the log: {does} entry {change.after}"
         case PutPin() | DropPin() | TellTime() | LeapTime() | SetTimeBack():
             return _time_change_text(change)
 

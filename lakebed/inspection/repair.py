@@ -2,12 +2,14 @@
 
 Nothing that was committed is touched. What is mended can be made again from the log (a cache, a
 snapshot), is nobody's (leftovers), or is a name that leads to what is there. A table whose log or
-state is damaged is left alone: its cache may be the only whole state.
+state is damaged is left alone: its cache may be the only whole state. What may be done about a log
+that has lost entries is done only when it is asked for by name (`log_repair.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -19,13 +21,17 @@ from lakebed.errors import (
     NewerFormatError,
 )
 from lakebed.inspection.findings import KINDS, Fact, Finding, RepairAction
+from lakebed.inspection.log_repair import LOG_DOES, LOST_ENTRIES, LogRepair, LogRepairAction
+from lakebed.inspection.lost_history import LostHistory
 from lakebed.inspection.replay import Replay, ReplayLog
 from lakebed.model.names import TableId, TableName
-from lakebed.model.paths import snapshot_path
+from lakebed.model.paths import lost_prefix, snapshot_path
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.table_registry import TableRegistry
+from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.statestore.format_gate import AskFormats, newest_formats
+from lakebed.statestore.head import TableHead
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 
@@ -55,13 +61,14 @@ HARMLESS: frozenset[str] = frozenset(
 
 class RepairStep(msgspec.Struct, frozen=True, kw_only=True):
     """What is done about some findings. about: a table's name, or its id where it has none. paths:
-    of the objects that it is about, where it matters."""
+    of the objects that it is about, where it matters. lost: by the repair of a log."""
 
-    action: RepairAction
+    action: RepairAction | LogRepairAction
     about: str
     does: str
     findings: int
     paths: tuple[str, ...] = ()
+    lost: LostHistory | None = None
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +150,8 @@ def _step(key: tuple[RepairAction, str], findings: Sequence[Finding]) -> RepairS
 class Repair:
     """Carries out a plan. rebuild_cache, sweep_objects, delete_objects, set_time_back: of a table;
     sweep_leftovers: of this machine. bring_back: takes the deletion of an object back; None: no
-    versions are kept. Each may be repeated, and returns how many things it removed or made."""
+    versions are kept. Each may be repeated, and returns how many things it removed or made.
+    open_head, problem_of_cache, formats: for the repair of a log."""
 
     def __init__(
         self,
@@ -157,6 +165,9 @@ class Repair:
         sweep_leftovers: Callable[[], int],
         delete_objects: Callable[[TableId], int],
         set_time_back: Callable[[TableName], int],
+        open_head: Callable[[TableId], TableHead],
+        problem_of_cache: Callable[[TableId], str],
+        formats: AskFormats = newest_formats,
         bring_back: Callable[[str], bool] | None = None,
     ) -> None:
         self._registry = registry
@@ -168,11 +179,68 @@ class Repair:
         self._sweep_leftovers = sweep_leftovers
         self._delete_objects = delete_objects
         self._set_time_back = set_time_back
+        self._open_head = open_head
+        self._problem_of_cache = problem_of_cache
+        self._formats = formats
         self._bring_back = bring_back
 
-    def plan(self, findings: Sequence[Finding]) -> RepairPlan:
-        """Return what can be done about findings of this lake. Changes nothing."""
-        return plan_repair(findings, has_versions=self._bring_back is not None)
+    def plan(
+        self, findings: Sequence[Finding], *, log: LogRepairAction | None = None
+    ) -> RepairPlan:
+        """Return what can be done about findings of this lake. Changes nothing.
+
+        log: a way on for logs that have lost entries; then nothing else is done.
+
+        Raises:
+            InvalidError: this way is not open for a table, or no log has lost any.
+        """
+        plan = plan_repair(findings, has_versions=self._bring_back is not None)
+        damaged = {one.about for one in plan.left if one.code in LOST_ENTRIES}
+        if log is None:
+            left = tuple(self._with_ways(one) for one in plan.left)
+            return msgspec.structs.replace(plan, left=left)
+        if not damaged:
+            raise InvalidError("no log has lost entries", hint="`lakebed fsck --repair` does more")
+        return RepairPlan(
+            steps=tuple(self._log_step(log, TableName(name), plan) for name in sorted(damaged)),
+            left=tuple(one for one in plan.left if one.about not in damaged),
+        )
+
+    def _with_ways(self, left: Left) -> Left:
+        """Name the commands that are open for a log that has lost entries."""
+        if left.code not in LOST_ENTRIES:
+            return left
+        ways = []
+        for action in LOG_DOES:
+            with suppress(*UNREPAIRED):
+                self._log_repair(TableName(left.about)).plan(action)
+                ways.append(f"`lakebed fsck {left.about} --repair --{action}`")
+        why = f"{left.why} by itself; see {' or '.join(ways)}" if ways else left.why
+        return msgspec.structs.replace(left, why=why)
+
+    def _log_step(self, action: LogRepairAction, name: TableName, plan: RepairPlan) -> RepairStep:
+        found = self._log_repair(name).plan(action)
+        return RepairStep(
+            action=action,
+            about=name,
+            does=f"{LOG_DOES[action]}: from entry {found.state.head().number}, at"
+            f" {found.number + 1}; {lost_prefix(self._id_of(name), found.number)} keeps what is"
+            " taken out",
+            findings=sum(one.findings for one in plan.left if one.about == name),
+            lost=found.lost,
+        )
+
+    def _log_repair(self, name: TableName) -> LogRepair:
+        entry = self._entry(name)
+        return LogRepair(
+            entry,
+            log=self._logs.open(entry.id),
+            snapshots=self._snapshots(entry.id),
+            objects=self._objects,
+            open_head=self._open_head,
+            problem_of_cache=self._problem_of_cache,
+            formats=self._formats,
+        )
 
     def run(self, plan: RepairPlan) -> list[StepDone]:
         """Carry out each step; one that does not succeed does not hold up the others.
@@ -214,6 +282,10 @@ class Repair:
                 return self._delete_objects(TableId(step.about))
             case "set-time-back":
                 return self._set_time_back(TableName(step.about))
+            case "rebuild-log" | "accept-loss":
+                assert step.lost is not None, "it was planned"
+                self._log_repair(TableName(step.about)).run(step.action, step.lost)
+                return 1
             case "name-again":
                 id_ = TableId(step.about)
                 self._registry.claim(TableName(RECOVERED + id_[:8]), id_)
@@ -229,11 +301,14 @@ class Repair:
             )
         return len(back)
 
-    def _id_of(self, name: TableName) -> TableId:
+    def _entry(self, name: TableName) -> TableEntry:
         entry = self._registry.find(name)
         if entry is None:
             raise ConflictError("the table has gone meanwhile", table=name)
-        return entry.id
+        return entry
+
+    def _id_of(self, name: TableName) -> TableId:
+        return self._entry(name).id
 
     def _replayed(self, name: TableName, id_: TableId) -> tuple[Replay, TableState]:
         """Return what the log leads to. Raises: ConflictError, if it is not whole."""

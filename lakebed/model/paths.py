@@ -6,6 +6,8 @@ tables/<table id>/runs/<32 hex digits>                        sorted rows on the
 tables/<table id>/commits/<10 hex digits>-<32 hex digits>     commits on their way; highest base
 logs/<table id>/<16 hex digits>-<32 hex digits>               body of an entry, where the log's
                                                               store takes no large ones
+lost/<table id>/<16 hex digits>/...                           what a repair of the log took out of
+                                                              it; the number that it went on from
 results/<table id>/<32 hex digits>/manifest.json              a query's result, by its job's id
 results/<table id>/<32 hex digits>/<run>-<number>.parquet     rows of it; beside the lake's objects
 """
@@ -141,7 +143,12 @@ def snapshots_prefix(table: TableId) -> str:
 
 def snapshot_path(table: TableId, number: TransactionNumber, digest: bytes) -> str:
     """Return the object path of the snapshot of the state at `number` with logical `digest`."""
-    return f"{snapshots_prefix(table)}{number:016x}-{digest.hex()}"
+    return f"{snapshots_prefix(table)}{snapshot_name(number, digest)}"
+
+
+def snapshot_name(number: TransactionNumber, digest: bytes) -> str:
+    """Return the last part of a snapshot's path."""
+    return f"{number:016x}-{digest.hex()}"
 
 
 def snapshot_of(path: str) -> tuple[TransactionNumber, bytes] | None:
@@ -177,6 +184,17 @@ def table_of_entry(path: str) -> TableId | None:
 def entries_end(table: TableId, below: TransactionNumber) -> str:
     """Return what all paths of bodies of entries with numbers below `below` are less than."""
     return f"{entries_prefix(table)}{below:016x}"
+
+
+def lost_prefix(table: TableId, number: TransactionNumber) -> str:
+    """Return the prefix of what a repair took out of a table's log. number: it went on from."""
+    return f"lost/{table}/{number:016x}/"
+
+
+def table_of_lost(path: str) -> TableId | None:
+    """Return the table whose log was repaired, or None if the path is not of that."""
+    parts = path.split("/")
+    return TableId(parts[1]) if len(parts) > 3 and parts[0] == "lost" and parts[1] else None
 
 
 def manifest_path(table: TableId, job: JobId) -> str:

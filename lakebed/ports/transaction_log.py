@@ -63,6 +63,20 @@ class TransactionLog(Protocol):
         """
         ...
 
+    def resume(self, number: TransactionNumber, body: bytes, *, newest: TransactionNumber) -> None:
+        """Write `body` as entry `number` and take every other entry away, all or nothing: a repair,
+        after a snapshot of the state at `number - 1` was proven. All lower numbers stay taken.
+
+        newest: the greatest number that is taken, as the repair has seen it; below `number`.
+
+        Raises:
+            LogConflictError: somebody wrote meanwhile; nothing was changed.
+            InvalidError: this log cannot do so; nothing was changed.
+            UnavailableError: nothing was changed; it may be sent again.
+            UnknownOutcomeError: it may have happened; look before it is sent again.
+        """
+        ...
+
     def store_time(self) -> Micros:
         """Return the store's own clock, at its last answer (HTTP `Date`)."""
         ...

@@ -17,6 +17,7 @@ import zstandard
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.formats import NEWEST
 from lakebed.model.names import Micros
+from lakebed.statestore.log_changes import LOG_FORMAT, ResumeLog
 from lakebed.statestore.table_changes import ChangeProcessing, ChangeSchema, SetProcessing
 from lakebed.statestore.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.transactions import Transaction
@@ -29,6 +30,7 @@ _FORMATS: dict[type, int] = {
     TellTime: TIME_FORMAT,
     LeapTime: TIME_FORMAT,
     SetTimeBack: TIME_FORMAT,
+    ResumeLog: LOG_FORMAT,
 }
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""

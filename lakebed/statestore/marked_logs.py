@@ -24,6 +24,14 @@ class MarkedTransactionLog:
     ) -> None:
         """Write entry `number`, then mark the table."""
         self._log.append(number, body, after)
+        self._mark(number)
+
+    def resume(self, number: TransactionNumber, body: bytes, *, newest: TransactionNumber) -> None:
+        """Begin the log anew, then mark the table."""
+        self._log.resume(number, body, newest=newest)
+        self._mark(number)
+
+    def _mark(self, number: TransactionNumber) -> None:
         try:
             self._marks.changed(self._table, number)
         except LakebedError as error:  # a hint: the daily tick mends it

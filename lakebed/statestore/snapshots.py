@@ -20,7 +20,7 @@ import zstandard
 
 from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError
 from lakebed.model.names import TableId, TransactionNumber
-from lakebed.model.paths import snapshot_of, snapshot_path, snapshots_prefix
+from lakebed.model.paths import snapshot_name, snapshot_of, snapshots_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.format_gate import AskFormats, newest_formats
@@ -126,6 +126,11 @@ class Snapshots:
         Raises:
             CacheDamagedError: the state does not prove itself; nothing was written.
         """
+        return self.keep(state, snapshots_prefix(self._table))
+
+    def keep(self, state: TableState, prefix: str) -> TransactionNumber:
+        """Put what is a snapshot of `state` under another prefix. Again does nothing. Raises: as
+        `write`."""
         with TemporaryDirectory(dir=self._scratch) as folder:
             copy = Path(folder) / "state.sqlite"
             with closing(sqlite3.connect(copy, isolation_level=None)) as target:
@@ -135,7 +140,7 @@ class Snapshots:
                 digest, number = TableState(target).digest(), TableState(target).head().number
                 write_down(target, self._formats().state)
                 target.execute("VACUUM")
-            path = snapshot_path(self._table, number, digest)
+            path = f"{prefix}{snapshot_name(number, digest)}"
             if self._objects.size_of(path) is None:
                 self._put(path, copy)
         return number

@@ -31,6 +31,7 @@ from lakebed.statestore.file_changes import (
     ReplaceFiles,
 )
 from lakebed.statestore.last_entry import remember_last
+from lakebed.statestore.log_changes import ResumeLog
 from lakebed.statestore.state import ENTRY_TIME_SPACING, Moment, TableState
 from lakebed.statestore.table_changes import (
     ChangeProcessing,
@@ -68,6 +69,7 @@ Change = (
     | TellTime
     | LeapTime
     | SetTimeBack
+    | ResumeLog
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLog
 from lakebed.backends.local.transaction_logs import SqliteTransactionLog
 from lakebed.backends.memory import MemoryTransactionLog, VirtualClock
-from lakebed.errors import LogConflictError, LogRolledBackError, LogTruncatedError
+from lakebed.errors import InvalidError, LogConflictError, LogRolledBackError, LogTruncatedError
 from lakebed.model.names import TableId, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from tests.contracts.conftest import Logs
@@ -164,6 +164,51 @@ def test_reading_stops_at_a_gap_and_what_lies_behind_it_is_found(log: Transactio
     assert list(log.read_scattered(number(2))) == [(5, b"body 5"), (6, b"body 6")]
     with pytest.raises(LogRolledBackError):
         log.append(number(5 - 1), b"body 4", entry_checksum(b"body 3"))
+
+
+def resumed(log: TransactionLog, n: int, *, newest: int) -> bool:
+    """Let a log go on with entry n; False: this kind of log refuses for good."""
+    if isinstance(log, DynamoTransactionLog):
+        with pytest.raises(InvalidError, match="point-in-time recovery"):
+            log.resume(number(n), b"resumed", newest=number(newest))
+        return False
+    log.resume(number(n), b"resumed", newest=number(newest))
+    return True
+
+
+def test_a_log_that_lost_entries_goes_on_behind_all_that_were_known(log: TransactionLog) -> None:
+    filled(log, 6)
+    lose(log, 3, 4)
+    if not resumed(log, 10, newest=6):
+        assert log.newest() == 6
+        return
+    assert entries(log, after=9) == [(10, b"resumed")]
+    assert list(log.read_scattered(number(0))) == [(10, b"resumed")]
+    for after in (0, 2, 6, 8):
+        with pytest.raises(LogTruncatedError) as error:
+            entries(log, after=after)
+        assert error.value.oldest == 10
+    for taken in (3, 7, 9, 10):
+        with pytest.raises(LogConflictError):
+            log.append(number(taken), b"late", entry_checksum(b"body %d" % (taken - 1)))
+    log.append(number(11), b"body 11", entry_checksum(b"resumed"))
+    assert [n for n, _ in entries(log, after=9)] == [10, 11]
+
+
+def test_a_log_that_is_gone_goes_on(log: TransactionLog, logs: Logs) -> None:
+    if resumed(log, 7, newest=0):
+        assert logs().tables() == [TABLE]
+        assert entries(log, after=6) == [(7, b"resumed")]
+        assert log.newest() == 7
+
+
+def test_a_log_to_which_somebody_wrote_meanwhile_does_not_go_on(log: TransactionLog) -> None:
+    filled(log, 3)
+    refused = InvalidError if isinstance(log, DynamoTransactionLog) else LogConflictError
+    for newest in (2, 4, 0):
+        with pytest.raises(refused):
+            log.resume(number(9), b"resumed", newest=number(newest))
+    assert [n for n, _ in entries(log)] == [1, 2, 3]
 
 
 def test_what_is_scattered_leaves_out_what_was_truncated(

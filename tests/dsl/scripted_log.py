@@ -85,5 +85,8 @@ class ScriptedLog:
     def truncate(self, below: TransactionNumber) -> None:
         self.log.truncate(below)
 
+    def resume(self, number: TransactionNumber, body: bytes, *, newest: TransactionNumber) -> None:
+        self.log.resume(number, body, newest=newest)
+
     def store_time(self) -> Micros:
         return self.log.store_time()

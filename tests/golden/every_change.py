@@ -23,6 +23,7 @@ from lakebed.statestore.file_changes import (
     RemoveGarbage,
     ReplaceFiles,
 )
+from lakebed.statestore.log_changes import ResumeLog
 from lakebed.statestore.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -93,6 +94,7 @@ CHANGES: tuple[Change, ...] = (
     TellTime("machine", Micros(1_800_000_000_000_000), Micros(3_600_000_000)),
     LeapTime(TransactionNumber(81)),
     SetTimeBack(),
+    ResumeLog(TransactionNumber(86), True),
 )
 
 

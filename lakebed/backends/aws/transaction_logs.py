@@ -22,6 +22,7 @@ from lakebed.backends.aws.requests import ConditionError
 from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 from lakebed.errors import (
     CorruptError,
+    InvalidError,
     LogConflictError,
     LogRolledBackError,
     LogTruncatedError,
@@ -157,6 +158,11 @@ class DynamoTransactionLog:
             entries_prefix(self._table), below=entries_end(self._table, oldest)
         )
         self._objects.delete(paths)
+
+    def resume(self, number: TransactionNumber, body: bytes, *, newest: TransactionNumber) -> None:
+        """Refuse: a transaction of DynamoDB takes no whole log away."""
+        hint = "restore the table of logs by point-in-time recovery"
+        raise InvalidError("a log in DynamoDB is not repaired by a command", hint=hint)
 
     def store_time(self) -> Micros:
         """Return DynamoDB's clock: `Date` of its last answer, and the time since then.

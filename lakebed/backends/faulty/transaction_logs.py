@@ -79,6 +79,12 @@ class FaultyTransactionLog:
                 case _:
                     raise UnavailableError("truncation throttled", below=below)
 
+    def resume(self, number: TransactionNumber, body: bytes, *, newest: TransactionNumber) -> None:
+        """Begin the log anew."""
+        self._crashes.check_alive()
+        with self._crashes.effect("log resume"):
+            self._log.resume(number, body, newest=newest)
+
     def store_time(self) -> Micros:
         """Return the store's clock."""
         self._crashes.check_alive()

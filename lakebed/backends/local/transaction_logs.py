@@ -116,6 +116,20 @@ class SqliteTransactionLog:
             connection.execute("UPDATE truncated SET below = ?1 WHERE below < ?1", (oldest,))
             connection.execute("DELETE FROM entry WHERE number < ?", (oldest,))
 
+    def resume(self, number: TransactionNumber, body: bytes, *, newest: TransactionNumber) -> None:
+        """Begin the log anew with entry `number`, in one transaction of SQLite."""
+        if number <= newest:
+            raise AssertionError(f"a log goes on behind {newest}, got {number}")
+        if newest and not self._database.exists():
+            raise LogConflictError(number)
+        with self._database.transaction() as connection:
+            (found,) = connection.execute(_NEWEST).fetchone()
+            if found != newest:
+                raise LogConflictError(number)
+            connection.execute("UPDATE truncated SET below = ?", (number,))
+            connection.execute("DELETE FROM entry")
+            connection.execute("INSERT INTO entry VALUES (?, ?)", (number, body))
+
     def last(self) -> tuple[TransactionNumber, bytes] | None:
         """Return the newest entry; None: the log was never written."""
         if not self._database.exists():

@@ -74,6 +74,16 @@ class MemoryTransactionLog:
                 del self._bodies[number]
             self._oldest = max(self._oldest, oldest)
 
+    def resume(self, number: TransactionNumber, body: bytes, *, newest: TransactionNumber) -> None:
+        """Begin the log anew with entry `number`."""
+        if number <= newest:
+            raise AssertionError(f"a log goes on behind {newest}, got {number}")
+        with self._lock:
+            if max(self._oldest - 1, max(self._bodies, default=0)) != newest:
+                raise LogConflictError(number)
+            self._bodies = {number: bytes(body)}
+            self._oldest = number
+
     def store_time(self) -> Micros:
         """Return the clock of the store."""
         return self._clock.now()

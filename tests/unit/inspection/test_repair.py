@@ -87,8 +87,8 @@ def test_no_repair_makes_anything_worse(
         path = copied(whole, tmp_path / "lake")
         damage(DirectoryPatient(path), random.Random(seed))
         found, read = fsck(path), answers(path)
-        plan = plan_repair(found.findings)
         with Lake(LocalApp(path)) as lake:
+            plan = lake.plan_repair(found)
             problems = [one.problem for one in lake.repair(plan) if one.problem]
         left = {one.code for one in plan.left}
         assert {one.code for one in fsck(path).findings} <= left, problems
