@@ -13,6 +13,7 @@ from lakebed.statestore.codec import (
     decode_entry,
     encode_entry,
 )
+from lakebed.statestore.log_changes import ResumeLog
 from lakebed.statestore.table_changes import ChangeProcessing, ChangeSchema, SetProcessing
 from lakebed.statestore.time_changes import LeapTime, SetTimeBack, TellTime
 from tests.dsl import TableStory
@@ -37,7 +38,7 @@ def test_large_entries_are_compressed_and_small_ones_are_not() -> None:
 def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
     for transaction in every_change().transactions:
         formats: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
-        formats |= dict.fromkeys((TellTime, LeapTime, SetTimeBack), 4)
+        formats |= dict.fromkeys((TellTime, LeapTime, SetTimeBack, ResumeLog), 4)
         body = encode_entry(Entry(Micros(1), (transaction,)))
         assert body[0] == max(formats.get(type(c), 1) for c in transaction.changes)
 
