@@ -5,11 +5,9 @@ It says `ready`, then a line for each thing that it did. It ends by being killed
 its clock lies.
 """
 
-import contextlib
 import random
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +27,7 @@ from lakebed.lake import Lake
 from lakebed.model.schema import schema_of
 from tests.adversary.tables import problems, rows_of, table_of
 from tests.e2e.fast_clock import FastClock
-from tests.e2e.worker import acknowledged_in, say
+from tests.e2e.worker import acknowledged_in, say, work
 
 PAUSE_SECONDS = 0.1
 RETRIABLE = (ConflictError, FencedError, UnavailableError, UnknownOutcomeError)
@@ -149,10 +147,10 @@ def backup(lake: Lake, directory: str) -> None:
         time.sleep(PAUSE_SECONDS * 5)
 
 
-def _tried(work: Callable[[], object], *also: type[Exception]) -> bool:
+def _tried(act: Callable[[], object], *also: type[Exception]) -> bool:
     """Do something; False: it may be tried again."""
     try:
-        work()
+        act()
     except VersionExpiredError:
         return False
     except (*RETRIABLE, *also) as error:
@@ -180,13 +178,7 @@ def main(role: str, path: str, started: str, ahead: str, *arguments: str) -> Non
             time.sleep(PAUSE_SECONDS)
             continue
         break
-    say("ready")
-    try:
-        ROLES[role](lake, *arguments)
-    except BaseException as error:
-        with contextlib.suppress(BrokenPipeError):
-            say("error", repr(error), traceback.format_exc().replace("\n", " | "))
-        raise
+    work(ROLES[role], lake, arguments)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import contextlib
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -112,15 +112,20 @@ ROLES: dict[str, Callable[..., None]] = {
 }
 
 
-def main(role: str, path: str, started: str, *arguments: str) -> None:
-    lake = Lake(LocalApp(path, create=False, clock=FastClock(float(started))))
+def work(role: Callable[..., None], lake: Lake, arguments: Sequence[str]) -> None:
+    """Say `ready` and act; an error that ends the process is said before."""
     say("ready")
     try:
-        ROLES[role](lake, *arguments)
+        role(lake, *arguments)
     except BaseException as error:
         with contextlib.suppress(BrokenPipeError):
             say("error", repr(error), traceback.format_exc().replace("\n", " | "))
         raise
+
+
+def main(role: str, path: str, started: str, *arguments: str) -> None:
+    lake = Lake(LocalApp(path, create=False, clock=FastClock(float(started))))
+    work(ROLES[role], lake, arguments)
 
 
 if __name__ == "__main__":
