@@ -140,11 +140,15 @@ def _rename(lake: Lake, chance: random.Random) -> None:
 def backup(lake: Lake, directory: str) -> None:
     """Copy the lake into a directory, over and over."""
     while True:
-        done = lake.backup(directory)
-        if done.failure is not None and not isinstance(done.failure, RETRIABLE):
-            raise done.failure
-        say("backed-up", sum(table.files_copied for table in done.tables))
+        if _tried(lambda: _back_up(lake, directory)):
+            say("backed-up")
         time.sleep(PAUSE_SECONDS * 5)
+
+
+def _back_up(lake: Lake, directory: str) -> None:
+    failure = lake.backup(directory).failure
+    if failure is not None:
+        raise failure
 
 
 def _tried(act: Callable[[], object], *also: type[Exception]) -> bool:

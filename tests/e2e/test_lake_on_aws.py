@@ -329,7 +329,7 @@ def test_throttling_is_a_bounded_wait_and_the_same_request_works_later(
         head = table._opened.head
         head._retry = type(head._retry)(seconds_max=1.0)
         busy = Answer(400, "ProvisionedThroughputExceededException")
-        proxy.rule = lambda _, target: busy if target.endswith("PutItem") else None
+        proxy.rule = lambda _, target: busy if target.endswith("TransactWriteItems") else None
         began = clock.monotonic()
         with pytest.raises(UnavailableError, match="Throughput"):
             table.ingest(rows(0), job="a")

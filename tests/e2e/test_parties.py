@@ -35,7 +35,7 @@ if kind == "write":
 elif kind == "log":
     from lakebed.backends.local import transaction_logs
     import sqlite3
-    def append(self, number, body):
+    def append(self, number, body, after=None):
         with self._database.writing() as connection:
             connection.execute("PRAGMA max_page_count = 1")
             for _ in range(1000):
