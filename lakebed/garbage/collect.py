@@ -45,7 +45,7 @@ class CollectGarbage:
 
 
 def due_garbage(state: TableState, before: Micros, now: Micros) -> list[Garbage]:
-    """Return garbage from before, oldest first, that no living pin still reads."""
+    """Return garbage from before, oldest first, that no living pin still reads (H24)."""
     pinned = [pin.number for pin in state.pins() if pin.until >= now]
     found = state.garbage(before=before, files_max=FILES_AT_ONCE)
     if not pinned:

@@ -39,7 +39,7 @@ class RowSource(Protocol[BatchT_co]):
 
     @property
     def digest(self) -> RequestDigest | None:
-        """Stands for the request: the same request again has the same digest (protocol H1).
+        """Stands for the request: the same request again has the same digest (protocol H5).
 
         None: not known before all batches were read, as for a stream.
         """

@@ -1,4 +1,5 @@
-"""The door to objects. Objects are put if absent, never overwritten; listings may lag."""
+"""The door to objects. Objects are put if absent, never overwritten (protocol H19); listings may
+lag."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ class TransactionLog(Protocol):
     def read_after(
         self, number: TransactionNumber, checksum: EntryChecksum | None = None
     ) -> Iterator[tuple[TransactionNumber, bytes]]:
-        """Yield entries `number + 1`, `number + 2`, ... up to the first gap. Strongly consistent.
+        """Yield entries `number + 1`, `number + 2`, ... up to the first gap (H9).
+        Strongly consistent.
 
         checksum: of entry `number` as the caller has applied it; None: it is not known.
 
@@ -57,7 +58,7 @@ class TransactionLog(Protocol):
         ...
 
     def truncate(self, below: TransactionNumber) -> None:
-        """Empty the bodies of entries with numbers below `below`. Their numbers stay taken.
+        """Empty the bodies of entries with numbers below `below`. Their numbers stay taken (H10).
 
         Safe to repeat. The newest entry keeps its body.
         """

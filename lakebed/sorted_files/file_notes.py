@@ -80,7 +80,8 @@ def encode_notes(notes: Notes) -> dict[str, str]:
 
 
 def verify_tail(part: FilePart, raw: bytes) -> None:
-    """Compare the bytes of a file's tail, which hold its notes, with what its reference says.
+    """Compare the bytes of a file's tail, which hold its notes, with what its reference says
+    (protocol H26).
 
     Raises:
         CorruptError: they contradict the checksum, or are not as many.

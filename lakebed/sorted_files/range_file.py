@@ -102,7 +102,7 @@ class RangeFile:
 def read_verified(
     objects: ObjectReader, part: FilePart, tail: Described, spans: Sequence[tuple[int, int]]
 ) -> list[memoryview]:
-    """Read spans that begin at blocks, and compare each block with its checksum.
+    """Read spans that begin at blocks, and compare each block with its checksum (protocol H26).
 
     Raises:
         ObjectMissingError: the file is not there.

@@ -97,7 +97,7 @@ class SplitLeaves:
 
 def is_due(leaf: LeafFigures, rows_max: int) -> bool:
     """Whether a leaf is to be split; one without a split point is asked again when it has
-    doubled."""
+    doubled (H22)."""
     return leaf.rows > rows_max and leaf.rows >= 2 * leaf.rows_unsplittable
 
 

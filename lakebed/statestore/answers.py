@@ -32,8 +32,8 @@ class Member:
 
 
 def last_answer(member: Member, failure: LakebedError | None) -> LakebedError:
-    """Return the truth at the deadline: the weakest outcome of all tries. A log that was rolled
-    back says so itself, and that a try may be in it."""
+    """Return the truth at the deadline: the weakest outcome of all tries (H2). A log that was
+    rolled back says so itself, and that a try may be in it."""
     if member.unresolved is not None and not isinstance(failure, LogRolledBackError):
         number = member.unresolved
         return UnknownOutcomeError("a try may still land", number=number, reason=failure)

@@ -61,7 +61,7 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def check_number(number: int, *, wanted: int) -> None:
-    """Refuse an entry that is not the next. Raises: CorruptError."""
+    """Refuse an entry that is not the next (H9). Raises: CorruptError."""
     if number != wanted:
         hint = "run `lakebed fsck`"
         raise CorruptError("the log skips an entry", wanted=wanted, got=number, hint=hint)

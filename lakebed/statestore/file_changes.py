@@ -34,7 +34,8 @@ class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):
 
 
 class ClaimFiles(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
-    """A compaction job takes files of a leaf; nobody else takes them until the claim ends."""
+    """A compaction job takes files of a leaf; nobody else takes them until the claim ends
+    (H21)."""
 
     job: JobId
     partition: PartitionId
@@ -107,7 +108,8 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
 
 
 class GiveUp(msgspec.Struct, frozen=True, array_like=True, tag="give_up"):
-    """A claim ends without a commit: the task, the dead letters or an operator gave the job up."""
+    """A claim ends without a commit: the task, the dead letters or an operator gave the job up
+    (H21)."""
 
     job: JobId
 

@@ -266,7 +266,7 @@ class TableHead:
             return error
 
     def _settle(self, members: Sequence[Member], head: Head) -> LakebedError | None:
-        """Answer members that the state knows; notice numbers that others have taken."""
+        """Answer members that the state knows (H1); notice numbers that others have taken (H3)."""
         lost: LakebedError | None = None
         waiting = [member for member in members if member.answer is None]
         landed = self.state.landed([member.transaction.id for member in waiting])

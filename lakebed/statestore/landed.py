@@ -19,7 +19,7 @@ class Landed(msgspec.Struct, frozen=True):
     commits: dict[CommitId, tuple[TransactionNumber, RequestDigest]]
 
     def number_of(self, id_: CommitId, digest: RequestDigest) -> TransactionNumber | None:
-        """Return the entry in which a commit landed.
+        """Return the entry in which a commit landed (H5).
 
         Raises:
             JobIdReusedError: the id is known for another request.

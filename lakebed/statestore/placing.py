@@ -123,7 +123,7 @@ def split_references(
     state: TableState, partition: PartitionId, shares: Mapping[FileName, Sequence[int]]
 ) -> None:
     """Move the references of a partition that has just been split down to its leaves, claims
-    too."""
+    too (H18)."""
     rows = state.connection.execute(
         "SELECT file, job FROM file_references WHERE partition = ? AND job IS NOT NULL",
         (partition,),

@@ -146,7 +146,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
         self.remember(state, moment)
 
     def remember(self, state: TableState, moment: Moment) -> None:
-        """Keep the id, so that the same commit is done once (H5)."""
+        """Keep the id, so that the same commit is done once (H1)."""
         state.put_commit(self.id, self.digest, moment.number, self.base, int(self.user))
 
 

@@ -1,4 +1,5 @@
-"""Changes of names in DynamoDB whose answers are lost, refused or cancelled by others."""
+"""Changes of names in DynamoDB whose answers are lost, refused or cancelled by others
+(H32)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing

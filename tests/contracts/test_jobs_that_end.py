@@ -1,4 +1,5 @@
-"""How jobs end when something goes wrong: over memory and over Amazon's stores the same."""
+"""How jobs end when something goes wrong: over memory and over Amazon's stores the same
+(H11, H19, H21)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing

@@ -1,4 +1,5 @@
-"""What only a directory has to keep: promises between processes, and after a process was killed."""
+"""What only a directory has to keep: promises between processes, and after a process was killed
+(H28, H29)."""
 
 import multiprocessing
 import os

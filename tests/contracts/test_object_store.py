@@ -1,3 +1,5 @@
+"""What every object store keeps: objects are put if absent, and whole (H19)."""
+
 import threading
 
 import anycrc

@@ -1,4 +1,5 @@
-"""Requests to S3 that are lost, refused or never answered: what the object store says of each."""
+"""Requests to S3 that are lost, refused or never answered: what the object store says of each
+(H2, H25)."""
 
 from collections.abc import Callable
 

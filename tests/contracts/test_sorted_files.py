@@ -1,3 +1,6 @@
+"""What holds of sorted files, whoever keeps them: bytes are checked, a write that is called written
+is there (H25, H26)."""
+
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,3 +1,6 @@
+"""What every log keeps: numbers are used once, reads skip nothing, and nothing is written or read
+behind another history (H9, H10, H33, H34)."""
+
 import threading
 from itertools import pairwise
 

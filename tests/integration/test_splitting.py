@@ -1,3 +1,5 @@
+"""Splitting as it is deployed: ticks for tables that changed, each sent once (H31)."""
+
 import pytest
 
 from lakebed.bootstrap import splitting

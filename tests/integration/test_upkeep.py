@@ -1,4 +1,4 @@
-"""What other schedules do on tables, each by its own function."""
+"""What other schedules do on tables, each by its own function (H20, H32)."""
 
 import pytest
 

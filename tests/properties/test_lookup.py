@@ -1,4 +1,5 @@
-"""Rows found by pages, held against whole row groups and a plain filter over all rows."""
+"""Rows found by pages, held against whole row groups and a plain filter over all rows;
+bytes that are not as they were written (H26)."""
 
 import random
 from decimal import Decimal

@@ -1,4 +1,5 @@
-"""Random transactions, good and bad, through three heads over one log: the state stays whole."""
+"""Random transactions, good and bad, through three heads over one log: the state stays whole
+(H4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders and files that survive power loss."""
+"""Folders and files that survive power loss (protocol H28)."""
 
 from __future__ import annotations
 

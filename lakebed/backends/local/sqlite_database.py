@@ -141,7 +141,7 @@ class SqliteDatabase:
         return meaning_of(error, self.path, wrote=wrote)
 
     def _open(self) -> sqlite3.Connection:
-        # A connection that a child inherits breaks locks of its parent and corrupts the file.
+        # A connection that a child inherits breaks locks of its parent and corrupts the file (H29).
         if self._process != os.getpid():
             raise AssertionError("opened before a fork: spawn, never fork")
         if self._connection is not None and not self._is_in_place(self._connection):

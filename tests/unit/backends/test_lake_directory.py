@@ -1,3 +1,5 @@
+"""What a directory must be to hold a lake, and what is refused (H28)."""
+
 import json
 import os
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""What goes wrong on a disk is told as what to do next, and leaves nothing half done."""
+"""What goes wrong on a disk is told as what to do next, and leaves nothing half done
+(H28)."""
 
 import errno
 import os

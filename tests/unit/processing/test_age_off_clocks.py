@@ -1,4 +1,4 @@
-"""Rows age by the smaller of log time and the clock of the machine that looks (H35)."""
+"""Rows age by the smaller of log time and the clock of the machine that looks (H36)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing

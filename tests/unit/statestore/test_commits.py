@@ -1,4 +1,5 @@
-"""Identity and group commit: what is sent again is done once (H1, H5, H7)."""
+"""Identity and group commit: what is sent again is done once (H1, H5, H7), and how
+long a commit tries (H8)."""
 
 import threading
 

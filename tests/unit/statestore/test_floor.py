@@ -1,4 +1,4 @@
-"""Base and floor, and what is forgotten at the floor (H6, H11, H24)."""
+"""Base and floor, and what is forgotten at the floor (H4, H6, H11, H24)."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Truth about outcomes: the outcome of a commit is the weakest of its tries (H2, H3)."""
+"""Truth about outcomes: the outcome of a commit is the weakest of its tries (H2, H3);
+when it is tried again (H8)."""
 
 import sqlite3
 

@@ -1,4 +1,5 @@
-"""Leaves that the first row key cannot split are split by the next ones, several at once."""
+"""Leaves that the first row key cannot split are split by the next ones, several at once; one
+that cannot be split says so (H22)."""
 
 from typing import Any
 
