@@ -13,6 +13,7 @@ import click
 
 from benchmarks.page import figure_pages, latest
 from docs.packaged_pages import PACKAGED, packaged_pages, types_page
+from docs.protocol_drawings import protocol_drawings
 from docs.python_page import python_page
 from lakebed.cli.main import program
 from lakebed.config.instance import InstanceSettings
@@ -51,6 +52,7 @@ def pages() -> dict[str, str]:
         "python.md": python_page(MADE.format(source="lakebed/lake.py")),
         **{kind.page: message_page(kind) for kind in MESSAGES},
         **figure_pages(latest()),
+        **protocol_drawings(),
     }
 
 

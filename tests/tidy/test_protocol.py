@@ -1,0 +1,133 @@
+"""docs/protocol.md tells of every rule that is cited, and what it says of each is so."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.twins import TWINS
+from tests.tidy.source import ROOT, Source, project_files
+
+PAGE = "docs/protocol.md"
+TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
+CITED = re.compile(r"\bH(\d+)(?: to H(\d+))?\b")
+RULE = re.compile(r"^### H(\d+): (.+)$", re.MULTILINE)
+PARTS = ("Kept in", "Tested by", "Broken twin")
+NO_CITATION = ("docs/reference/", "tests/tidy/", "tests/golden/")
+"""Made from sources; examples of citations; stored bytes."""
+
+
+def rules() -> dict[int, str]:
+    """Return the text of each rule of the page."""
+    starts = list(RULE.finditer(TEXT))
+    ends = [start.start() for start in starts[1:]] + [len(TEXT)]
+    return {int(s[1]): TEXT[s.start() : end] for s, end in zip(starts, ends, strict=True)}
+
+
+RULES = rules()
+
+
+def cited(text: str) -> Iterator[int]:
+    """Yield the numbers of the rules that a text cites; `H2 to H4` are three."""
+    for found in CITED.finditer(text):
+        yield from range(int(found[1]), int(found[2] or found[1]) + 1)
+
+
+@cache
+def citations() -> dict[int, set[str]]:
+    """Return which files cite each rule."""
+    files: defaultdict[int, set[str]] = defaultdict(set)
+    for source in project_files():
+        if source.path.endswith((".py", ".md")) and not source.path.startswith(NO_CITATION):
+            for number in cited(source.text):
+                files[number].add(source.path)
+    return files
+
+
+def part(rule: int, name: str) -> str:
+    """Return one of the lists below a rule, in one line."""
+    found = re.search(rf"^- {name}: (.+?)(?=^- |^\s*$|\Z)", RULES[rule], re.DOTALL | re.MULTILINE)
+    assert found, f"H{rule} has no line `- {name}: ...`"
+    return " ".join(found[1].split())
+
+
+def named(rule: int, name: str) -> dict[str, list[str]]:
+    """Return the files that a list names, each with what it names in them."""
+    files: dict[str, list[str]] = {}
+    for code in re.findall(r"`([^`]+)`", part(rule, name)):
+        if "/" in code:
+            files[code] = []
+        else:
+            files[list(files)[-1]].append(code)
+    return files
+
+
+@cache
+def defined(path: str) -> set[str]:
+    """Return the names of what a module defines: `Class`, `Class.method`, `function`."""
+    names = set()
+    for node in Source(path, (ROOT / path).read_text(encoding="utf-8")).tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            inner = (each for each in node.body if isinstance(each, ast.FunctionDef))
+            names |= {f"{node.name}.{each.name}" for each in inner}
+    return names
+
+
+def test_every_rule_that_is_cited_is_on_the_page() -> None:
+    unknown = {n: sorted(files) for n, files in citations().items() if n not in RULES}
+    assert not unknown, f"write them down in {PAGE}"
+
+
+def test_a_rule_stands_on_the_page_once() -> None:
+    numbers = [int(found[1]) for found in RULE.finditer(TEXT)]
+    assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_is_told_with_its_story(rule: int) -> None:
+    assert "*Without it:*" in RULES[rule], "say what breaks without it"
+    for name in PARTS:
+        part(rule, name)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("name", "folder"), [("Kept in", "lakebed/"), ("Tested by", "tests/")])
+def test_a_rule_is_cited_where_the_page_says(rule: int, name: str, folder: str) -> None:
+    files = named(rule, name)
+    assert all(path.startswith(folder) for path in files)
+    says = f"cite H{rule} in the docstring of one of these: {sorted(files)}"
+    assert files.keys() & citations()[rule], says
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", PARTS)
+def test_what_a_rule_names_is_there(rule: int, name: str) -> None:
+    for path, names in named(rule, name).items():
+        assert Path(ROOT / path).is_file()
+        assert set(names) <= defined(path), path
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_is_held_by_a_test_that_is_named(rule: int) -> None:
+    for path, names in named(rule, "Tested by").items():
+        assert names or path.startswith("tests/golden/"), f"name a test in {path}"
+        assert all(name.startswith("test_") for name in names)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_twins_of_a_rule_are_those_of_the_simulation(rule: int) -> None:
+    line = part(rule, "Broken twin")
+    twins = re.findall(r'"([^"]+)"', line)
+    assert set(twins) <= set(TWINS)
+    assert twins or line.startswith("none") or named(rule, "Broken twin")
+
+
+def test_every_twin_belongs_to_a_rule_or_is_told_of() -> None:
+    told = re.findall(r'"([^"]+)"', " ".join(TEXT.split()))
+    assert set(TWINS) <= set(told), f"say in {PAGE} which rule the twin breaks"
