@@ -16,13 +16,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.amazon_table import clients_of, opened
+from benchmarks.amazon_table import clients_of, log_of, opened
 from benchmarks.figures import Figure
+from benchmarks.served_objects import ServedObjects
 from benchmarks.slow_amazon import SlowAmazon
 from benchmarks.slow_amazon import serving as amazon_serving
 from benchmarks.slow_s3 import SlowS3
 from benchmarks.slow_s3 import serving as s3_serving
-from benchmarks.states import KEY_DIGITS, TABLE, adding, commit_of, creation, fill, key_of
+from benchmarks.states import (
+    KEY_DIGITS,
+    TABLE,
+    adding,
+    commit_of,
+    creation,
+    fill,
+    key_of,
+    log_beginning,
+)
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
@@ -59,6 +69,7 @@ def _million(root: Path, s3: SlowS3, amazon: SlowAmazon) -> list[Figure]:
     (root / "leaves.json").write_text(json.dumps(leaves))
     Snapshots(TABLE, LocalObjectStore(objects, SystemClock()), scratch=root).write(state)
     state.connection.close()
+    log_beginning(log_of(clients_of(amazon), ServedObjects(objects, s3)))
     answers = []
     for _ in range(OPENINGS):
         for file in root.glob("cold.sqlite*"):

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from benchmarks.amazon_table import clients_of, opened
+from benchmarks.amazon_table import clients_of, log_of, opened
 from benchmarks.figures import Figure
+from benchmarks.served_objects import ServedObjects
 from benchmarks.slow_amazon import SlowAmazon, serving
-from benchmarks.states import fill
+from benchmarks.states import fill, log_beginning
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.job_queues import SqsJobQueue
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
@@ -57,6 +58,9 @@ def run() -> list[Figure]:
             table_jobs_max=LEAVES,
             compaction_strategy="basic",
             job_files_max=FILES_EACH,
+        )
+        log_beginning(
+            log_of(clients, ServedObjects(root / "bench" / "lake", None), TableId("jobs"))
         )
         table = OpenTable(
             id_=TableId("jobs"), name=TableName("jobs"), head=head, chance=random.Random(4)

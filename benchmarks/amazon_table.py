@@ -13,6 +13,7 @@ from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 from lakebed.backends.system.clock import SystemClock
 from lakebed.model.names import TableId
+from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.layout import open_cache
 from lakebed.statestore.snapshots import Snapshots
@@ -24,6 +25,14 @@ LOG = "log"
 def clients_of(amazon: SlowAmazon) -> AmazonClients:
     """Return clients of a server."""
     return AmazonClients(clock=SystemClock(), chance=random.Random(1), **amazon.config())
+
+
+def log_of(
+    clients: AmazonClients, objects: ServedObjects, table: TableId = TABLE
+) -> TransactionLog:
+    """Return a table's log."""
+    logs = DynamoTransactionLogs(clients, LOG, objects=objects, chance=random.Random(2))
+    return logs.open(table)
 
 
 def opened(
@@ -38,11 +47,10 @@ def opened(
     """Return a table's head. cache: the name of the file with its state, in the folder."""
     known = clients or clients_of(amazon)
     objects = ServedObjects(folder / "bench" / "lake", s3)
-    logs = DynamoTransactionLogs(known, LOG, objects=objects, chance=random.Random(2))
     snapshots = Snapshots(table, objects, scratch=folder)
     state = TableState(open_cache(folder / f"{cache}.sqlite", begin=snapshots.begin_cache))
     return TableHead(
-        logs.open(table),
+        log_of(known, objects, table),
         state,
         clock=known.clock,
         chance=random.Random(3),

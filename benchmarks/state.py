@@ -14,7 +14,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.figures import Figure, medians
-from benchmarks.states import FILES, KEY_DIGITS, TABLE, adding, commit_of, creation, fill, key_of
+from benchmarks.states import (
+    FILES,
+    KEY_DIGITS,
+    TABLE,
+    adding,
+    commit_of,
+    creation,
+    fill,
+    key_of,
+    log_beginning,
+)
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
@@ -45,6 +55,7 @@ def _million(root: Path) -> list[Figure]:
     (root / "leaves.json").write_text(json.dumps(leaves))
     for name in ("objects", "logs"):
         (root / name).mkdir()
+    log_beginning(SqliteTransactionLogs(root / "logs", clock).open(TABLE))
     objects = LocalObjectStore(root / "objects", clock)
     snapshots = Snapshots(TABLE, objects, scratch=root)
     begun = time.perf_counter()
