@@ -33,6 +33,7 @@ from lakebed.cli.table_changes import (
     split_points,
 )
 from lakebed.cli.tables import table
+from lakebed.cli.warning_lines import WarningLines
 from lakebed.cli.work import commit, compact, run
 
 
@@ -65,6 +66,5 @@ complete_words(program)
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command and exit. args: None for those of this process."""
-    if logging.lastResort is not None:  # commands write their own warnings, as sentences
-        logging.lastResort.setLevel(logging.ERROR)
+    logging.lastResort = WarningLines()
     program.main(args, prog_name="lakebed")

@@ -52,6 +52,7 @@ TASK_FAILED = "task_failed"
 KERNELS_ABSENT = "kernels_absent"
 MERGE_HELPER_LOST = "merge_helper_lost"
 CACHE_SET_ASIDE = "cache_set_aside"
+LOCK_AWAITED = "lock_awaited"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
@@ -100,6 +101,7 @@ MEANINGS = {
     TASK_ENDED: "a task takes no more jobs: its queue is empty, it is old, fails or was stopped",
     KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",
     CACHE_SET_ASIDE: "a cache of a table's state did not prove itself and is rebuilt from the log",
+    LOCK_AWAITED: "a process waits long to write to a database that another process writes to",
     MERGE_HELPER_LOST: "a process that helped to merge failed; its part was merged without it",
 }
 """What each event says; `docs/reference/events.md` is made from it."""

@@ -24,6 +24,7 @@ from lakebed.errors import (
 )
 from lakebed.model import disk_errors
 from lakebed.observe import events
+from lakebed.statestore.database_lock import begin_writing
 from lakebed.statestore.sums import damaged, lay_out_sums, verify_all
 
 STATE_FORMAT = 2
@@ -32,6 +33,8 @@ WAL_PAGES = 4_000
 """Of the write-ahead file, 16 MiB, before they are moved to the cache file: each move syncs."""
 ASIDE, ASIDE_MAX = ".damaged-", 2
 """Caches that did not prove themselves: suffix of their names, and how many of a table are kept."""
+BUSY_SECONDS = 60.0
+"""How long a statement waits for other processes before it is refused."""
 CACHE_KIB = 32 * 1024
 """Pages SQLite may keep in memory for one table: bounded by bytes, whatever the number of files."""
 
@@ -216,18 +219,23 @@ def _prepared(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
-        connection.execute("BEGIN IMMEDIATE")
-        if upgradable_format(connection, str(path)):
-            upgrade(connection)
-        else:
-            _drop_all(connection)
-            _lay_out(connection)
-        connection.execute("COMMIT")
+        if upgradable_format(connection, str(path)) != STATE_FORMAT:  # else nobody is waited for
+            begin_writing(connection, seconds_max=BUSY_SECONDS)
+            _upgrade_or_lay_out(connection, path)
+            connection.execute("COMMIT")
     except BaseException:
         connection.rollback()
         connection.close()
         raise
     return connection
+
+
+def _upgrade_or_lay_out(connection: sqlite3.Connection, path: Path) -> None:
+    if upgradable_format(connection, str(path)):
+        upgrade(connection)
+    else:
+        _drop_all(connection)
+        _lay_out(connection)
 
 
 def upgradable_format(connection: sqlite3.Connection, path: str) -> int:
@@ -301,7 +309,11 @@ def translated(error: Exception) -> LakebedError:
 
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        path, isolation_level=None, timeout=60, check_same_thread=False, cached_statements=256
+        path,
+        isolation_level=None,
+        timeout=BUSY_SECONDS,
+        check_same_thread=False,
+        cached_statements=256,
     )
     connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
     return connection

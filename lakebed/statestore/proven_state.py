@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakebed.errors import CacheDamagedError
-from lakebed.statestore.layout import DATABASE_ERRORS, is_doubtful, translated
+from lakebed.statestore.database_lock import begin_writing
+from lakebed.statestore.layout import BUSY_SECONDS, DATABASE_ERRORS, is_doubtful, translated
 from lakebed.statestore.sums import (
     PendingSums,
     damaged,
@@ -63,7 +64,7 @@ class ProvenState:
         with self.translating():
             try:
                 self._keep_sums()
-                self._run("BEGIN IMMEDIATE")
+                begin_writing(self.connection, seconds_max=BUSY_SECONDS)
                 self._prove_as_opened()
                 yield
                 self._pending.write(self.connection)

@@ -128,7 +128,7 @@ class SqliteJobQueue:
         now, number = self._clock.now(), 0
         if not messages:
             return
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             connection.execute(_FORGET_ONCE, (now - ONCE_SECONDS * MICROS_PER_SECOND,))
             for message in messages:
                 once = (self._name, message.once, now)
@@ -150,7 +150,7 @@ class SqliteJobQueue:
             # An idle queue is asked often; asking costs no write.
             if connection.execute(_ANY_VISIBLE, (self._name, now)).fetchone() is None:
                 return []
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             connection.execute(_BURY, (self._name, self._receives_max, now))
             hidden_until = now + round(hidden_seconds * MICROS_PER_SECOND)
             taken = (hidden_until, self._name, now, min(messages_max, MESSAGES_AT_ONCE_MAX))
@@ -161,7 +161,7 @@ class SqliteJobQueue:
 
     def delete(self, *receipts: str) -> None:
         """Remove messages or dead letters for good."""
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             for receipt in receipts:
                 number, _, receives = receipt.partition("/")
                 if receives == "dead":

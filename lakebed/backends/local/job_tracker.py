@@ -96,7 +96,7 @@ class SqliteJobTracker:
 
     def report_many(self, reports: Sequence[JobReport]) -> None:
         """Remember them all, or none."""
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             for report in reports:
                 job, body = (report.table, report.job), _encode(report)
                 if connection.execute(_IS_KNOWN, (*job, report.at, body)).fetchone():
@@ -152,7 +152,7 @@ class SqliteJobTracker:
 
     def forget(self, *, before: Micros) -> None:
         """Drop reports that are older."""
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             connection.execute("DELETE FROM report WHERE at < ?", (before,))
             connection.execute("DELETE FROM task WHERE at < ?", (before,))
 

@@ -25,6 +25,7 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.disk_errors import translated
+from lakebed.statestore.database_lock import begin_writing
 
 PROVEN_BYTES_MAX = 1 << 20
 """A file of at most so many bytes is checked by SQLite when it is opened: about a millisecond."""
@@ -84,25 +85,20 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection to one statement, which is a transaction of its own."""
+        """Give the connection to statements that happen all or not at all."""
         with self._using():
             try:
-                yield self._open()
+                connection = self._open()
+                begin_writing(connection, seconds_max=BUSY_SECONDS)
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        with suppress(sqlite3.Error):  # the first error is the one to tell
+                            connection.execute("ROLLBACK")
             except _ERRORS as error:
                 raise self._meaning_of(error, wrote=True) from error
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection to statements that happen all or not at all."""
-        with self.writing() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    with suppress(sqlite3.Error):  # the first error is the one to tell
-                        connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection; the next use opens another."""
@@ -183,10 +179,7 @@ class SqliteDatabase:
                 raise damaged(self.path, problem)
             if found < self._format:
                 self._upgrade(connection)
-        except CorruptError:
-            connection.close()
-            raise
-        except sqlite3.Error:
+        except (LakebedError, sqlite3.Error):
             connection.close()
             raise
         if found > self._format:
@@ -197,7 +190,7 @@ class SqliteDatabase:
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
         """Bring an older file to this format, unless another process has just done so."""
-        connection.execute("BEGIN IMMEDIATE")
+        begin_writing(connection, seconds_max=BUSY_SECONDS)
         (found,) = connection.execute("PRAGMA user_version").fetchone()
         for before in range(found, self._format):
             for statement in self._upgrades.get(before, ()):

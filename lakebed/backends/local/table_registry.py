@@ -64,7 +64,7 @@ class SqliteTableRegistry:
 
     def claim(self, name: TableName, table: TableId) -> None:
         """Give a free name to a table."""
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             statement = (
                 "INSERT OR IGNORE INTO name (name, table_id, checksum)"
                 " SELECT ?1, ?2, row_checksum(?1, ?2, 1, 0)"
@@ -92,7 +92,7 @@ class SqliteTableRegistry:
 
     def rename(self, old: TableName, new: TableName, table: TableId) -> None:
         """Give a table another name."""
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             where = "SELECT table_id FROM name WHERE name = ?"
             taken = connection.execute(where, (new,)).fetchone()
             if taken is None:
@@ -132,7 +132,7 @@ class SqliteTableRegistry:
 
     def raise_formats(self, formats: Formats) -> None:
         """Allow these forms."""
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             connection.execute(_FORMAT_TABLE)
             connection.executemany(_RAISE, msgspec.structs.asdict(formats).items())
 

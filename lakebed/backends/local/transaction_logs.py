@@ -110,7 +110,7 @@ class SqliteTransactionLog:
         """Delete bodies below; the newest stays, and no number becomes free."""
         if not self._database.exists():
             return
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             (newest,) = connection.execute("SELECT coalesce(max(number), 1) FROM entry").fetchone()
             oldest = min(below, newest)
             connection.execute("UPDATE truncated SET below = ?1 WHERE below < ?1", (oldest,))
@@ -122,7 +122,7 @@ class SqliteTransactionLog:
             raise AssertionError(f"a log goes on behind {newest}, got {number}")
         if newest and not self._database.exists():
             raise LogConflictError(number)
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             (found,) = connection.execute(_NEWEST).fetchone()
             if found != newest:
                 raise LogConflictError(number)
@@ -147,7 +147,7 @@ class SqliteTransactionLog:
         Raises:
             CorruptError: the numbers are not consecutive; nothing was changed.
         """
-        with self._database.transaction() as connection:
+        with self._database.writing() as connection:
             connection.execute("UPDATE truncated SET below = ?1 WHERE below < ?1", (oldest,))
             connection.execute("DELETE FROM entry WHERE number < ?", (oldest,))
             newest = connection.execute(_LAST).fetchone()

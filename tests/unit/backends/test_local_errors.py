@@ -198,6 +198,7 @@ def test_a_log_that_another_process_holds_is_unavailable(
     with pytest.raises(UnavailableError) as error:
         log.append(TWO, b"")
     assert not isinstance(error.value, StorageFullError)
+    assert error.value.facts["process"] == os.getpid()
     assert [n for n, _ in log.read_after(TransactionNumber(0))] == [1]
     other.execute("ROLLBACK")
     other.close()

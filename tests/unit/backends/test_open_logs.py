@@ -37,7 +37,7 @@ def test_a_log_in_use_is_not_closed_when_another_one_is_opened(tmp_path: Path) -
     logs = SqliteTransactionLogs(tmp_path, VirtualClock(), open_max=1)
     first, second = logs.open(TableId("a")), logs.open(TableId("b"))
     first.append(ONE, b"1")
-    with first._database.transaction() as connection:
+    with first._database.writing() as connection:
         second.append(ONE, b"1")
         connection.execute("INSERT INTO entry VALUES (2, x'32')")
     assert bodies(first) == [b"1", b"2"]

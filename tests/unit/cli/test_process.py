@@ -69,3 +69,36 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     told = writing.stderr.read()
     writing.stderr.close()
     assert (writing.wait(30), told) == (0, b"")
+
+
+HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.readline()
+"""
+IMPATIENT = (
+    "from lakebed.statestore import database_lock\ndatabase_lock.NOTICE_SECONDS = 0.01\n"
+    "from lakebed.cli.main import main\nmain()"
+)
+
+
+def test_a_command_says_for_whom_it_waits_and_goes_on_after(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.ok("table", "create", "t", "--row-key", "id:int64")
+    rows = shell.write("rows.parquet", {"id": [1]})
+    (database,) = (shell.lake / "cache").glob("*.sqlite")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(database)], **pipes) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        command = [sys.executable, "-c", IMPATIENT, "ingest", "t", rows]
+        with subprocess.Popen([*command, "--lake", str(shell.lake)], **pipes) as waiting:
+            assert waiting.stderr is not None
+            told = waiting.stderr.readline().decode()
+            _, problems = holder.communicate(b"\n")
+            said, _ = waiting.communicate(timeout=60)
+    assert told.startswith(f"waiting for {database}: process {holder.pid} (python")
+    assert (problems, waiting.returncode) == (b"", 0)
+    assert b"1 row in 1 file" in said

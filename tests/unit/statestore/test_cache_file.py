@@ -13,7 +13,9 @@ from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
 from lakebed.errors import NewerFormatError, UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
+from lakebed.statestore import proven_state
 from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.head import Retry
 from lakebed.statestore.layout import STATE_FORMAT, open_cache, translated
 from lakebed.statestore.state import TableState
 from tests.dsl import TableStory
@@ -106,11 +108,14 @@ def test_a_cache_that_is_no_database_is_set_aside(path: Path) -> None:
     assert path.with_name(f"{path.name}.damaged-1").read_bytes() == b"rubbish" * 1000
 
 
-def test_a_cache_that_is_locked_is_unavailable_and_nothing_was_written(path: Path) -> None:
+def test_a_cache_that_is_locked_is_unavailable_and_nothing_was_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     story = TableStory()
     head = story.another_head(state=TableState(open_cache(path)))
     head.follow()
-    head.state.connection.execute("PRAGMA busy_timeout=1")
+    head._retry = Retry(seconds_max=0.0)
+    monkeypatch.setattr(proven_state, "BUSY_SECONDS", 0.001)
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(UnavailableError, match="busy"):

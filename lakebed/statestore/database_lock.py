@@ -1,0 +1,157 @@
+"""The lock of a database that processes share: who waits long for it learns which process holds it.
+
+The kernel says who: it never names a process that is gone. What runs there, and since when, is
+asked of `ps`. Databases lie on local disks only, so the holder runs on this machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import sqlite3
+import subprocess
+import sys
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from lakebed.errors import UnavailableError
+from lakebed.observe import events
+from lakebed.statestore import lock_probe
+
+NOTICE_SECONDS = 2.0
+"""After so long a wait an event says who holds the lock."""
+_PROBE_SECONDS_MAX = 5.0
+_STARTED = "%a %b %d %H:%M:%S %Y"
+_STARTED_LENGTH = 24
+
+
+class LockHolder(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The process that holds a lock. None: not known. command: what it runs, without arguments,
+    which may be keys. started: when the process began, in UTC."""
+
+    process: int | None = None
+    host: str | None = None
+    command: str | None = None
+    started: str | None = None
+
+
+def begin_writing(connection: sqlite3.Connection, *, seconds_max: float) -> None:
+    """Begin a transaction that holds the only right to write to a database.
+
+    Raises:
+        UnavailableError: another connection held that right for `seconds_max`; it says whose.
+        sqlite3.Error: anything else.
+    """
+    notice_seconds = min(NOTICE_SECONDS, seconds_max)
+    try:
+        if _has_begun(connection, notice_seconds):
+            return
+        path = _path_of(connection)
+        holder = lock_holder(path)
+        events.tell(
+            events.LOCK_AWAITED,
+            level=logging.WARNING,
+            database=path,
+            process=holder.process,
+            host=holder.host,
+            command=holder.command,
+            started=holder.started,
+            waited_seconds=notice_seconds,
+        )
+        if _has_begun(connection, seconds_max - notice_seconds):
+            return
+    finally:
+        _set_patience(connection, seconds_max)
+    raise _busy(path, lock_holder(path), seconds_max)
+
+
+def lock_holder(path: Path) -> LockHolder:
+    """Return which process writes to a database, as far as the kernel knows one now."""
+    process = _process_of(path)
+    if process is None:
+        return LockHolder()
+    command, started = _running(process)
+    return LockHolder(process, platform.node(), command, started)
+
+
+def _has_begun(connection: sqlite3.Connection, patience_seconds: float) -> bool:
+    _set_patience(connection, patience_seconds)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
+
+
+def _set_patience(connection: sqlite3.Connection, seconds: float) -> None:
+    connection.execute(f"PRAGMA busy_timeout={round(seconds * 1_000)}")
+
+
+def _path_of(connection: sqlite3.Connection) -> Path:
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    return Path(path)
+
+
+def _busy(path: Path, holder: LockHolder, waited_seconds: float) -> UnavailableError:
+    hint = "wait until it is done, then try again"
+    if holder.process == os.getpid():
+        hint = "this process itself does, by another connection: close that, then try again"
+    elif holder.process:
+        hint += f"; if it hangs, end process {holder.process}"
+    return UnavailableError(
+        "the database is busy: somebody else writes to it",
+        path=path,
+        **msgspec.to_builtins(holder),
+        waited_seconds=waited_seconds,
+        hint=hint,
+    )
+
+
+def _process_of(path: Path) -> int | None:
+    is_python = Path(sys.executable or "").name.startswith("python")  # or a program that embeds it
+    if not is_python:
+        return None
+    told = _output_of(sys.executable, "-I", "-S", lock_probe.__file__, str(path)).strip()
+    return int(told) if told.isdecimal() and int(told) > 0 else None
+
+
+def _running(process: int) -> tuple[str | None, str | None]:
+    """Return what a process runs, and since when."""
+    told = _output_of("ps", "-o", "lstart=,args=", "-p", str(process)).strip()
+    try:
+        began = datetime.strptime(f"{told[:_STARTED_LENGTH]} +0000", f"{_STARTED} %z")
+    except ValueError:
+        return None, None
+    return _command(told[_STARTED_LENGTH:].split()), f"{began:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _command(words: list[str]) -> str | None:
+    """Return a command of ours by its name (`lakebed run`), of other programs only which it is."""
+    for word, following in pairwise([*words, ""]):
+        if Path(word).name == "lakebed":
+            return f"lakebed {following}" if following[:1].isalpha() else "lakebed"
+    return Path(words[0]).name if words else None
+
+
+def _output_of(*command: str) -> str:
+    """Return what a program prints; "" where it cannot be had."""
+    try:
+        done = subprocess.run(  # noqa: S603  our own words, without a shell
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=_PROBE_SECONDS_MAX,
+            env=os.environ | {"TZ": "UTC", "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
