@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lakebed.errors import (
-    ConflictError,
     DeniedError,
     InvalidError,
     LakebedError,
@@ -31,14 +30,17 @@ class Member:
         self.answer: TransactionNumber | LakebedError | None = None
 
 
-def last_answer(member: Member, failure: LakebedError | None) -> LakebedError:
+def last_answer(member: Member, failure: LakebedError) -> LakebedError:
     """Return the truth at the deadline: the weakest outcome of all tries (H2). A log that was
-    rolled back says so itself, and that a try may be in it."""
+    rolled back says so itself, and that a try may be in it. It is never a refusal: the member was
+    not checked against the newest state."""
     if member.unresolved is not None and not isinstance(failure, LogRolledBackError):
         number = member.unresolved
         return UnknownOutcomeError("a try may still land", number=number, reason=failure)
-    if failure is None or isinstance(failure, UnknownOutcomeError):  # a neighbour's
-        return ConflictError("others won until the deadline")
+    if isinstance(failure, UnknownOutcomeError):  # of an entry without this member
+        hint = "send the same again"
+        told = "the log did not answer before the deadline"
+        return UnavailableError(told, reason=failure, hint=hint)
     return failure
 
 

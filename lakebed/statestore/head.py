@@ -179,9 +179,9 @@ class TableHead:
 
         Raises:
             InvalidError: it contradicts the state; no try of this call is in the log or will be.
-            ConflictError: others won until the deadline, or what it was planned on is gone; the
-            same. FencedError: its base lies below the write floor; the same holds.
-            UnavailableError: reading or writing was refused until the deadline; the same holds.
+            ConflictError: what it was planned on is gone, or others won until the deadline
+            (LogConflictError); the same. FencedError: its base is below the write floor; the same.
+            UnavailableError: the log refused or did not answer until the deadline; the same holds.
             DeniedError: the log may not be read or written; the same holds.
             FormatGateError: it has a change that the lake does not allow yet; the same.
             UnknownOutcomeError: a try may still land; call again with the same id.
@@ -234,7 +234,7 @@ class TableHead:
             waiting = [m for m in members if m.answer is None]
             if not waiting:
                 return
-            if time_is_up:
+            if time_is_up and failure is not None:  # a failure ends the tries
                 for member in waiting:
                     member.answer = last_answer(member, failure)
                 return

@@ -363,6 +363,7 @@ THEMES: dict[str, tuple[Actor, ...]] = {
         snapshot_twice,
     ),
     "clocks": (ingest, send_again, sweep, collect, create_jobs, work),
+    "idle": (queue_rows, queue_claims, commit_queued, commit_queued),
     "readers": (ingest, read, read_pinned, create_jobs, work, collect),
 }
 """What a world does most."""

@@ -14,6 +14,8 @@ from tests.simulation.weather import Mishap, Weather
 DAY_SECONDS = 86_400
 LYING_EVERY = 3
 """Of so many worlds in one: a clock leaps, and sometimes nobody does anything for months."""
+LYING_THEMES = ("clocks", "idle")
+"""In a world that is made for a twin."""
 AHEAD_SECONDS_MAX = 590.0
 """A clock that stays wrong for ten minutes is believed: that is the limit of the rule."""
 

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.backends.faulty import CALM, Crash
+from lakebed.backends.faulty import CALM, Crash, Fault
 from lakebed.errors import TableMissingError
 from lakebed.ports.table_registry import TableEntry
+from lakebed.statestore.committer import HIDDEN_SECONDS
+from lakebed.statestore.head import Retry
 from tests.simulation.actors import send
+from tests.simulation.lies import DAY_SECONDS
+from tests.simulation.queued import drain, hear, queue_request
 from tests.simulation.world import World
 
 
@@ -91,4 +95,32 @@ def test_work_on_a_table_that_is_dropped_meanwhile_is_told_so(tmp_path: Path) ->
         send(world, fresh, late, world.ask(table.id))
     assert machine.split.run(table) == machine.create_jobs.run(table) == 0
     assert machine.collect.run(table) == machine.sweep.run(table) == 0
+    world.close()
+
+
+def test_a_queued_request_is_not_refused_for_an_entry_of_time_without_an_answer(
+    tmp_path: Path,
+) -> None:
+    # seeds 545, 1250, 1367: after idle days the committer told the log of time, got no answer
+    # within its time, and refused the commits behind it; a user's id was then used up, and claims
+    # that were told "failed" landed when their message came again
+    world = calm_world(tmp_path)
+    sender, machine = world.calm_machine(), world.calm_machine()
+    table = sender.catalog.find("main")
+    asked = world.ask(table.id)
+    queue_request(world, sender, table, asked)
+    world.clock.advance(3 * DAY_SECONDS)
+    machine.head(table.id)._retry = Retry(seconds_max=0.0)
+
+    world.weather.rates = {Fault.APPEND_LOST: 1.0}
+    machine.committer.run(batches_max=1)
+    world.weather.rates = CALM
+    hear(world)
+    assert asked.open, "nobody was told anything"
+
+    world.clock.advance(HIDDEN_SECONDS)
+    drain(world, machine)
+    hear(world)
+    assert asked.acknowledged
+    world.check()
     world.close()

@@ -13,7 +13,13 @@ import pytest
 
 from lakebed.compaction import run_job
 from lakebed.compaction.create_jobs import CreateCompactionJobs
-from lakebed.errors import LakebedError, LogConflictError, ObjectMissingError
+from lakebed.errors import (
+    ConflictError,
+    LakebedError,
+    LogRolledBackError,
+    ObjectMissingError,
+    UnknownOutcomeError,
+)
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import SweepObjects
 from lakebed.ingest import ingest_rows
@@ -33,6 +39,7 @@ from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.statestore import committer as committer_module
 from lakebed.statestore import head as head_module
 from lakebed.statestore import snapshots as snapshots_module
+from lakebed.statestore.answers import Member
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
 from lakebed.statestore.head import TableHead
@@ -80,12 +87,23 @@ def forgets_ids(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lets_nothing_was_written_escape(monkeypatch: pytest.MonkeyPatch) -> None:
-    def last_answer(_: object, failure: LakebedError | None) -> LakebedError:
-        return (
-            LogConflictError(0) if failure is None else head_module.UnavailableError(str(failure))
-        )
+    def last_answer(_: object, failure: LakebedError) -> LakebedError:
+        known = isinstance(failure, LogRolledBackError)
+        return failure if known else head_module.UnavailableError(str(failure))
 
     monkeypatch.setattr(head_module, "last_answer", last_answer)
+
+
+def refuses_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tells a commit that it lost, when an entry without it had no answer."""
+    last_answer = head_module.last_answer
+
+    def told(member: Member, failure: LakebedError) -> LakebedError:
+        if member.unresolved is None and isinstance(failure, UnknownOutcomeError):
+            return ConflictError("others won until the deadline")
+        return last_answer(member, failure)
+
+    monkeypatch.setattr(head_module, "last_answer", told)
 
 
 def leaps_make_old(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,6 +354,9 @@ TWINS: dict[str, Twin] = {
     "a state newer than its log": _twin("log", v.SHOWN, log=TrustingLog),
     "answer before the append": _twin("again", v.TRUTH, head=AnswersBeforeAppend),
     "nothing was written": _twin("again", v.TRUTH, patches=(lets_nothing_was_written_escape,)),
+    "refused without a look": _twin(
+        "idle", v.TRUTH, v.LANDED_ONCE, patches=(refuses_without_a_look,)
+    ),
     "time runs back": _twin("all", v.TIME, head=TimeRunsBack),
     "believes every leap": _twin("clocks", v.TIME, head=BelievesEveryLeap),
     "a leap makes all old": _twin("clocks", v.LANDED_ONCE, v.DELAY, patches=(leaps_make_old,)),

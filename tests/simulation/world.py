@@ -33,7 +33,7 @@ from lakebed.statestore.state import TableState
 from tests.simulation.actors import ACTORS, THEMES, WHILE_OTHERS_STALL, Actor
 from tests.simulation.auditor import Auditor
 from tests.simulation.ending import check_world, end_in_peace
-from tests.simulation.lies import LYING_EVERY, Lies
+from tests.simulation.lies import LYING_EVERY, LYING_THEMES, Lies
 from tests.simulation.machine import Machine, Parts, Shared
 from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
@@ -78,7 +78,7 @@ class World:
         self.clock = VirtualClock()
         self.scheduler = Scheduler(self.clock, self.chance)
         self.weather = Weather(self.chance, pause=self.scheduler.pause, advance=self.clock.advance)
-        lying = theme == "clocks" or (not theme and seed % LYING_EVERY == LYING_EVERY - 1)
+        lying = theme in LYING_THEMES or (not theme and seed % LYING_EVERY == LYING_EVERY - 1)
         self.ages = lying and (theme is not None or seed % 2 == 0)
         self.schema = AGING_SCHEMA if self.ages else self.chance.choice(SCHEMAS)
         self.processing = (

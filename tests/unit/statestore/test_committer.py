@@ -131,6 +131,23 @@ def test_without_an_answer_nobody_is_told_and_the_message_comes_back() -> None:
     assert office.story.picture() == "all\n  a  1 rows"
 
 
+def test_a_commit_behind_an_entry_of_time_without_an_answer_comes_back() -> None:
+    """Log time is told first, in an entry of its own: what becomes of that refuses nobody."""
+    office = Office()
+    office.clock.advance(3 * 86_400)
+    clock, retry = office.clock.machine(0), Retry(seconds_max=0.0)
+    head = office.story.another_head(clock=clock, retry=retry)
+    office.given_sent(office.adding("a"))
+    office.story.log.appends = ["late"]
+    assert office.another_committer(head).step() == 0
+    assert office.tracker.last(TABLE, JobId("a")) is None
+    office.story.log.deliver()
+    office.when_messages_come_again()
+    assert office.another_committer(head).step() == 1
+    assert office.events("a") == ["committed"]
+    assert office.story.picture() == "all\n  a  1 rows"
+
+
 def claim(office: Office, job: str, *files: str) -> Transaction:
     names = tuple(map(office.story.file, files))
     change = ClaimFiles(JobId(job), office.story.partitions["all"], names)

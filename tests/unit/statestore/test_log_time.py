@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lakebed.backends.memory import MachineClock
+from lakebed.errors import UnavailableError
 from lakebed.model.names import (
     MICROS_PER_SECOND,
     JobId,
@@ -17,7 +18,7 @@ from lakebed.model.names import (
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.file_changes import AddFiles, RaiseFloor, ReplaceFiles
-from lakebed.statestore.head import TableHead
+from lakebed.statestore.head import Retry, TableHead
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_changes import PutPin
 from lakebed.statestore.time_changes import LeapTime, TellTime
@@ -57,11 +58,11 @@ class Lake:
     def machine(self, ahead: float = 0) -> MachineClock:
         return self.world.machine(micros(ahead))
 
-    def process(self, clock: MachineClock | None = None) -> TableHead:
+    def process(self, clock: MachineClock | None = None, retry: Retry | None = None) -> TableHead:
         """A new process; None: on a machine of its own, whose clock is right."""
         clock = clock or self.machine()
         log: TransactionLog = OwnTime(self.story.log, clock)  # type: ignore[assignment] # by name
-        head = self.story.another_head(log=log, clock=clock)
+        head = self.story.another_head(log=log, clock=clock, retry=retry)
         head.follow()
         return head
 
@@ -334,6 +335,17 @@ def test_a_try_to_tell_the_time_that_fails_is_made_again(lake: Lake) -> None:
         table.due_time(lambda _: True)
     table.head.follow()
     assert lake.kinds() == ["CreateTable", "TellTime"]
+
+
+def test_an_entry_of_time_without_an_answer_refuses_no_commit(lake: Lake) -> None:
+    lake.world.advance(10 * DAY)
+    head = lake.process(retry=Retry(seconds_max=0))
+    commit = lake.story.transaction(AddFiles(()))
+    lake.story.log.appends = ["lost"]
+    with pytest.raises(UnavailableError, match="did not answer"):
+        head.commit(commit)
+    assert head.commit(commit) == 3
+    assert lake.kinds() == ["CreateTable", "TellTime", "AddFiles"]
 
 
 def test_a_state_remembers_few_clocks(lake: Lake) -> None:
