@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -142,8 +143,11 @@ class Auditor:
         garbage = {g.file: g for g in self.state.garbage()}.get(file)
         if garbage is None:
             return
-        young = self._garbage_since[file] + delay > now + LEAP_MAX
-        if garbage.at + delay > now or young:
+        since = self._garbage_since[file]
+        young = since + delay > now + LEAP_MAX
+        # A leap makes it younger than it is: who found it due before may be about to delete it.
+        early = garbage.at + delay > now and since + delay > self._clock.now()
+        if early or young:
             raise Violation(DELAY, f"file {file.hex()} is deleted before its delay is over")
         if any(p.number < garbage.number and p.until > now for p in self.state.pins()):
             raise Violation(DELAY, f"file {file.hex()} is deleted in spite of a pin")
@@ -252,5 +256,5 @@ def _as_violation(checker: str, number: int) -> Iterator[None]:
         yield
     except Violation:
         raise
-    except (AssertionError, LakebedError, LookupError, ArithmeticError) as error:
+    except (AssertionError, LakebedError, LookupError, ArithmeticError, sqlite3.Error) as error:
         raise Violation(checker, f"entry {number}: {error!r}") from error

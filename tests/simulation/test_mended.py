@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,8 @@ from lakebed.errors import TableMissingError
 from lakebed.ports.table_registry import TableEntry
 from lakebed.statestore.committer import HIDDEN_SECONDS
 from lakebed.statestore.head import Retry
+from lakebed.statestore.open_table import start_of
+from lakebed.statestore.table_changes import Clear
 from tests.simulation.actors import send
 from tests.simulation.lies import DAY_SECONDS
 from tests.simulation.queued import drain, hear, queue_request
@@ -123,4 +126,32 @@ def test_a_queued_request_is_not_refused_for_an_entry_of_time_without_an_answer(
     hear(world)
     assert asked.acknowledged
     world.check()
+    world.close()
+
+
+def test_garbage_that_was_due_before_a_leap_may_be_deleted_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # seed 91 of the theme "clocks": a collector found a file due and stalled; log time leapt, which
+    # makes garbage as young as the leap; the file was a month old when the collector went on
+    settings = {"garbage_seconds_min": 3 * DAY_SECONDS}
+    world = World(1, tmp_path, theme="clocks", settings=settings)
+    world.weather.rates = CALM
+    machine = world.calm_machine()
+    table = machine.catalog.find("main")
+    send(world, machine, table, world.ask(table.id))
+    with table.head.reading() as state:
+        start = start_of(state)
+    table.head.commit(table.own(start, Clear(None)))
+    world.clock.advance(4 * DAY_SECONDS)
+    late = [world.calm_machine(informed=True).head(table.id) for _ in range(2)]
+
+    def delete_after_a_leap(paths: list[str]) -> None:
+        for head in late:
+            head.follow()
+            assert head.tell_time()
+        machine.objects.delete(paths)
+
+    monkeypatch.setattr(machine.collect, "_objects", SimpleNamespace(delete=delete_after_a_leap))
+    assert machine.collect.run(table) == 1
     world.close()
