@@ -15,6 +15,7 @@ from benchmarks.page import figure_pages, latest
 from docs.packaged_pages import PACKAGED, packaged_pages, types_page
 from docs.protocol_drawings import protocol_drawings
 from docs.python_page import python_page
+from docs.whole_drawing import whole
 from lakebed.cli.main import program
 from lakebed.config.instance import InstanceSettings
 from lakebed.config.messages import KINDS as MESSAGES
@@ -53,6 +54,7 @@ def pages() -> dict[str, str]:
         **{kind.page: message_page(kind) for kind in MESSAGES},
         **figure_pages(latest()),
         **protocol_drawings(),
+        "whole.svg": whole(),
     }
 
 

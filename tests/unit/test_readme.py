@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.page import latest
 from tests.tidy.source import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,3 +34,33 @@ def test_an_example_of_the_readme_runs_as_printed(tmp_path: Path, block: str) ->
 
 def test_the_readme_has_an_example() -> None:
     assert BLOCKS
+
+
+def figures(pattern: str) -> list[float]:
+    return [figure.value for figure in latest() if re.fullmatch(pattern, figure.name)]
+
+
+def told(pattern: str) -> tuple[str, ...]:
+    found = re.search(pattern, " ".join(README.split()))
+    assert found, pattern
+    return found.groups()
+
+
+def test_the_first_screen_has_the_figures_that_were_measured() -> None:
+    merges = figures(r"merge\.\w+\.ratio_to_datafusion")
+    least, most = told(r"merges ([\d.]+) to ([\d.]+) times as many rows a second")
+    assert (least, most) == (f"{min(merges):.1f}", f"{max(merges):.1f}")
+    (milliseconds,) = figures(r"lookup\.p50_over_latency_ms")
+    assert told(r"takes (\d+) ms above the latency") == (f"{milliseconds:.0f}",)
+    others = figures(r"lookup\.\w+\.ratio_to_(datafusion|polars|pyarrow)")
+    least, most = told(r"take (\d+) to (\d+) times as long")
+    assert (least, most) == (f"{min(others):.0f}", f"{max(others):.0f}")
+
+
+def test_the_first_screen_shows_what_it_is() -> None:
+    screen = README.partition("## ")[0]
+    shown = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", screen)
+    assert {"whole.svg", "figures-merge.svg", "figures-lookup.svg"} == {
+        path.rpartition("/")[2] for path in shown
+    }
+    assert "pip install" in screen
