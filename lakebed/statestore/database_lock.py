@@ -12,9 +12,12 @@ import platform
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -69,6 +72,33 @@ def begin_writing(connection: sqlite3.Connection, *, seconds_max: float) -> None
     raise _busy(path, lock_holder(path), seconds_max)
 
 
+def execute_alone(
+    connection: sqlite3.Connection, statement: str, values: Sequence[Any], *, seconds_max: float
+) -> sqlite3.Cursor:
+    """Run one statement that is a transaction of its own. Returns its cursor.
+
+    Raises:
+        UnavailableError, sqlite3.Error: as `begin_writing`; nothing was written.
+    """
+    _set_patience(connection, min(NOTICE_SECONDS, seconds_max))
+    try:
+        return connection.execute(statement, values)
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error):
+            raise
+    finally:
+        _set_patience(connection, seconds_max)
+    begin_writing(connection, seconds_max=seconds_max)
+    try:
+        cursor = connection.execute(statement, values)
+        connection.execute("COMMIT")
+        return cursor
+    finally:
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):  # the first error is the one to tell
+                connection.execute("ROLLBACK")
+
+
 def lock_holder(path: Path) -> LockHolder:
     """Return which process writes to a database, as far as the kernel knows one now."""
     process = _process_of(path)
@@ -83,10 +113,14 @@ def _has_begun(connection: sqlite3.Connection, patience_seconds: float) -> bool:
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+        if not _is_busy(error):
             raise
         return False
     return True
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _set_patience(connection: sqlite3.Connection, seconds: float) -> None:

@@ -204,7 +204,6 @@ class TableHead:
         check_bases(transactions)
         with self._state.held():
             self._commit_members(members)
-            self.times.see(self.state.head())
         return [m.answer for m in members if m.answer is not None]
 
     def _commit_members(self, members: Sequence[Member]) -> None:
@@ -327,6 +326,7 @@ class TableHead:
             member.unresolved = max(moment.number, member.unresolved or moment.number)
         try:
             self._log.append(moment.number, body, after)
+            self.times.see(moment)
         except NOTHING_WRITTEN:  # an earlier try may still land
             for member, unresolved in zip(riders, before, strict=True):
                 member.unresolved = unresolved

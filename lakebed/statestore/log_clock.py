@@ -85,11 +85,11 @@ class LogClock:
             raise ClockAheadError("this machine's clock is ahead", hint="set the clock")
         return now
 
-    def see(self, head: Head) -> None:
+    def see(self, last: Head | Moment) -> None:
         """Remember that the log ends with this entry now: it was written before."""
-        if self._seen is None or self._seen.number != head.number:
+        if self._seen is None or self._seen.number != last.number:
             now, uptime = self._clock.now(), self._clock.uptime().micros
-            self._seen = _Seen(head.number, now, uptime, now <= head.at + LEAP_MAX)
+            self._seen = _Seen(last.number, now, uptime, now <= last.at + LEAP_MAX)
 
     def next_time(self, state: TableState) -> NextTime:
         """Return the time of the next entry. Raises: as `now`."""

@@ -96,25 +96,25 @@ def keep_sums(connection: sqlite3.Connection) -> None:
             f"row_sum({', '.join(f'{age}.{column}' for column in columns.split())})"
             for age in ("NEW", "OLD")
         )
-        statements = _KEEPING.get(table, _KEEPING_TABLE)
-        for event, statement in zip(("INSERT", "UPDATE", "DELETE"), statements, strict=True):
+        of_partition = _KEEPING_PARTITION.get(table, ("", "", ""))
+        for event, whole, part in zip(_EVENTS, _KEEPING_TABLE, of_partition, strict=True):
             if event != "INSERT" or table not in SUMMED_BY_HAND:
-                body = statement.format(table=table, new=new, old=old)
+                body = "; ".join(filter(None, (whole, part)))
+                body = body.format(table=table, new=new, old=old)
                 connection.execute(
                     f"CREATE TEMP TRIGGER {table}_{event.lower()} AFTER {event} ON main.{table}"
                     f" BEGIN {body}; END"
                 )
-    for statement in _KEEPING_TOTALS:
-        connection.execute(statement)
 
 
+_EVENTS = ("INSERT", "UPDATE", "DELETE")
 _KEEPING_TABLE = (
     "UPDATE row_sums SET rows = rows + 1, total = total + {new} WHERE name = '{table}'",
     "UPDATE row_sums SET total = total + {new} - {old} WHERE name = '{table}'",
     "UPDATE row_sums SET rows = rows - 1, total = total - {old} WHERE name = '{table}'",
 )
-"""When a row is inserted, updated, deleted."""
-_KEEPING: Mapping[str, Sequence[str]] = {
+"""The sum of a table, for each of _EVENTS."""
+_KEEPING_PARTITION: Mapping[str, Sequence[str]] = {
     "partitions": (
         "INSERT INTO partition_sums(partition, node) VALUES (NEW.id, {new})",
         "UPDATE partition_sums SET node = node + {new} - {old} WHERE partition = NEW.id",
@@ -127,19 +127,7 @@ _KEEPING: Mapping[str, Sequence[str]] = {
         WHERE partition = OLD.partition""",
     ),
 }
-_KEEPING_TOTALS = tuple(
-    f"""CREATE TEMP TRIGGER partition_sums_{event} AFTER {event} ON main.partition_sums BEGIN
-    UPDATE row_sums SET rows = rows + ({count}),
-        total = total + ({change.format("NEW.node", "OLD.node")}) WHERE name = 'partitions';
-    UPDATE row_sums SET rows = rows + ({change.format("NEW.files", "OLD.files")}),
-        total = total + ({change.format("NEW.total", "OLD.total")})
-        WHERE name = 'file_references'; END"""  # noqa: S608 - constant names
-    for event, count, change in (
-        ("INSERT", "1", "{0}"),
-        ("UPDATE", "0", "{0} - {1}"),
-        ("DELETE", "-1", "-{1}"),
-    )
-)
+"""Sums of a partition, for each of _EVENTS."""
 
 
 class PendingSums:
@@ -172,17 +160,21 @@ class PendingSums:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Write what was noted, in the SQLite transaction that put the rows."""
+        of_partitions: list[tuple[int, int, int]] = []
+        of_tables: dict[str, tuple[int, int]] = {}
         for (table, partition), (rows, total) in self._sums.items():
             if table == "file_references":
-                statement = (
-                    "UPDATE partition_sums SET files = files + ?, total = total + ?"
-                    " WHERE partition = ?"
-                )
-                values: tuple[object, ...] = (rows, total, partition)
-            else:
-                statement = "UPDATE row_sums SET rows = rows + ?, total = total + ? WHERE name = ?"
-                values = (rows, total, table)
-            connection.execute(statement, values)
+                of_partitions.append((rows, total, partition))
+            rows_before, total_before = of_tables.get(table, (0, 0))
+            of_tables[table] = rows_before + rows, total_before + total
+        connection.executemany(
+            "UPDATE partition_sums SET files = files + ?, total = total + ? WHERE partition = ?",
+            of_partitions,
+        )
+        connection.executemany(
+            "UPDATE row_sums SET rows = rows + ?, total = total + ? WHERE name = ?",
+            [(*sums, table) for table, sums in of_tables.items()],
+        )
         self._sums.clear()
 
 

@@ -69,16 +69,18 @@ class SqliteTransactionLog:
             raise AssertionError(f"entries are numbered from 1, got {number}")
         if number > 1 and not self._database.exists():
             raise LogRolledBackError(number - 1, log_ends=0, log=self._database.path)
-        with self._database.writing() as connection:
+        with self._database.writing_once() as execute:
             try:
-                written = connection.execute(_APPEND, (number, body, after)).rowcount
+                written = execute(_APPEND, (number, body, after)).rowcount
             except sqlite3.IntegrityError:
                 raise LogConflictError(number) from None
-            taken = written == 0 and connection.execute(_TAKEN, (number,)).fetchone()[0]
+        if written:
+            return
+        with self._database.reading() as connection:
+            (taken,) = connection.execute(_TAKEN, (number,)).fetchone()
         if taken:
             raise LogConflictError(number)
-        if written == 0:
-            raise LogRolledBackError(number - 1, log_ends=self.newest())
+        raise LogRolledBackError(number - 1, log_ends=self.newest())
 
     def read_after(
         self, number: TransactionNumber, checksum: EntryChecksum | None = None

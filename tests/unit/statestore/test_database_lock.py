@@ -17,7 +17,13 @@ import pytest
 from lakebed.errors import UnavailableError
 from lakebed.observe import events
 from lakebed.statestore import database_lock, layout
-from lakebed.statestore.database_lock import LockHolder, _command, begin_writing, lock_holder
+from lakebed.statestore.database_lock import (
+    LockHolder,
+    _command,
+    begin_writing,
+    execute_alone,
+    lock_holder,
+)
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.head import Retry
 from lakebed.statestore.layout import open_cache
@@ -94,6 +100,34 @@ def test_who_waits_is_told_of_the_holder_and_goes_on_when_it_is_done(
     assert told.levelno == logging.WARNING
     assert told.facts["process"] == holder.pid  # type: ignore[attr-defined]  # of our events
     assert "a-key-of-a-user" not in told.getMessage()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_one_statement_waits_and_tells_as_a_transaction_does(
+    path: Path, holder: subprocess.Popen[bytes], caplog: pytest.LogCaptureFixture, ends: bool
+) -> None:
+    class Ending(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if ends:
+                holder.kill()
+
+    logger, ending = logging.getLogger("lakebed"), Ending()
+    logger.addHandler(ending)
+    statement = "UPDATE head SET floor = ?"
+    try:
+        with closing(open_cache(path)) as connection:
+            if ends:
+                assert execute_alone(connection, statement, (7,), seconds_max=60.0).rowcount == 1
+                assert connection.execute("SELECT floor FROM head").fetchone() == (7,)
+            else:
+                with pytest.raises(UnavailableError) as error:
+                    execute_alone(connection, statement, (7,), seconds_max=0.05)
+                assert error.value.facts["process"] == holder.pid
+            assert not connection.in_transaction
+    finally:
+        logger.removeHandler(ending)
+    (told,) = [r for r in caplog.records if getattr(r, "event", "") == events.LOCK_AWAITED]
+    assert told.facts["process"] == holder.pid  # type: ignore[attr-defined]  # of our events
 
 
 def test_a_process_that_was_killed_holds_nothing(
