@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from lakebed.model import predicates as tests_of
-from lakebed.model.keys import encode_key, key_value
+from lakebed.model.keys import encode_key, key_value, least_key
 from lakebed.model.predicates import Predicate, checked_predicate
-from lakebed.model.ranges import Range
+from lakebed.model.ranges import EVERYTHING, Range
 from lakebed.model.schema import Schema, schema_of
 from lakebed.model.types import ListOf, MapOf, StructOf, type_of, widens
 from lakebed.processing.predicate_masks import mask_of
@@ -142,8 +142,11 @@ def split_points(draw: st.DrawFn, schema: Schema) -> list[Any]:
     values = key_values(schema, schema.row_keys[0].name)
     chosen = draw(st.sets(st.sampled_from(range(len(values))), max_size=3))
     field = schema.row_keys[0]
-    points = [values[place] for place in chosen]
-    return sorted(points, key=lambda v: encode_key([field], [key_value(field, v)]))
+    points = {
+        encode_key([field], [key_value(field, values[place])]): values[place] for place in chosen
+    }
+    least = least_key(schema.row_keys, EVERYTHING.min)
+    return [points[encoded] for encoded in sorted(points) if encoded > least]
 
 
 @st.composite
