@@ -62,6 +62,17 @@ def test_a_commit_by_a_clock_that_is_ahead_takes_no_rows_of_today_away(
     assert {"before", "after"} <= set(ids(here))
 
 
+def test_work_by_a_clock_that_is_ahead_takes_no_rows_of_today_away(
+    world: VirtualClock, machine: Machine
+) -> None:
+    here, wrong = machine(0), machine(200 * DAY)
+    here.ingest(row(world, "one"))
+    done = wrong.ingest(row(world, "two"))
+    assert (done.read, done.filtered) == (1, 0)
+    wrong.compact()
+    assert ids(here) == ["one", "two"]
+
+
 def test_a_clock_that_is_behind_shows_rows_too_long_and_takes_none_away(
     world: VirtualClock, machine: Machine
 ) -> None:

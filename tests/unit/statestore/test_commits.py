@@ -1,5 +1,5 @@
-"""Identity and group commit: what is sent again is done once (H1, H5, H7), and how
-long a commit tries (H8)."""
+"""Identity and group commit: what is sent again is done once (H1, H5, H7), and how long a commit
+tries (H8); an entry goes behind the one that was applied (H33)."""
 
 import threading
 
@@ -11,9 +11,10 @@ from lakebed.errors import (
     JobIdReusedError,
     LakebedError,
     LogConflictError,
+    LogRolledBackError,
     TableExistsError,
 )
-from lakebed.model.names import JobId
+from lakebed.model.names import JobId, TransactionNumber
 from lakebed.statestore.file_changes import AddFiles, ClaimFiles, GiveUp
 from lakebed.statestore.table_changes import create_table
 from lakebed.statestore.transactions import Transaction
@@ -199,6 +200,19 @@ def test_others_winning_for_ever_ends_as_a_conflict_at_the_deadline() -> None:
     with pytest.raises(LogConflictError):
         story.given_files("all", a=1)
     assert 60 <= story.clock.monotonic() - begun < 75
+
+
+def test_an_entry_goes_behind_the_one_that_was_applied_and_behind_no_other() -> None:
+    story = TableStory()
+    first = next(story.log.log.read_after(TransactionNumber(0)))
+    story.given_files("all", a=1)
+    restored = type(story.log.log)(story.clock)
+    restored.append(*first)
+    story.another_head(log=restored).commit(story.transaction(AddFiles(()), base=1))
+    story.log.log = restored
+    with pytest.raises(LogRolledBackError):
+        story.head.commit(adding(story, "c"))
+    assert restored.newest() == 2
 
 
 def test_new_files_must_carry_the_base_of_their_commit() -> None:
