@@ -36,6 +36,7 @@ from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from tests.golden.releases.rows import rows_text
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+SETTINGS = {"job_files_max": 3, "size_ratio": 2}
 SCHEMA = {
     "format": 1,
     "row_keys": [{"name": "id", "type": "string"}, {"name": "n", "type": "int32"}],
@@ -84,12 +85,18 @@ def make_lake(folder: Path) -> dict[str, object]:
     app = LocalApp(folder, clock=clock)
     lake = Lake(app)
     schema = lakebed.schema_from_json(SCHEMA)
-    table = lake.create_table("trips", schema, split_points=["m"], settings={"job_files_max": 3})
+    table = lake.create_table("trips", schema, split_points=["m"], settings=SETTINGS)
     for n in range(3):
         clock.advance(60)
         table.ingest(trips(40 * n, 40, table.arrow_schema), job=f"day-{n}")
     table.compact()
-    clock.advance(86_400)
+    lake.close()  # a process that has not watched the log tells it of a leap of its clock (H35)
+    clock.advance(90_000)
+    app = LocalApp(folder, clock=clock)
+    lake = Lake(app)
+    table = lake.table("trips")
+    table.change_settings(size_ratio=3, job_files_max=5)
+    clock.advance(700)  # by its uptime it is believed
     table.change_fields(
         rename={"fare": "price"}, add={"note": "string?"}, widen={"fare": "float64"}
     )
