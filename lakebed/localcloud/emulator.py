@@ -16,7 +16,10 @@ from lakebed.errors import InvalidError, UnavailableError
 from lakebed.localcloud import shifted_time
 from lakebed.ports.clock import Clock
 
-ACCOUNT, REGION = "000000000000", "us-east-1"
+ACCOUNT = "000000000000"
+REGION = "eu-central-2"
+"""A young one: in older regions version 1 of `aws` sends requests to SQS to names of its own
+(`awscli/customizations/overridesslcommonname.py`), whatever `AWS_ENDPOINT_URL` says."""
 ROOT_KEY = "test"
 """Of the account's root, whom nothing is forbidden: the user's own key, and ours."""
 

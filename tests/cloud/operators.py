@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lakebed.localcloud.emulator import ACCOUNT, REGION
 from lakebed.table import Table
 from tests.cloud.instance import INSTANCE, RunningInstance
 
 
 def keys_in_bucket(instance: RunningInstance, under: str = "") -> list[str]:
     """Return the keys of all objects, or of those under a path of the lake."""
-    bucket = f"lakebed-{INSTANCE}-data-000000000000-us-east-1"
+    bucket = f"lakebed-{INSTANCE}-data-{ACCOUNT}-{REGION}"
     prefix = f"lake/objects/{under}" if under else ""
     listed = instance.cloud.client("s3").get_paginator("list_objects_v2")
     pages = listed.paginate(Bucket=bucket, Prefix=prefix)

@@ -8,6 +8,7 @@ import pytest
 from lakebed.backends.aws.object_store import S3ObjectStore
 from lakebed.bootstrap.aws_stores import objects_of
 from lakebed.lake import Lake
+from lakebed.localcloud.emulator import ACCOUNT, REGION
 from lakebed.model.paths import snapshots_prefix
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
 
@@ -19,7 +20,7 @@ NAME = f"lakebed-{INSTANCE}"
 
 def objects(lake: Lake) -> S3ObjectStore:
     app = lake._app
-    place = objects_of(app._clients, f"{NAME}-data-000000000000-us-east-1", "lake", app.chance)
+    place = objects_of(app._clients, f"{NAME}-data-{ACCOUNT}-{REGION}", "lake", app.chance)
     assert isinstance(place, S3ObjectStore)
     return place
 

@@ -10,6 +10,7 @@ import pytest
 from lakebed.backends.system.clock import SystemClock
 from lakebed.lake import Lake
 from lakebed.localcloud.cloud import LocalCloud
+from lakebed.localcloud.emulator import ACCOUNT, REGION
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
 from tests.cloud.users import fetched, put, send, until, waiting
 
@@ -76,7 +77,7 @@ class Tables:
 
     def objects(self) -> int:
         """How many files of rows are in the bucket, referred to or not."""
-        bucket = f"{NAME}-data-000000000000-us-east-1"
+        bucket = f"{NAME}-data-{ACCOUNT}-{REGION}"
         pages = self.instance.cloud.client("s3").get_paginator("list_objects_v2")
         keys = [o["Key"] for page in pages.paginate(Bucket=bucket) for o in page["Contents"]]
         return sum(key.endswith(".parquet") for key in keys)

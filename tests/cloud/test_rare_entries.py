@@ -8,6 +8,7 @@ import string
 import pyarrow as pa
 import pytest
 
+from lakebed.localcloud.emulator import ACCOUNT, REGION
 from lakebed.model.jobs import CompactionMessage, encode_message
 from lakebed.model.names import JobId
 from lakebed.table import Table
@@ -171,7 +172,7 @@ def test_a_table_whose_maker_died_before_it_had_a_name_is_swept(
         with pytest.raises(Died):
             lake.create_table("nobody", SCHEMA, split_points=texts(1_000, 100, seed=4))
         assert "nobody" not in lake.tables()
-    late = {"Bucket": f"{NAME}-data-000000000000-us-east-1", "Key": f"{file}.late"}
+    late = {"Bucket": f"{NAME}-data-{ACCOUNT}-{REGION}", "Key": f"{file}.late"}
     cloud.client("s3").put_object(**late, Body=b"of a worker that was away")
     assert len(set(keys_in_bucket(instance)) - before) == 2
     cloud.fire(f"{NAME}-sweep-nameless")

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from botocore.exceptions import ClientError
 
+from lakebed.localcloud.emulator import REGION
 from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 
 SECONDS_MAX = 300
@@ -21,7 +22,8 @@ def put(instance: RunningInstance, key: str, rows: pa.Table) -> str:
     try:
         s3.head_bucket(Bucket=bucket)
     except ClientError:
-        s3.create_bucket(Bucket=bucket)
+        place = {"LocationConstraint": REGION}
+        s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=place)
     s3.put_object(Bucket=bucket, Key=f"{folder}/{key}", Body=out.getvalue().to_pybytes())
     return f"{SOURCES}/{key}"
 

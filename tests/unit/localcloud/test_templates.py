@@ -30,7 +30,7 @@ def expressions(**conditions: object) -> Expressions:
         ({"Ref": "Queue"}, "https://queue"),
         ({"Fn::GetAtt": ["Queue", "Arn"]}, "arn:queue"),
         ({"Fn::GetAtt": "Queue.Arn"}, "arn:queue"),
-        ({"Fn::Join": ["-", ["a", {"Ref": "AWS::Region"}]]}, "a-us-east-1"),
+        ({"Fn::Join": ["-", ["a", {"Ref": "AWS::Region"}]]}, "a-eu-central-2"),
         ({"Fn::Sub": "x ${Queue} ${Queue.Arn} ${!kept}"}, "x https://queue arn:queue ${kept}"),
         ({"Fn::Sub": ["${a}", {"a": {"Ref": "AWS::AccountId"}}]}, "000000000000"),
         ({"Fn::Select": [1, {"Fn::Split": [":", {"Fn::GetAtt": "Queue.Arn"}]}]}, "queue"),
