@@ -12,9 +12,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory
+from lakebed.bootstrap.app import INSTANCE_SCHEME, Memory
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import directory_named
 from lakebed.model.formats import NEWEST, OLDEST, Formats
@@ -41,14 +42,11 @@ STATES_BYTES_MAX = 8 << 30
 """Of states that a committer keeps on the local disk: tables of fifty million files."""
 
 
-class Lake:
+class Lake(OpenLake):
     """A lake in a directory, or on AWS. Several processes may open it at once."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-
     def __repr__(self) -> str:
-        return f"<lakebed lake at {self._app.place}>"
+        return f"<lakebed lake at {self._given_app.place}>"
 
     def __enter__(self) -> Self:
         return self
@@ -357,8 +355,8 @@ class Lake:
         return self.formats()[0]
 
     def close(self) -> None:
-        """Close files; what was committed stays."""
-        self._app.close()
+        """Close files; what was committed stays, and the lake and its tables answer no more."""
+        self._given_app.close()
 
 
 def connect(

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
+from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.settings import TableSettings
 from lakebed.errors import InvalidError
 from lakebed.ingest.sources import ArrowSource, FileSource, WatchedSource, source_of
@@ -52,11 +53,11 @@ if TYPE_CHECKING:
     from lakebed.statestore.open_table import OpenTable
 
 
-class Table:
+class Table(OpenLake):
     """A table of a lake: rows sorted by key."""
 
     def __init__(self, app: App, opened: OpenTable) -> None:
-        self._app = app
+        super().__init__(app)
         self._opened = opened
 
     def __repr__(self) -> str:

@@ -117,6 +117,11 @@ class WarmHeads:
         for table in list(self._heads):
             self._close(table)
 
+    def require_open(self) -> None:
+        """Raise InvalidError when these heads were closed."""
+        if self._is_closed:
+            raise InvalidError("the lake was closed", hint="connect to it again")
+
     def _close(self, table: TableId) -> None:
         head = self._heads.get(table)
         if head is not None:
@@ -138,8 +143,7 @@ class WarmHeads:
         )
 
     def _opened_state(self, table: TableId) -> TableState:
-        if self._is_closed:
-            raise InvalidError("the lake was closed", hint="connect to it again")
+        self.require_open()
         begin = self.snapshots(table).begin_cache
         return TableState(open_cache(self.cache_path(table), begin=begin))
 

@@ -1,0 +1,21 @@
+"""What the public face is built on: the services of a lake, as long as that is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lakebed.bootstrap.app import App
+
+
+class OpenLake:
+    """Has the services of a lake until it is closed."""
+
+    def __init__(self, app: App) -> None:
+        self._given_app = app
+
+    @property
+    def _app(self) -> App:
+        """Raises: InvalidError: the lake was closed."""
+        self._given_app.heads.require_open()
+        return self._given_app
