@@ -104,6 +104,18 @@ def split_point_text(schema: Schema, point: SplitPoint) -> str:
     return line
 
 
+def text_in(path: Path) -> str:
+    """Return the text of a file that an option names. A pipe or a device is never opened.
+
+    Raises:
+        InvalidError: it is one. OSError, UnicodeDecodeError: it cannot be read as text.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        hint = "write it to a file, and name that one"
+        raise InvalidError("a device or a pipe is no file", path=path, hint=hint)
+    return path.read_text("utf-8")
+
+
 def split_points_from_file(schema: Schema, path: Path, *, as_base64: bool) -> list[SplitPoint]:
     """Return the split points of a file that has one in each line. Empty lines are skipped.
 
@@ -115,7 +127,7 @@ def split_points_from_file(schema: Schema, path: Path, *, as_base64: bool) -> li
     """
     field = schema.row_keys[0]
     try:
-        lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
+        lines = [line for line in text_in(path).splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         hint = "one split point in each line, as text"
         raise UnreadableInputError(
@@ -238,7 +250,7 @@ def processing_in_file(path: Path) -> Processing | None:
     """
     hint = 'for instance {"age_off": {"field": "at", "seconds": 86400}}'
     try:
-        value = json.loads(path.read_text("utf-8"), object_pairs_hook=fields_once)
+        value = json.loads(text_in(path), object_pairs_hook=fields_once)
     except (OSError, ValueError, RecursionError) as error:
         raise UnreadableInputError(
             "cannot read the processing", path=path, reason=error, hint=hint

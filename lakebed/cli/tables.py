@@ -17,6 +17,7 @@ from lakebed.cli.key_text import (
     settings_from_text,
     split_point_from_text,
     split_points_from_file,
+    text_in,
 )
 from lakebed.cli.program import Group, Session, pass_session
 from lakebed.errors import InvalidError, UnreadableInputError
@@ -179,7 +180,7 @@ def _refuse_others_than(told: set[str]) -> None:
 def _create_from(session: Session, name: str, path: Path, objects: str | None) -> None:
     """Create a table from the definition in a file, or on stdin."""
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+        text = sys.stdin.read() if str(path) == "-" else text_in(path)
         value = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         hint = "write one with `lakebed table describe NAME --definition`"
@@ -265,7 +266,7 @@ def _sampled(path: Path, schema: Schema, leaves: int) -> list[object]:
 
 def _schema_in(path: Path) -> Schema:
     try:
-        return schema_from_json(json.loads(path.read_text("utf-8"), object_pairs_hook=fields_once))
+        return schema_from_json(json.loads(text_in(path), object_pairs_hook=fields_once))
     except (OSError, ValueError, RecursionError) as error:
         hint = 'for instance {"row_keys": [{"name": "id", "type": "string"}]}'
         raise UnreadableInputError(

@@ -45,6 +45,16 @@ def test_a_device_or_pipe_is_not_replaced_by_a_file(trips: Shell) -> None:
         assert not path.is_file()
 
 
+@pytest.mark.parametrize("option", ["--schema", "--processing", "--split-points", "--definition"])
+def test_an_option_that_names_a_device_or_pipe_is_refused(trips: Shell, option: str) -> None:
+    pipe = trips.folder / "pipe"
+    os.mkfifo(pipe)
+    key = ["--row-key", "id:string"] if option in ("--processing", "--split-points") else []
+    for path in (pipe, Path(os.devnull)):
+        code, error = trips.refused("table", "create", "u", *key, option, str(path))
+        assert (code, error["message"]) == (2, "a device or a pipe is no file")
+
+
 def test_who_reads_the_file_that_is_replaced_reads_it_to_its_end(trips: Shell) -> None:
     path = trips.folder / "out.parquet"
     path.write_bytes(b"before")
