@@ -17,6 +17,7 @@ from lakebed.errors import (
     ObjectMissingError,
     SumTooLargeError,
     TableMissingError,
+    out_of_memory,
 )
 from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, file_name, run_name
@@ -152,6 +153,8 @@ class RunCompactionJob(Generic[BatchT]):
             raise _UnfitInputsError(error) from error
         except ObjectMissingError as error:
             raise self._missing(table, job, error) from error
+        except MemoryError as error:  # nothing was committed
+            raise out_of_memory(error) from error
         output = _reference(written, taken.job.partition)
         change = ReplaceFiles(job, taken.job.partition, tuple(inputs), output)
         transaction, rows = table.own(start, change), output.rows if output else 0

@@ -15,6 +15,7 @@ from lakebed.ingest.sources import ArrowSource
 from lakebed.sorted_files import casting, parquet_files, parquet_texts, plain_sizes, sorting
 from lakebed.sorted_files.input_files import input_files, rows_of
 from lakebed.sorted_files.inputs import parquet_batches
+from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.sorted_files.plain_sizes import pieces, plain_bytes
 
 LONG = "x" * 1_000
@@ -235,3 +236,22 @@ def test_memory_that_runs_out_while_rows_are_sorted_or_read(
             with pytest.raises(UnavailableError, match="not enough memory"):
                 table.query().read_all()
         assert table.query().read_all().num_rows == 1
+
+
+@pytest.mark.parametrize("problem", [pa.ArrowMemoryError("malloc of size 9 failed"), MemoryError()])
+def test_memory_that_runs_out_in_a_compaction(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, problem: Exception
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise problem
+
+    with lakebed.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("t", SCHEMA)
+        for _ in range(2):
+            table.ingest(pa.table({"id": [1], "text": ["a"]}))
+        with monkeypatch.context() as patched:
+            patched.setattr(ParquetFiles, "merge_into_file", fail)
+            with pytest.raises(UnavailableError, match="not enough memory"):
+                table.compact()
+        table.compact()
+        assert table.query().read_all().num_rows == 2
