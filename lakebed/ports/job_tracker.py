@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, Protocol, get_args
 
 import msgspec
@@ -72,6 +72,23 @@ def replaces(report: JobReport, newest: JobReport) -> bool:
     if report.event == "committed" and newest.event not in lasting:
         return True
     return newest.at <= report.at
+
+
+_decode = msgspec.msgpack.Decoder(JobReport).decode
+
+
+def report_in(body: bytes) -> JobReport | None:
+    """Return the report that a store keeps as msgpack; None: this release does not know of such
+    reports, a newer one wrote it."""
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def reports_in(bodies: Iterable[bytes]) -> list[JobReport]:
+    """Return those reports that this release knows of, in order."""
+    return [report for body in bodies if (report := report_in(body)) is not None]
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+from lakebed.backends.memory.job_tracker import MemoryJobTracker
 from lakebed.model.names import JobId, Micros, TableId
 from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker, TaskReport
 from tests.contracts.conftest import Tracker
@@ -164,3 +165,18 @@ def test_old_reports_are_forgotten(view: JobTracker) -> None:
     assert jobs(view.find(TABLE, reports_max=10)) == ["b", "c"]
     assert view.last(TABLE, JobId("a")) is None
     assert [r.at for r in view.history(TABLE, JobId("b"))] == [9]
+
+
+def test_a_report_of_a_newer_release_is_passed_over(view: JobTracker) -> None:
+    if isinstance(view, MemoryJobTracker):
+        pytest.skip("it keeps what it was given, nothing is decoded")
+    view.report(report("j", 5, event="started"))
+    view.report_many([report("j", 9, event="archived"), report("k", 9, event="archived")])
+    assert [r.event for r in view.history(TABLE, JobId("j"))] == ["started"]
+    last = view.last(TABLE, JobId("j"))
+    assert last is not None
+    assert last.event == "started"
+    assert view.last(TABLE, JobId("k")) is None
+    assert view.find(TABLE, reports_max=10) == []
+    view.report(report("j", 10, event="committed"))
+    assert [r.event for r in view.find(TABLE, reports_max=10)] == ["committed"]

@@ -36,6 +36,8 @@ from lakebed.ports.job_tracker import (
     JobReport,
     TaskReport,
     replaces,
+    report_in,
+    reports_in,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +54,6 @@ assert TRACKER_TABLE.expiry is not None, "the tracker's items expire"
 _INDEX, _EXPIRY = TRACKER_TABLE.index, TRACKER_TABLE.expiry
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(JobReport).decode
 Condition = dict[str, Any]
 """As boto3 takes it."""
 
@@ -104,7 +105,9 @@ class DynamoDbJobTracker:
             ),
         )
         item = answer.get("Item")
-        return None if item is None else _decode(_body(item))
+        if item is None:
+            return None
+        return report_in(_body(item)) or next(reversed(self.history(table, job)), None)
 
     def history(self, table: TableId, job: JobId) -> list[JobReport]:
         """Return all reports of a job, oldest first. Strongly consistent."""
@@ -113,7 +116,7 @@ class DynamoDbJobTracker:
             ExpressionAttributeValues={":pk": _text(_job_key(table, job)), ":at": _text("at#")},
             ConsistentRead=True,
         )
-        return [_decode(body) for body in bodies]
+        return reports_in(bodies)
 
     def find(
         self,
@@ -129,11 +132,11 @@ class DynamoDbJobTracker:
         Through the index, which lags by less than a second.
         """
         end = _END_OF_TIME if until is None else until
-        found = [
-            _decode(body)
+        found = reports_in(
+            body
             for event in events
             for body in self._listed(f"{table}#{event}", since, end, reports_max)
-        ]
+        )
         return sorted(found, key=lambda r: -r.at)[:reports_max]
 
     def report_task(self, report: TaskReport) -> None:

@@ -17,6 +17,8 @@ from lakebed.ports.job_tracker import (
     JobReport,
     TaskReport,
     replaces,
+    report_in,
+    reports_in,
 )
 
 _FORMAT = 3
@@ -74,7 +76,6 @@ WHERE excluded.at >= task.at"""
 _END_OF_TIME = 1 << 62
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(JobReport).decode
 _decode_task = msgspec.msgpack.Decoder(TaskReport).decode
 
 
@@ -102,8 +103,7 @@ class SqliteJobTracker:
                 if connection.execute(_IS_KNOWN, (*job, report.at, body)).fetchone():
                     continue
                 found = connection.execute(_NEWEST, job).fetchone()
-                is_whole = found is not None and found[2]
-                newest = not is_whole or replaces(report, _decode(found[1]))
+                newest = found is None or not found[2] or _replaces(report, *found[:2])
                 if newest:
                     connection.execute(_OUTDATE, job)
                 connection.execute(_REPORT, (*job, report.at, report.event, newest, body))
@@ -112,13 +112,15 @@ class SqliteJobTracker:
         """Return the newest report of a job."""
         with self._database.reading() as connection:
             found = connection.execute(_NEWEST, (table, job)).fetchone()
-        return None if found is None or not found[2] else _decode(found[1])
+        if found is None or not found[2]:
+            return None
+        return report_in(found[1]) or next(reversed(self.history(table, job)), None)
 
     def history(self, table: TableId, job: JobId) -> list[JobReport]:
         """Return all reports of a job, oldest first."""
         with self._database.reading() as connection:
             rows = connection.execute(_HISTORY, (table, job)).fetchall()
-        return [_decode(body) for (body,) in rows]
+        return reports_in(body for (body,) in rows)
 
     def find(
         self,
@@ -135,7 +137,7 @@ class SqliteJobTracker:
         with self._database.reading() as connection:
             for event in events:
                 wanted = (table, event, since, end, reports_max)
-                found += [_decode(body) for (body,) in connection.execute(_FIND, wanted)]
+                found += reports_in(body for (body,) in connection.execute(_FIND, wanted))
         return sorted(found, key=lambda r: -r.at)[:reports_max]
 
     def report_task(self, report: TaskReport) -> None:
@@ -159,3 +161,9 @@ class SqliteJobTracker:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
+
+
+def _replaces(report: JobReport, at: Micros, body: bytes) -> bool:
+    """Whether a report takes the place of one that is kept; of an unknown one if it is no older."""
+    newest = report_in(body)
+    return at <= report.at if newest is None else replaces(report, newest)
