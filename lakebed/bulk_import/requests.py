@@ -157,7 +157,7 @@ def _request_in(body: bytes, path: str) -> ImportRequest:
     try:
         check_fields_once(body)
         return msgspec.json.decode(body, type=ImportRequest)
-    except (InvalidError, msgspec.DecodeError) as error:
+    except (InvalidError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorruptError("not a request for an import", path=path, reason=error) from None
 
 
@@ -168,5 +168,5 @@ def _owner_in(body: bytes) -> tuple[TableId, JobId] | None:
         return None
     try:
         return table_id(found[1].decode()), job_id(msgspec.json.decode(found[2]))
-    except (InvalidError, msgspec.DecodeError):
+    except (InvalidError, msgspec.DecodeError, UnicodeDecodeError):
         return None

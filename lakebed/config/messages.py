@@ -291,7 +291,7 @@ def named_in(body: bytes) -> Named:
     try:
         check_fields_once(body)  # of two names, which one is to be told?
         told = msgspec.json.decode(body)
-    except (InvalidError, msgspec.DecodeError, RecursionError):
+    except (InvalidError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Named()
     if not isinstance(told, dict):
         return Named()

@@ -209,7 +209,7 @@ def _of_users(letter: Received, names: dict[TableId, TableName]) -> Said:
         name = table_name(told.get("table"))
         named = told.get("id") is not None
         job = job_id(told["id"]) if named else message_job(letter.body, letter.sent_at)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidError("not a message of users", reason=error) from None
     table = next((id_ for id_, known in names.items() if known == name), None)
     return Said(table=table, called=name, jobs=(job,), named=named)

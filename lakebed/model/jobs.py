@@ -51,7 +51,7 @@ def decode_message(body: bytes) -> CompactionMessage:
     refuse_newer(body, "a compaction message")
     try:
         return msgspec.json.decode(body, type=CompactionMessage)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidError("not a compaction message", reason=error) from None
 
 
@@ -76,6 +76,6 @@ def decode_table_message(body: bytes) -> TableMessage:
     refuse_newer(body, "a message about a table")
     try:
         message = msgspec.json.decode(body, type=TableMessage)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidError("not a message about a table", reason=error) from None
     return TableMessage(table_id(message.table))

@@ -96,7 +96,7 @@ def decode_commits(body: bytes) -> CommitsMessage:
         raise NewerFormatError("a newer message of commits", format=body[0], hint=hint)
     try:
         return _decode(body[1:])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidError("not a message of commits", reason=error) from None
 
 

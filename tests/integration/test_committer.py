@@ -84,3 +84,13 @@ def test_dead_compaction_jobs_free_their_files(instance: Instance) -> None:
     assert queue.depth() == (0, 0)
     with table.head.reading() as state:
         assert state.jobs() == []
+
+
+def test_a_message_whose_time_of_sending_is_none_has_the_time_of_sqs() -> None:
+    message = {
+        "body": "{}",
+        "receiptHandle": "r",
+        "attributes": {"SentTimestamp": "7"},
+        "messageAttributes": {"sent": {"stringValue": "yesterday"}},
+    }
+    assert received_record(message).sent_at == 7_000

@@ -277,7 +277,8 @@ def _batches(
 def _received(message: MessageTypeDef, prefix: str = "") -> Received:
     system: Any = message.get("Attributes", {})
     own: Any = message.get("MessageAttributes", {})
-    sent = own.get(_SENT, {}).get("StringValue")
+    sent = own.get(_SENT, {}).get("StringValue") or ""
+    sent = sent if sent.isascii() and sent.isdigit() else ""  # others may call theirs so, too
     group = system.get("MessageGroupId", _ALONE)
     return Received(
         _body_of(message["Body"]),

@@ -11,7 +11,13 @@ from lakebed.backends.memory import MemoryJobQueue, MemoryTableRegistry, Virtual
 from lakebed.errors import InvalidError, LakebedError, UnavailableError
 from lakebed.inspection.dead_letters import DeadLetters, QueueLetters, TableLetters
 from lakebed.inspection.redrive import Redrive, Redriven
-from lakebed.model.jobs import INGEST_QUEUE, QUERY_QUEUE, SPLITTING, TableMessage
+from lakebed.model.jobs import (
+    COMPACTION_QUEUE,
+    INGEST_QUEUE,
+    QUERY_QUEUE,
+    SPLITTING,
+    TableMessage,
+)
 from lakebed.model.jobs import encode_table_message as tick
 from lakebed.model.names import JobId, Micros, TableId, TableName
 from lakebed.ports.job_queue import (
@@ -387,3 +393,22 @@ def test_a_question_to_a_table_that_is_not_there_is_refused() -> None:
     desk.given_up(QUERY_QUEUE, asked(id="a", table="tripps"))
     assert desk.redrive() == Redriven(refused=("query: there is no such table (table tripps, a)",))
     assert desk.queues.open(QUERY_QUEUE).depth() == (0, 1)
+
+
+UNDECODABLE = asked(format=1, table=NAME, job="j", id="x").replace(b"trips", b"\xff")
+UNDECODABLE_COMMITS = encode_commits(CommitsMessage(TableId("trips"))).replace(
+    b"trips", b"trip\xff"
+)
+
+
+@pytest.mark.parametrize("kind", [COMMIT_QUEUE, COMPACTION_QUEUE, SPLITTING, INGEST_QUEUE])
+def test_a_letter_that_is_no_text_is_counted_shown_and_stays(kind: str) -> None:
+    desk = Desk()
+    desk.given_up(kind, UNDECODABLE_COMMITS if kind == COMMIT_QUEUE else UNDECODABLE)
+    (queue,) = desk.letters.count([kind])
+    assert (queue.dead, [of.table for of in queue.tables]) == (1, [""])
+    (letter,) = desk.letters.show([kind], None, letters_max=10)
+    assert letter.reason.startswith("invalid: not a ")
+    assert letter.body.startswith("base64:")
+    assert desk.redrive(kind).sent == 0
+    assert desk.queues.open(kind).depth() == (0, 1)
