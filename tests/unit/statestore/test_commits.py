@@ -120,7 +120,10 @@ def test_members_are_checked_in_order_against_those_before_them() -> None:
     assert story.picture() == "all\n  a  1 rows  one"
 
 
-def test_a_refusal_that_rests_on_a_neighbour_whose_append_loses_is_no_answer() -> None:
+@pytest.mark.parametrize("before", [[], ["throttled"]], ids=["first try", "after reading"])
+def test_a_refusal_that_rests_on_a_neighbour_whose_append_loses_is_no_answer(
+    before: list[str],
+) -> None:
     story = TableStory()
     story.given_files("all", a=1)
     one, two = (
@@ -130,7 +133,7 @@ def test_a_refusal_that_rests_on_a_neighbour_whose_append_loses_is_no_answer() -
     other = story.another_head(log=story.log.log)
 
     taken = story.transaction(AddFiles(()), id_=one.id, digest="another request")
-    story.log.appends = [lambda: other.commit(taken)]  # now `one` is refused, `two` is not
+    story.log.appends = [*before, lambda: other.commit(taken)]  # now `one` is refused, `two` is not
     answers = story.head.commit_group([one, two])
     assert isinstance(answers[0], JobIdReusedError)
     assert answers[1] == 4
