@@ -11,15 +11,22 @@ LIST = Path(__file__).with_name("breaks.toml")
 
 
 class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of one place that takes a feature away. rows: of docs/map.md. old: stands once in
-    the file. tests: names by file; every one of them must fail."""
+    """A change of one place that takes a feature or a rule away. rows: of docs/map.md. rules: of
+    docs/protocol.md. old: stands once in the file. tests: names by file; every one of them must
+    fail."""
 
-    rows: list[int]
+    rows: list[int] = []
+    rules: list[int] = []
     says: str
     file: str
     old: str
     new: str
     tests: dict[str, list[str]]
+
+    @property
+    def names(self) -> list[str]:
+        """Rows and rules, as one asks for them: `30`, `H7`."""
+        return [*map(str, self.rows), *(f"H{rule}" for rule in self.rules)]
 
     @property
     def test_ids(self) -> list[str]:

@@ -25,7 +25,7 @@ COPIES = 2
 
 SECONDS_MAX = 300
 FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
-HEADINGS = ("rows", "break", "seen by", "seconds")
+HEADINGS = ("of", "break", "seen by", "seconds")
 
 
 @dataclass
@@ -96,9 +96,9 @@ def try_break(what: Break, copies: SimpleQueue[Copy]) -> Tried:
 
 
 def main() -> int:
-    """Try all breaks, or those of the rows that are named; print a table."""
-    rows = {int(text) for text in sys.argv[1:]}
-    wanted = [one for one in breaks() if not rows or rows & set(one.rows)]
+    """Try all breaks, or those of the rows and rules that are named; print a table."""
+    asked = set(sys.argv[1:])
+    wanted = [one for one in breaks() if not asked or asked & set(one.names)]
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="lakebed-mutations-") as folder:
         copies: SimpleQueue[Copy] = SimpleQueue()
@@ -142,10 +142,9 @@ def table(tried: list[Tried]) -> str:
     """Return a line for each break."""
     lines = [HEADINGS]
     for one in tried:
-        rows = ", ".join(map(str, one.what.rows))
         seen = len(one.what.test_ids) - len(one.unseen_by)
         by = f"{seen} of {len(one.what.test_ids)}" + (" SURVIVED" if one.unseen_by else "")
-        lines.append((rows, one.what.says, by, f"{one.seconds:.1f}"))
+        lines.append((", ".join(one.what.names), one.what.says, by, f"{one.seconds:.1f}"))
     widths = [max(len(line[n]) for line in lines) for n in range(len(HEADINGS))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -17,6 +17,7 @@ PROVEN = {30, 31, 41, 43, 58, 59, 82, 84, 103, 104, 105, 113, 124, 125, 154, 156
 def test_a_break_fits_its_file_and_its_tests_are_there(one: Break) -> None:
     assert one.applied((ROOT / one.file).read_text("utf-8"))
     assert one.new != one.old
+    assert one.names
     assert one.test_ids
     for test in one.test_ids:
         file, _, name = test.partition("::")
