@@ -7,19 +7,18 @@ from itertools import islice
 import pytest
 from msgspec.structs import replace
 
-from lakebed.backends.memory import MemoryJobQueue, MemoryTableRegistry, VirtualClock
-from lakebed.errors import InvalidError, LakebedError, UnavailableError
-from lakebed.inspection.dead_letters import DeadLetters, QueueLetters, TableLetters
-from lakebed.inspection.redrive import Redrive, Redriven
+from lakebed.backends.memory import MemoryJobQueue, VirtualClock
+from lakebed.errors import InvalidError, UnavailableError
+from lakebed.inspection.dead_letters import QueueLetters, TableLetters
+from lakebed.inspection.redrive import Redriven
 from lakebed.model.jobs import (
-    COMPACTION_QUEUE,
     INGEST_QUEUE,
     QUERY_QUEUE,
     SPLITTING,
     TableMessage,
 )
 from lakebed.model.jobs import encode_table_message as tick
-from lakebed.model.names import JobId, Micros, TableId, TableName
+from lakebed.model.names import JobId, Micros, TableId
 from lakebed.ports.job_queue import (
     LETTER_HIDDEN_SECONDS,
     MESSAGES_AT_ONCE_MAX,
@@ -27,53 +26,12 @@ from lakebed.ports.job_queue import (
     Received,
 )
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
-from lakebed.statestore.committer import HIDDEN_SECONDS
-from lakebed.statestore.head import TableHead
-from lakebed.statestore.queued_commits import COMMIT_QUEUE, CommitsMessage, encode_commits
+from lakebed.statestore.queued_commits import CommitsMessage, encode_commits
 from lakebed.statestore.table_changes import ChangeSettings
-from tests.dsl.commit_office import TABLE, Office
+from tests.dsl.commit_office import TABLE
+from tests.unit.inspection.desk import NAME, Desk, asked
 
 DAY = 86_400
-NAME = "trips"
-
-
-class Desk(Office):
-    """An office whose table has a name, and an operator who looks at dead letters."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        registry = MemoryTableRegistry()
-        registry.claim(TableName(NAME), TABLE)
-        self.letters = DeadLetters(
-            queues=self.queues, registry=registry, tracker=self.tracker, clock=self.clock
-        )
-        head = self.story.another_head()
-        self.heads_fail: LakebedError | None = None
-
-        def heads(_: TableId) -> TableHead:
-            if self.heads_fail is not None:
-                raise self.heads_fail
-            return head
-
-        self.service = Redrive(self.letters, queues=self.queues, heads=heads, clock=self.clock)
-
-    def redrive(self, *kinds: str, table: str | None = None) -> Redriven:
-        return self.service.run(kinds, table, letters_max=10)
-
-    def given_up(self, kind: str, body: bytes) -> None:
-        """Send a message, and receive it until it is a dead letter."""
-        self.queues.open(kind).send([Message(body)])
-        self.given_dead(kind)
-
-    def given_dead(self, kind: str = COMMIT_QUEUE) -> None:
-        queue = self.queues.open(kind)
-        for _ in range(4):
-            queue.receive(messages_max=10, hidden_seconds=1)
-            self.clock.advance(HIDDEN_SECONDS)
-
-
-def asked(**fields: object) -> bytes:
-    return json.dumps(fields).encode()
 
 
 def test_commits_that_were_given_up_are_sent_again_and_done() -> None:
@@ -393,22 +351,3 @@ def test_a_question_to_a_table_that_is_not_there_is_refused() -> None:
     desk.given_up(QUERY_QUEUE, asked(id="a", table="tripps"))
     assert desk.redrive() == Redriven(refused=("query: there is no such table (table tripps, a)",))
     assert desk.queues.open(QUERY_QUEUE).depth() == (0, 1)
-
-
-UNDECODABLE = asked(format=1, table=NAME, job="j", id="x").replace(b"trips", b"\xff")
-UNDECODABLE_COMMITS = encode_commits(CommitsMessage(TableId("trips"))).replace(
-    b"trips", b"trip\xff"
-)
-
-
-@pytest.mark.parametrize("kind", [COMMIT_QUEUE, COMPACTION_QUEUE, SPLITTING, INGEST_QUEUE])
-def test_a_letter_that_is_no_text_is_counted_shown_and_stays(kind: str) -> None:
-    desk = Desk()
-    desk.given_up(kind, UNDECODABLE_COMMITS if kind == COMMIT_QUEUE else UNDECODABLE)
-    (queue,) = desk.letters.count([kind])
-    assert (queue.dead, [of.table for of in queue.tables]) == (1, [""])
-    (letter,) = desk.letters.show([kind], None, letters_max=10)
-    assert letter.reason.startswith("invalid: not a ")
-    assert letter.body.startswith("base64:")
-    assert desk.redrive(kind).sent == 0
-    assert desk.queues.open(kind).depth() == (0, 1)
