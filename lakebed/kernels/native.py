@@ -76,14 +76,21 @@ class _Kernel:
             if type_ is None:
                 words.append(value)
             else:
-                found = (value.dtype, value.ndim)
-                assert found == type_, f"{self._name} takes arrays of {type_}, not {found}"
-                assert value.flags.c_contiguous, f"{self._name} takes arrays without gaps"
+                self._check(value, type_)
                 words += (address_of(value), *value.shape)
         result = ctypes.c_int64(0)
         failed = self._entry(self._words.pack(*words), ctypes.byref(result))
-        assert not failed, f"a check failed in {self._name}"
+        if failed:
+            raise AssertionError(f"a check failed in {self._name}")
         return result.value if self._has_result else None
+
+    def _check(self, value: Any, type_: object) -> None:
+        """Refuse what a kernel would read as something else, also where `assert` is left out."""
+        found = (value.dtype, value.ndim)
+        if found != type_:
+            raise AssertionError(f"{self._name} takes arrays of {type_}, not {found}")
+        if not value.flags.c_contiguous:
+            raise AssertionError(f"{self._name} takes arrays without gaps")
 
 
 def _words_of(hint: object) -> int:

@@ -107,7 +107,8 @@ class _ByLibrary:
         if level not in made:
             made[level] = _Context(_allocated(self._create_compressor()), self._free_compressor)
             kept = self._set(made[level].address, _COMPRESSION_LEVEL, level)
-            assert kept >= 0, f"zstd has a level {level}"
+            if kept < 0:
+                raise AssertionError(f"zstd has no level {level}")
         return made[level].address
 
     def decompressor(self) -> int:

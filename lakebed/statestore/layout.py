@@ -254,7 +254,8 @@ def upgradable_format(connection: sqlite3.Connection, path: str) -> int:
 def upgrade(connection: sqlite3.Connection) -> None:
     """Bring a state of an older format to this one. Run it inside a transaction."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
-    assert 1 <= found <= STATE_FORMAT, f"a state of a known format, got {found}"
+    if not 1 <= found <= STATE_FORMAT:
+        raise AssertionError(f"a state of a known format, got {found}")
     for before in range(found, STATE_FORMAT):
         for statement in UPGRADES[before]:
             connection.execute(statement)

@@ -27,7 +27,8 @@ def write_down(connection: sqlite3.Connection, layout: int) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found <= layout:
         return
-    assert layout == 1, f"there is one older layout, got {layout}"
+    if layout != 1:
+        raise AssertionError(f"there is one older layout, got {layout}")
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     for (name,) in connection.execute(query).fetchall():
         if name not in TABLES:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def test_guards_of_data_stay_without_asserts(tmp_path: Path) -> None:
     (tmp_path / "order").mkdir()
@@ -26,3 +28,32 @@ def test_guards_of_data_stay_without_asserts(tmp_path: Path) -> None:
         "sequence": "AssertionError",
         "tree": "AssertionError",
     }
+
+
+KERNEL = """
+import ctypes, numpy as np
+from lakebed.kernels.merging import Rows
+from lakebed.kernels.native import _Kernel
+
+def reads(rows: Rows) -> int: ...
+
+entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(lambda _a, _b: 1)
+kernel = _Kernel(reads, ctypes.cast(entry, ctypes.c_void_p).value)
+dtype = kernel._types[0][0]
+for rows in (np.zeros(2, np.float32), np.zeros(4, dtype)[::2], np.zeros(2, dtype)):
+    try:
+        kernel(rows)
+    except AssertionError as error:
+        print(str(error).partition(" of ")[0])
+"""
+
+
+def test_a_kernel_refuses_what_it_would_read_wrongly_without_asserts() -> None:
+    pytest.importorskip("numba")
+    command = [sys.executable, "-O", "-c", KERNEL]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.splitlines() == [
+        "reads takes arrays",
+        "reads takes arrays without gaps",
+        "a check failed in reads",
+    ]
