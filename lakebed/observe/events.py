@@ -53,6 +53,7 @@ KERNELS_ABSENT = "kernels_absent"
 MERGE_HELPER_LOST = "merge_helper_lost"
 CACHE_SET_ASIDE = "cache_set_aside"
 LOCK_AWAITED = "lock_awaited"
+LOG_TIME_TOLD = "log_time_told"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
@@ -102,6 +103,8 @@ MEANINGS = {
     KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",
     CACHE_SET_ASIDE: "a cache of a table's state did not prove itself and is rebuilt from the log",
     LOCK_AWAITED: "a process waits long to write to a database that another process writes to",
+    LOG_TIME_TOLD: "a clock was more than a day off log time: the log was told, log time leapt or"
+    " was set back",
     MERGE_HELPER_LOST: "a process that helped to merge failed; its part was merged without it",
 }
 """What each event says; `docs/reference/events.md` is made from it."""

@@ -170,7 +170,7 @@ class TableHead:
         with suppress(LogConflictError, UnavailableError, UnknownOutcomeError):
             with self._state.held() as state, state.writing():
                 if (time := choose(state)).changes:
-                    self._append(*self.times.applied(state, time), ())
+                    self.times.append(state, time, self._append)
             return bool(time.changes)
         return False
 
@@ -256,7 +256,7 @@ class TableHead:
                 if waiting and not last and (current or head.number):  # what is new knows nothing
                     time = self.times.next_time(self.state)
                     if time.changes and current:  # then come the members
-                        self._append(*self.times.applied(self.state, time), ())
+                        self.times.append(self.state, time, self._append)
                     elif not time.changes:
                         moment = Moment(TransactionNumber(head.number + 1), time.at)
                         self._check_and_append(waiting, moment, current=current)

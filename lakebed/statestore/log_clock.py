@@ -8,6 +8,7 @@ a day at the most, unless it stays wrong for ten minutes.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
 
@@ -18,9 +19,11 @@ from lakebed.model.names import (
     MICROS_PER_SECOND,
     CommitId,
     Micros,
+    TableId,
     TransactionNumber,
     digest_of,
 )
+from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.statestore.format_gate import AskFormats
 from lakebed.statestore.state import Head, Moment, TableState
@@ -37,6 +40,8 @@ ALONE = 600 * MICROS_PER_SECOND
 
 
 TimeChange = TellTime | LeapTime | SetTimeBack
+Append = Callable[[Moment, tuple[Transaction], tuple[()]], None]
+"""Writes an entry with transactions, behind all others; nobody is answered."""
 
 
 class NextTime(msgspec.Struct, frozen=True):
@@ -73,6 +78,8 @@ class LogClock:
         self._store_time = store_time
         self._chance = chance
         self._seen: _Seen | None = None
+        self.table: TableId | None = None
+        """Whose log it is, for events."""
 
     def now(self) -> Micros:
         """Return what this machine's clock says.
@@ -126,6 +133,19 @@ class LogClock:
         if head.at <= now + LEAP_MAX or self._formats().entry < TIME_FORMAT:
             return NextTime(head.at)
         return NextTime(now, (SetTimeBack(),))
+
+    def append(self, state: TableState, time: NextTime, append: Append) -> None:
+        """Commit what is told to the log of time, and tell an event. append: writes an entry.
+        Raises: as that."""
+        before = state.head().at
+        append(*self.applied(state, time), ())
+        events.tell(
+            events.LOG_TIME_TOLD,
+            level=logging.WARNING,
+            table=self.table,
+            changes=",".join(type(change).__name__ for change in time.changes),
+            leap_seconds=(time.at - before) // MICROS_PER_SECOND,
+        )
 
     def applied(self, state: TableState, time: NextTime) -> tuple[Moment, tuple[Transaction]]:
         """Apply what is told to the log of time, and return the entry that tells it: its moment and

@@ -133,7 +133,7 @@ class WarmHeads:
             self._limits,
             set_aside=partial(self._set_aside, table),
         )
-        return TableHead(
+        head = TableHead(
             self._logs.open(table),
             state,
             clock=self._clock,
@@ -141,6 +141,8 @@ class WarmHeads:
             snapshots=self.snapshots(table),
             formats=self._formats,
         )
+        head.times.table = table
+        return head
 
     def _opened_state(self, table: TableId) -> TableState:
         self.require_open()

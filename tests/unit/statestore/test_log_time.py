@@ -15,6 +15,7 @@ from lakebed.model.names import (
     TableName,
     TransactionNumber,
 )
+from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.file_changes import AddFiles, RaiseFloor, ReplaceFiles
@@ -123,6 +124,19 @@ def test_after_idle_months_the_second_machine_is_believed(lake: Lake) -> None:
     lake.when_committed(lake.process())
     assert lake.at == lake.world.now()
     assert lake.kinds()[-3:] == ["AddFiles", "LeapTime", "AddFiles"]
+
+
+def test_what_the_log_is_told_of_time_is_an_event(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        lake.world.advance(200 * DAY)
+        lake.when_committed(lake.process())
+    records = [vars(r) for r in caplog.records]
+    told = [r["facts"] for r in records if r.get("event") == events.LOG_TIME_TOLD]
+    changes = ",".join(facts["changes"] for facts in told)
+    assert changes.split(",") == [kind for kind in lake.kinds() if kind.endswith("Time")]
+    assert sum(facts["leap_seconds"] for facts in told) > 100 * DAY
 
 
 def test_after_idle_months_one_machine_is_believed_when_ten_minutes_have_passed(lake: Lake) -> None:
