@@ -229,6 +229,8 @@ class TableState(ProvenState):
         """Return the files of a leaf, oldest base first, each with the job that claimed it."""
         rows = self._run(f"{_HELD} WHERE partition = ? ORDER BY file", (partition,)).fetchall()
         self._verify_references(partition, rows)
+        if any(row[10] is not None and row[11] is None for row in rows):
+            raise damaged("jobs", partition=partition)  # else what a job holds would look free
         return [(reference_of(row), row[11]) for row in rows]
 
     def _verify_references(self, partition: PartitionId, rows: Sequence[Sequence[Any]]) -> None:

@@ -244,6 +244,7 @@ class TestOfLargeStates:
         "UPDATE partitions SET left = NULL, right = NULL",
         "UPDATE partitions SET point = x'00' WHERE left IS NOT NULL",
         "DELETE FROM partitions WHERE left IS NULL",
+        "DELETE FROM jobs",
     ])  # fmt: skip
     def test_a_query_verifies_the_leaves_that_it_reads(
         self, cached: Cached, statement: str
