@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from lakebed.ports.job_queue import BODY_BYTES_MAX, JobQueue, Received
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
+from lakebed.statestore.closable_state import ClosableState
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.head import Retry, TableHead
 from lakebed.statestore.open_table import OpenTable
@@ -37,12 +39,13 @@ from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.state import TableState
 from lakebed.tables.catalog import TableCatalog
 from lakebed.tasks.worker import Visibility, Worker
+from tests.simulation.damaged_cache import DAMAGES, opened
 from tests.simulation.lies import OwnTimeLogs
 from tests.simulation.new_state import new_state
 from tests.simulation.observed import ObservedLog, ObservedLogs, ObservedObjects
 from tests.simulation.registry import KillableRegistry
 from tests.simulation.scheduler import ScheduledClock
-from tests.simulation.weather import Weather
+from tests.simulation.weather import Mishap, Weather
 
 BODY_BYTES_SMALL = 400
 """So that some commits are too large for a message."""
@@ -62,7 +65,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 class Shared(msgspec.Struct, kw_only=True):
     """What all machines of a world meet: the true stores, and the weather between. own_time:
-    whether the log's store has the time of the machine that asks."""
+    whether the log's store has the time of the machine that asks. doubtful: states that machines
+    have opened from damaged bytes."""
 
     logs: ObservedLogs
     objects: ObservedObjects
@@ -74,6 +78,7 @@ class Shared(msgspec.Struct, kw_only=True):
     parts: Parts
     parquet: bool
     own_time: bool
+    doubtful: list[TableState]
 
 
 class Machine:
@@ -152,17 +157,45 @@ class Machine:
     def head(self, table: TableId) -> TableHead:
         """Return this process's head of a table."""
         if table not in self._heads:
-            if table not in self.states:
-                self.states[table] = new_state()
+            state = ClosableState(
+                partial(self._opened, table), set_aside=partial(self._lose, table)
+            )
             self._heads[table] = self.shared.parts.head(
                 self.logs.open(table),
-                self.states[table],
+                state,
                 clock=self.clock,
                 chance=self.chance,
                 snapshots=self.snapshots(table),
                 retry=self._retry,
             )
         return self._heads[table]
+
+    def _opened(self, table: TableId) -> TableState:
+        if table not in self.states:
+            self.states[table] = new_state()
+        return self.states[table]
+
+    def _lose(self, table: TableId) -> None:
+        """Set a state aside that did not prove itself: the next use makes it anew."""
+        self.shared.weather.happened[Mishap.CACHE_SET_ASIDE] += 1
+        self.states.pop(table).connection.close()
+
+    def damage_cache(self) -> None:
+        """Let a disk or a hand damage a state of this process, which reads it anew when it is used
+        next. For a process that does nothing just now."""
+        table = self.chance.choice(list(self.states))
+        mishap = self.chance.choice(list(DAMAGES))
+        self.shared.weather.happened[mishap] += 1
+        content = self.states[table].connection.serialize()
+        if table in self._heads:
+            self._heads[table].close()
+        self.states.pop(table).connection.close()
+        state = opened(DAMAGES[mishap](content, self.chance))
+        if state is None:
+            self.shared.weather.happened[Mishap.CACHE_SET_ASIDE] += 1
+        else:
+            self.states[table] = state
+            self.shared.doubtful.append(state)
 
     def snapshots(self, table: TableId) -> Snapshots:
         """Return a table's snapshots."""

@@ -24,9 +24,15 @@ def new_state() -> TableState:
 
 def state_in(database: bytes) -> TableState:
     """Return the state in the bytes of a database."""
+    connection = connection_to(database)
+    connection.execute("PRAGMA journal_mode=MEMORY")
+    return TableState(connection)
+
+
+def connection_to(database: bytes) -> sqlite3.Connection:
+    """Return a connection to a copy of a database."""
     connection = sqlite3.connect(
         ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
     )
     connection.deserialize(database)
-    connection.execute("PRAGMA journal_mode=MEMORY")
-    return TableState(connection)
+    return connection

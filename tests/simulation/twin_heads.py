@@ -7,10 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 
-from lakebed.errors import LakebedError
+from lakebed.errors import ConflictError, LakebedError, LogRolledBackError, UnknownOutcomeError
 from lakebed.model.names import CommitId, Micros, RequestDigest, TransactionNumber, entry_checksum
 from lakebed.statestore import head as head_module
+from lakebed.statestore.answers import Member
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_clock import NextTime
 from lakebed.statestore.state import Moment, TableState
@@ -112,3 +114,23 @@ class BelievesEveryLeap(TableHead):
             return NextTime(Micros(max(state.head().at, times.now())))
 
         times.next_time = next_time  # type: ignore[method-assign] # its rule
+
+
+def lets_nothing_was_written_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    def last_answer(_: object, failure: LakebedError) -> LakebedError:
+        known = isinstance(failure, LogRolledBackError)
+        return failure if known else head_module.UnavailableError(str(failure))
+
+    monkeypatch.setattr(head_module, "last_answer", last_answer)
+
+
+def refuses_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tells a commit that it lost, when an entry without it had no answer."""
+    last_answer = head_module.last_answer
+
+    def told(member: Member, failure: LakebedError) -> LakebedError:
+        if member.unresolved is None and isinstance(failure, UnknownOutcomeError):
+            return ConflictError("others won until the deadline")
+        return last_answer(member, failure)
+
+    monkeypatch.setattr(head_module, "last_answer", told)

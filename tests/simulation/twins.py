@@ -13,13 +13,7 @@ import pytest
 
 from lakebed.compaction import run_job
 from lakebed.compaction.create_jobs import CreateCompactionJobs
-from lakebed.errors import (
-    ConflictError,
-    LakebedError,
-    LogRolledBackError,
-    ObjectMissingError,
-    UnknownOutcomeError,
-)
+from lakebed.errors import ObjectMissingError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import SweepObjects
 from lakebed.ingest import ingest_rows
@@ -37,9 +31,9 @@ from lakebed.model.paths import file_of, files_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.statestore import committer as committer_module
-from lakebed.statestore import head as head_module
+from lakebed.statestore import proven_state
 from lakebed.statestore import snapshots as snapshots_module
-from lakebed.statestore.answers import Member
+from lakebed.statestore import state as state_module
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
 from lakebed.statestore.head import TableHead
@@ -61,6 +55,8 @@ from tests.simulation.twin_heads import (
     NewIdAfterNoAnswer,
     TakesWhatComes,
     TimeRunsBack,
+    lets_nothing_was_written_escape,
+    refuses_without_a_look,
 )
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -84,26 +80,6 @@ def forgets_ids(monkeypatch: pytest.MonkeyPatch) -> None:
         state.write("DELETE FROM commits")
 
     monkeypatch.setattr(RaiseFloor, "apply", forget)
-
-
-def lets_nothing_was_written_escape(monkeypatch: pytest.MonkeyPatch) -> None:
-    def last_answer(_: object, failure: LakebedError) -> LakebedError:
-        known = isinstance(failure, LogRolledBackError)
-        return failure if known else head_module.UnavailableError(str(failure))
-
-    monkeypatch.setattr(head_module, "last_answer", last_answer)
-
-
-def refuses_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tells a commit that it lost, when an entry without it had no answer."""
-    last_answer = head_module.last_answer
-
-    def told(member: Member, failure: LakebedError) -> LakebedError:
-        if member.unresolved is None and isinstance(failure, UnknownOutcomeError):
-            return ConflictError("others won until the deadline")
-        return last_answer(member, failure)
-
-    monkeypatch.setattr(head_module, "last_answer", told)
 
 
 def leaps_make_old(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,6 +244,15 @@ def keeps_one_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots_module, "SNAPSHOTS_KEPT", 1)
 
 
+def states_trust_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes a state for what was written, whatever its sums say."""
+    monkeypatch.setattr(proven_state, "verify_at_open", lambda _: True)
+    monkeypatch.setattr(proven_state, "verify_all", lambda _: None)
+    monkeypatch.setattr(snapshots_module, "verify_rows", lambda _: None)
+    monkeypatch.setattr(state_module, "verify_node", lambda *_: None)
+    monkeypatch.setattr(TableState, "_verify_references", lambda *_: None)
+
+
 def split_drops_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = Split.apply
 
@@ -372,6 +357,9 @@ TWINS: dict[str, Twin] = {
     "snapshot leaves something out": _twin("log", v.REPLAY, snapshots=LeavesOutCommits),
     "truncation below what nobody proved": _twin("log", v.STARTS, snapshots=ProvesNothing),
     "truncation below the newest snapshot": _twin("log", v.STARTS, patches=(keeps_one_snapshot,)),
+    "state that trusts itself": _twin(
+        "caches", v.REPLAY, v.READERS, v.LANDED_ONCE, v.EXISTS, patches=(states_trust_themselves,)
+    ),
     "split that drops a claim": _twin("jobs", v.CLAIMS, patches=(split_drops_claims,)),
     "split that loses a leaf": _twin("jobs", v.TILES, patches=(split_loses_a_leaf,)),
     "claim of what is held": _twin("jobs", v.CLAIMS, patches=(claims_what_is_held,)),

@@ -25,6 +25,12 @@ class Mishap(StrEnum):
     IDLE_MONTHS = "nobody does anything for months"
     CACHE_LOST = "a machine starts without its state"
     CACHE_KEPT = "a machine starts with an old state"
+    CACHE_BYTE_CHANGED = "a byte of a cached state changes"
+    CACHE_PAGE_ZEROED = "a page of a cached state is zeroed"
+    CACHE_CUT = "a cached state is cut"
+    CACHE_ROW_LOST = "a row of a cached state is lost"
+    CACHE_ROW_CHANGED = "a row of a cached state changes"
+    CACHE_SET_ASIDE = "a damaged cache is set aside"
     SNAPSHOT_DAMAGED = "a snapshot is damaged"
     SNAPSHOT_SPOILED = "a snapshot is damaged as it is put"
     LOG_ROLLED_BACK = "a log is restored to an earlier time"
@@ -64,6 +70,7 @@ class Weather(Faults):
         self.happened: Counter[str] = Counter()
         self.stall_chance = chance.choice((0.0, 0.01, 0.04))
         self.spoil_chance = chance.choice((0.0, 0.0, 0.1, 0.4))
+        self.cache_chance = chance.choice((0.0, 0.0, 0.03))
         self.others_chance = chance.choice((0.15, 0.4))
         self.stalled = 0
         self._was_put = False

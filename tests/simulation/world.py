@@ -32,6 +32,7 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.state import TableState
 from tests.simulation.actors import ACTORS, THEMES, WHILE_OTHERS_STALL, Actor
 from tests.simulation.auditor import Auditor
+from tests.simulation.damaged_cache import make_states_large
 from tests.simulation.ending import check_world, end_in_peace
 from tests.simulation.lies import LYING_EVERY, LYING_THEMES, Lies
 from tests.simulation.machine import Machine, Parts, Shared
@@ -102,6 +103,7 @@ class World:
             parts=parts,
             parquet=self.parquet,
             own_time=lying,
+            doubtful=[],
         )
         self.actors: Sequence[Actor] = list(ACTORS)
         self.theme = theme or self.chance.choice(list(THEMES))
@@ -110,6 +112,8 @@ class World:
         if theme is not None:  # a world made for a twin: what hurts it comes often
             self.weather.stall_chance, self.pending_seconds = 0.04, 3_600
             self.weather.spoil_chance = 0.4
+            self.weather.cache_chance = 0.2 * (theme == "caches")
+        make_states_large(large=self.chance.random() < 0.3)
         self.weights = self._drawn_weights()
         self._latest = self.actors[0]
         self.machines: list[Machine] = []
@@ -157,9 +161,7 @@ class World:
             "leaf_rows_max": choice((8, 20, 60)),
             "leaf_files_max": choice((4, 100, 100, 100)),
             "scrap_rows_max": choice((0, 2, 10)),
-            "garbage_seconds_min": choice(
-                (0, 3_600, 3 * 86_400) if self.shared.own_time else (0, 0, 3_600)
-            ),
+            "garbage_seconds_min": choice(self.garbage_seconds),
             "pending_seconds_max": self.pending_seconds,
             "job_id_seconds_min": choice((5 * 86_400, 30 * 86_400)),
             "redispatch_seconds": choice((0, 900)),
@@ -248,6 +250,8 @@ class World:
         if self.chance.random() < 0.03:
             self.replace(machine)
             return
+        if machine.states and self.chance.random() < self.weather.cache_chance:
+            machine.damage_cache()
         drawn = self.chance.random()
         if self.weather.stalled and drawn < 0.4:
             self._latest = self.chance.choice(WHILE_OTHERS_STALL)
@@ -284,6 +288,7 @@ class World:
 
     def close(self) -> None:
         """Forget the world."""
+        make_states_large(large=False)
         self.scheduler.stop()
         for machine in self.machines:
             machine.close()
