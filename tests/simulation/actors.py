@@ -364,6 +364,7 @@ THEMES: dict[str, tuple[Actor, ...]] = {
     ),
     "clocks": (ingest, send_again, sweep, collect, create_jobs, work),
     "idle": (queue_rows, queue_claims, commit_queued, commit_queued),
+    "leaps": (ingest, clear, collect, send_again, sweep),
     "caches": (ingest, send_again, read, sweep, create_jobs, work),
     "readers": (ingest, read, read_pinned, create_jobs, work, collect),
 }

@@ -14,8 +14,10 @@ from tests.simulation.weather import Mishap, Weather
 DAY_SECONDS = 86_400
 LYING_EVERY = 3
 """Of so many worlds in one: a clock leaps, and sometimes nobody does anything for months."""
-LYING_THEMES = ("clocks", "idle")
-"""In a world that is made for a twin."""
+IDLE_CHANCE = 0.004
+IDLE_CHANCES = {"clocks": IDLE_CHANCE, "idle": 0.1, "leaps": 0.03}
+"""That nobody does anything for months, before a step; by the themes of worlds for twins in which a
+clock leaps."""
 AHEAD_SECONDS_MAX = 590.0
 """A clock that stays wrong for ten minutes is believed: that is the limit of the rule."""
 
@@ -23,8 +25,8 @@ AHEAD_SECONDS_MAX = 590.0
 class Lies:
     """Who lies in a world, and when. No two lies are alike: then they would confirm each other."""
 
-    def __init__(self, chance: random.Random, weather: Weather, *, often: bool) -> None:
-        self._idle_chance = 0.03 if often else 0.004
+    def __init__(self, chance: random.Random, weather: Weather, *, idle_chance: float) -> None:
+        self._idle_chance = idle_chance
         self._chance = chance
         self._weather = weather
         self._told = 0

@@ -344,7 +344,7 @@ TWINS: dict[str, Twin] = {
     ),
     "time runs back": _twin("all", v.TIME, head=TimeRunsBack),
     "believes every leap": _twin("clocks", v.TIME, head=BelievesEveryLeap),
-    "a leap makes all old": _twin("clocks", v.LANDED_ONCE, v.DELAY, patches=(leaps_make_old,)),
+    "a leap makes all old": _twin("leaps", v.LANDED_ONCE, v.DELAY, patches=(leaps_make_old,)),
     "rows age by own clock alone": _twin(
         "clocks", v.ROWS, v.READERS, patches=(rows_age_by_own_clock,)
     ),

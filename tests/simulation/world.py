@@ -34,7 +34,7 @@ from tests.simulation.actors import ACTORS, THEMES, WHILE_OTHERS_STALL, Actor
 from tests.simulation.auditor import Auditor
 from tests.simulation.damaged_cache import make_states_large
 from tests.simulation.ending import check_world, end_in_peace
-from tests.simulation.lies import LYING_EVERY, LYING_THEMES, Lies
+from tests.simulation.lies import IDLE_CHANCE, IDLE_CHANCES, LYING_EVERY, Lies
 from tests.simulation.machine import Machine, Parts, Shared
 from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
@@ -53,7 +53,7 @@ from tests.simulation.rows import (
 from tests.simulation.scheduler import ScheduledClock, Scheduler
 from tests.simulation.truth import Asked, Truth
 from tests.simulation.violation import Violation
-from tests.simulation.weather import Mishap, Weather
+from tests.simulation.weather import HARSHER, Mishap, Weather
 
 MACHINES = (2, 3, 3, 4)
 TASKS, TASKS_LONG, LONG_EVERY = 40, 120, 10
@@ -79,7 +79,7 @@ class World:
         self.clock = VirtualClock()
         self.scheduler = Scheduler(self.clock, self.chance)
         self.weather = Weather(self.chance, pause=self.scheduler.pause, advance=self.clock.advance)
-        lying = theme in LYING_THEMES or (not theme and seed % LYING_EVERY == LYING_EVERY - 1)
+        lying = theme in IDLE_CHANCES or (not theme and seed % LYING_EVERY == LYING_EVERY - 1)
         self.ages = lying and (theme is not None or seed % 2 == 0)
         self.schema = AGING_SCHEMA if self.ages else self.chance.choice(SCHEMAS)
         self.processing = (
@@ -91,7 +91,8 @@ class World:
         self.sent: list[Sent] = []
         self._requests: dict[Any, Request] = _Requests(self.truth)
         parts = parts or Parts()
-        self.lies = Lies(self.chance, self.weather, often=theme is not None)
+        idle_chance = IDLE_CHANCES.get(theme or "", IDLE_CHANCE)
+        self.lies = Lies(self.chance, self.weather, idle_chance=idle_chance)
         self.shared = Shared(
             logs=ObservedLogs(self.clock, self.auditor_of, parts.log),
             objects=ObservedObjects(self.clock, self.auditor_of, self.weather.spoils),
@@ -108,11 +109,15 @@ class World:
         self.actors: Sequence[Actor] = list(ACTORS)
         self.theme = theme or self.chance.choice(list(THEMES))
         self.pending_seconds = self.chance.choice((3_600, 7_200, 48 * 3_600))
-        self.garbage_seconds = (0, 3_600, 3 * 86_400) if lying else (0, 0, 3_600)
+        self.garbage_seconds: tuple[int, ...] = (0, 3_600, 3 * 86_400) if lying else (0, 0, 3_600)
+        if theme == "leaps":
+            self.garbage_seconds = (3 * 86_400,)
         if theme is not None:  # a world made for a twin: what hurts it comes often
             self.weather.stall_chance, self.pending_seconds = 0.04, 3_600
             self.weather.spoil_chance = 0.4
             self.weather.cache_chance = 0.2 * (theme == "caches")
+        if theme == "idle":  # an entry that tells of time gets no answer
+            self.weather.rates = HARSHER
         make_states_large(large=self.chance.random() < 0.3)
         self.weights = self._drawn_weights()
         self._latest = self.actors[0]
