@@ -30,6 +30,11 @@ NO_OFFSET = "expected a zone offset"
 BATCH_ROWS_MAX = 65_536
 BATCH_BYTES = 32 * 1024 * 1024
 HEADER_BYTES_MAX = 1 << 20
+_OF_LINES = {
+    "straddling object": "a line of CSV is longer than 1 MiB",
+    "out of sync with chunker": "a quoted value of CSV has line breaks, in a file beyond 1 MiB",
+}
+"""What Arrow says of lines that do not fit into the blocks that it reads, and what that means."""
 HEADER_SHOWN = 80
 """Letters of a first line that is no header."""
 PARQUET_END_BYTES = 8
@@ -318,12 +323,17 @@ def readable(path: Path) -> Iterator[None]:
 def problem_of(error: Exception) -> str:
     """Return what Arrow says went wrong, without what it advises."""
     first = str(error).splitlines()[0] if str(error) else repr(error)
+    for said, meaning in _OF_LINES.items():
+        if said in first:
+            return meaning
     return first.split(". If these timestamps")[0]
 
 
 def _hint(path: Path, problem: str) -> str:
     if NO_OFFSET in problem:
         return SAY_ZONE
+    if problem in _OF_LINES.values():
+        return "write the rows as Parquet, or as lines of JSON: those take them"
     if not path.exists():
         return "there is no such file"
     if path.is_file() and path.stat().st_size == 0:

@@ -1,5 +1,6 @@
 import base64
 import datetime
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,15 @@ from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.schema import schema_of
 from lakebed.sorted_files.casting import conform
 from lakebed.sorted_files.inputs import csv_batches, parquet_batches, parquet_columns
+from lakebed.sorted_files.json_lines import json_batches
 
 READINGS = schema_of(
     row_keys={"id": "string"},
     sort_keys={"at": "timestamp[us, UTC]"},
     values={"n": "int64?", "raw": "binary?", "price": "decimal128(8,2)?", "day": "date32?"},
 )
+
+NOTES = schema_of(row_keys={"id": "string"}, values={"note": "string?"})
 
 
 def test_a_parquet_file_comes_row_group_by_row_group(tmp_path: Path) -> None:
@@ -118,6 +122,27 @@ def test_a_csv_file_with_a_header_only_has_no_rows(tmp_path: Path) -> None:
 def test_csv_that_does_not_fit_is_refused_by_name(tmp_path: Path, text: str) -> None:
     with pytest.raises(UnreadableInputError, match=r"in\.csv"):
         list(csv_batches(csv(tmp_path, text), READINGS))
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("a" * (3 << 20), "a line of CSV is longer than 1 MiB"),
+        ('"' + "a\n" * (1 << 20) + '"', "a quoted value of CSV has line breaks"),
+    ],
+    ids=["long", "quoted"],
+)
+def test_lines_that_are_too_long_for_csv_may_come_as_json(
+    tmp_path: Path, value: str, says: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"id,note\nb,{value}\n")
+    with pytest.raises(UnreadableInputError, match=says) as error:
+        list(csv_batches(path, NOTES))
+    assert "as lines of JSON" in str(error.value)
+    lines = tmp_path / "rows.json"
+    lines.write_text(json.dumps({"id": "b", "note": value}) + "\n")
+    assert sum(batch.num_rows for batch in json_batches(lines, NOTES)) == 1
 
 
 def test_nested_fields_do_not_come_from_csv(tmp_path: Path) -> None:
