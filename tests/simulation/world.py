@@ -90,34 +90,15 @@ class World:
         self.truth = Truth(self.auditors)
         self.sent: list[Sent] = []
         self._requests: dict[Any, Request] = _Requests(self.truth)
-        parts = parts or Parts()
         idle_chance = IDLE_CHANCES.get(theme or "", IDLE_CHANCE)
         self.lies = Lies(self.chance, self.weather, idle_chance=idle_chance)
-        self.shared = Shared(
-            logs=ObservedLogs(self.clock, self.auditor_of, parts.log),
-            objects=ObservedObjects(self.clock, self.auditor_of, self.weather.spoils),
-            queues=MemoryJobQueues(self.clock),
-            tracker=MemoryJobTracker(),
-            registry=MemoryTableRegistry(),
-            weather=self.weather,
-            scratch=scratch,
-            parts=parts,
-            parquet=self.parquet,
-            own_time=lying,
-            doubtful=[],
-        )
+        self.shared = self._made_of(parts or Parts(), scratch, own_time=lying)
         self.actors: Sequence[Actor] = list(ACTORS)
         self.theme = theme or self.chance.choice(list(THEMES))
         self.pending_seconds = self.chance.choice((3_600, 7_200, 48 * 3_600))
         self.garbage_seconds: tuple[int, ...] = (0, 3_600, 3 * 86_400) if lying else (0, 0, 3_600)
-        if theme == "leaps":
-            self.garbage_seconds = (3 * 86_400,)
-        if theme is not None:  # a world made for a twin: what hurts it comes often
-            self.weather.stall_chance, self.pending_seconds = 0.04, 3_600
-            self.weather.spoil_chance = 0.4
-            self.weather.cache_chance = 0.2 * (theme == "caches")
-        if theme == "idle":  # an entry that tells of time gets no answer
-            self.weather.rates = HARSHER
+        if theme is not None:
+            self._hurt_twins(theme)
         make_states_large(large=self.chance.random() < 0.3)
         self.weights = self._drawn_weights()
         self._latest = self.actors[0]
@@ -132,6 +113,31 @@ class World:
             )
         self.machines += [self.new_machine() for _ in range(self.chance.choice(MACHINES))]
         self.lies.liar = self.machines[0].clock if lying else None
+
+    def _made_of(self, parts: Parts, scratch: Path, *, own_time: bool) -> Shared:
+        return Shared(
+            logs=ObservedLogs(self.clock, self.auditor_of, parts.log),
+            objects=ObservedObjects(self.clock, self.auditor_of, self.weather.spoils),
+            queues=MemoryJobQueues(self.clock),
+            tracker=MemoryJobTracker(),
+            registry=MemoryTableRegistry(),
+            weather=self.weather,
+            scratch=scratch,
+            parts=parts,
+            parquet=self.parquet,
+            own_time=own_time,
+            doubtful=[],
+        )
+
+    def _hurt_twins(self, theme: str) -> None:
+        """Let what hurts the twin that the world is made for come often."""
+        self.weather.stall_chance, self.pending_seconds = 0.04, 3_600
+        self.weather.spoil_chance = 0.4
+        self.weather.cache_chance = 0.2 * (theme == "caches")
+        if theme == "leaps":
+            self.garbage_seconds = (3 * 86_400,)
+        if theme == "idle":  # an entry that tells of time gets no answer
+            self.weather.rates = HARSHER
 
     def _drawn_weights(self) -> list[int]:
         weights = [
