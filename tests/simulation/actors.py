@@ -370,6 +370,11 @@ THEMES: dict[str, tuple[Actor, ...]] = {
 }
 """What a world does most."""
 
+THEMES_OF_TWINS: dict[str, tuple[Actor, ...]] = THEMES | {
+    "claims": (ingest, queue_claims, commit_queued, create_jobs, give_up),
+}
+"""And of worlds that are made for twins."""
+
 WHILE_OTHERS_STALL: tuple[Actor, ...] = (
     sweep,
     sweep,

@@ -364,7 +364,7 @@ TWINS: dict[str, Twin] = {
     "split that loses a leaf": _twin("jobs", v.TILES, patches=(split_loses_a_leaf,)),
     "claim of what is held": _twin("jobs", v.CLAIMS, patches=(claims_what_is_held,)),
     "merge of all but one": _twin("jobs", v.ROWS, v.READERS, patches=(merges_all_but_one,)),
-    "refusal that may end": _twin("queued", v.TRUTH, patches=(refusals_may_end,)),
+    "refusal that may end": _twin("claims", v.TRUTH, patches=(refusals_may_end,)),
     "a group has one answer": _twin("queued", v.TRUTH, patches=(a_group_has_one_answer,)),
     "new id with each delivery": _twin(
         "queued", v.LANDED_ONCE, committer=NewIdWithEachDelivery, patches=(ids_may_return,)

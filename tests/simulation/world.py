@@ -30,7 +30,7 @@ from lakebed.ports.object_store import ObjectFacts
 from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.state import TableState
-from tests.simulation.actors import ACTORS, THEMES, WHILE_OTHERS_STALL, Actor
+from tests.simulation.actors import ACTORS, THEMES, THEMES_OF_TWINS, WHILE_OTHERS_STALL, Actor
 from tests.simulation.auditor import Auditor
 from tests.simulation.damaged_cache import make_states_large
 from tests.simulation.ending import check_world, end_in_peace
@@ -136,12 +136,12 @@ class World:
         self.weather.cache_chance = 0.2 * (theme == "caches")
         if theme == "leaps":
             self.garbage_seconds = (3 * 86_400,)
-        if theme == "idle":  # an entry that tells of time gets no answer
+        if theme in {"idle", "claims"}:  # entries get no answers, messages come twice
             self.weather.rates = HARSHER
 
     def _drawn_weights(self) -> list[int]:
         weights = [
-            w * self.chance.choice((0, 1, 1, 2)) + 40 * (actor in THEMES[self.theme])
+            w * self.chance.choice((0, 1, 1, 2)) + 40 * (actor in THEMES_OF_TWINS[self.theme])
             for actor, w in ACTORS.items()
         ]
         return [max(20, weights[0]), *weights[1:]]
