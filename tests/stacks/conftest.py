@@ -28,13 +28,17 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
     """Returns the templates of an instance with settings; outdir: where they go as files."""
 
     def run(outdir: Path | None = None, /, **settings: object) -> Templates:
-        from stacks.instance import instance_app
-
-        into = outdir or tmp_path_factory.mktemp("assembly")
-        instance_app({**CONTEXT, **HERE, "instance": "dev", **settings}, outdir=str(into)).synth()
-        return templates_in(into)
+        return synthesized(outdir or tmp_path_factory.mktemp("assembly"), **settings)
 
     return run
+
+
+def synthesized(into: Path, /, **settings: object) -> Templates:
+    """Return the templates of an instance called `dev`, which go into a folder as files."""
+    from stacks.instance import instance_app
+
+    instance_app({**CONTEXT, **HERE, "instance": "dev", **settings}, outdir=str(into)).synth()
+    return templates_in(into)
 
 
 def templates_in(folder: Path) -> Templates:

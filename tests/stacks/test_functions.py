@@ -27,7 +27,8 @@ from lakebed.config.job_queues import BULK_IMPORT_JOBS, COMMITS, QUERIES, TICK_Q
 from stacks.constructs.python_bundle import ROWS, PythonBundle, target_of
 from stacks.permissions import IMPORTS, UNNAMED, Folder, ResultsFolder, keys_of
 from tests.stacks.conftest import ROOT, Synthesize, Templates
-from tests.stacks.test_templates import of_any_machine, resources
+from tests.stacks.normalised_templates import of_any_machine
+from tests.stacks.test_templates import resources
 
 ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     **{

@@ -18,7 +18,8 @@ from lakebed.config.job_queues import COMPACTION_JOBS, INGEST_JOBS
 from lakebed.errors import InvalidError
 from stacks.constructs.image_context import image_context
 from tests.stacks.conftest import ROOT, Synthesize, Templates
-from tests.stacks.test_templates import of_any_machine, resources
+from tests.stacks.normalised_templates import of_any_machine
+from tests.stacks.test_templates import resources
 
 ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     COMPACTION_JOBS.kind: TaskEnvironment,

@@ -1,7 +1,6 @@
 import ast
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,9 +30,19 @@ from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from tests.golden import check_golden
 from tests.servers.dynamo import create_arguments
 from tests.stacks.conftest import CONTEXT, HERE, ROOT, Synthesize, Templates, templates_in
+from tests.stacks.deployment_summary import deployment_summary
+from tests.stacks.normalised_templates import of_any_machine
 
-ASSET = re.compile(r"\b[0-9a-f]{64}\.(zip|py)\b")
+SUMMARY_LINES_MAX = 800
 DATA = ("AWS::S3::Bucket", "AWS::DynamoDB::Table")
+DEPLOYMENT_CHANGED = """\
+what is deployed changed. If that is meant, run this test with LAKEBED_GOLDEN=rewrite and review
+the difference of tests/golden/deployment.txt.
+If only a digest changed, see what did: print the stack's template here and in a worktree of the
+commit before, and compare them (`git worktree add ../before COMMIT`):
+  python -m tests.stacks.normalised_templates STACK >after.json
+  cd ../before && python -m tests.stacks.normalised_templates STACK >before.json
+"""
 
 
 def resources(templates: Templates, *types: str) -> list[dict[str, Any]]:
@@ -51,33 +60,10 @@ def only(templates: Templates, type_: str) -> dict[str, Any]:
     return properties
 
 
-def of_any_machine(templates: Templates) -> Templates:
-    """Return templates without what a machine and a commit make of what runs."""
-    found: Templates = json.loads(ASSET.sub(r"ASSET.\1", json.dumps(templates)))
-    for function in resources(found, "AWS::Lambda::Function"):
-        properties = function["Properties"]
-        properties["Code"]["S3Key"] = properties["Runtime"] = "..."
-        properties["Architectures"] = ["..."]
-    for task in resources(found, "AWS::ECS::TaskDefinition"):
-        properties = task["Properties"]
-        properties["RuntimePlatform"]["CpuArchitecture"] = "..."
-        (container,) = properties["ContainerDefinitions"]
-        container["Image"] = "..."
-    for application in resources(found, "AWS::EMRServerless::Application"):
-        application["Properties"]["Architecture"] = "..."
-    for role in resources(found, "AWS::IAM::Role"):  # in the order of their names, hashes too
-        for statement in role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]:
-            if isinstance(statement["Resource"], list):
-                statement["Resource"].sort(key=json.dumps)
-    return found
-
-
 def test_what_is_deployed_is_what_was_reviewed(templates: Templates) -> None:
-    shown = {
-        part: {name: template[name] for name in ("Resources", "Outputs") if name in template}
-        for part, template in of_any_machine(templates).items()
-    }
-    check_golden("instance_templates.json", json.dumps(shown, indent=1, sort_keys=True) + "\n")
+    summary = deployment_summary(of_any_machine(templates))
+    assert summary.count("\n") < SUMMARY_LINES_MAX, "more than a person reviews: say it shorter"
+    check_golden("deployment.txt", summary, advice=DEPLOYMENT_CHANGED)
 
 
 def bucket_of(templates: Templates, part: str) -> dict[str, Any]:
