@@ -182,6 +182,22 @@ def pages_have_one_title(source: Source) -> Iterator[Finding]:
             yield Finding(source.path, line, f"{len(titles)} titles: a page has one line `# ...`")
 
 
+def pages_are_narrow(source: Source) -> Iterator[Finding]:
+    """Prose of pages is read in a terminal, too. Tables, code and what links lead to may be long;
+    pages that are made from sources are as these are."""
+    if not source.is_markdown or source.inside("docs/reference", "lakebed/pages"):
+        return
+    for number, line in prose(source):
+        columns = len(re.sub(r"\]\([^)]*\)", "]", line))
+        if columns > COLUMNS_MAX and not line.lstrip().startswith("|"):
+            yield Finding(
+                source.path,
+                number,
+                f"{columns} columns, {COLUMNS_MAX} allowed: `python -m docs.wrapping {source.path}`"
+                " wraps it",
+            )
+
+
 def links_lead_somewhere(source: Source) -> Iterator[Finding]:
     if not source.is_markdown:
         return
@@ -248,6 +264,7 @@ RULES: tuple[Rule, ...] = (
     exceptions_to_rules_have_reasons,
     lines_are_short,
     pages_have_one_title,
+    pages_are_narrow,
     links_lead_somewhere,
     paths_are_built_in_one_place,
     nothing_names_a_machine,

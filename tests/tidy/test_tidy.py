@@ -75,6 +75,7 @@ PLANTED = [
     (rules.lines_are_short, CORE, "x" * 101, "100 allowed"),
     (rules.pages_have_one_title, PAGE, "text", "0 titles"),
     (rules.pages_have_one_title, PAGE, TITLE * 2, "2 titles"),
+    (rules.pages_are_narrow, PAGE, TITLE + "word " * 21, "docs.wrapping"),
     (rules.links_lead_somewhere, PAGE, TITLE + "[gone](gone.md#there)", "mend the link"),
     (rules.paths_are_built_in_one_place, CORE, "f'tables/{name}'", "model/paths.py"),
     (rules.nothing_names_a_machine, PAGE, "see /wo" + "rk/out", "relative path"),
@@ -109,6 +110,9 @@ FINE = [
     (CORE, '"""Rows under tables/ are sorted."""'),
     ("lakebed/model/paths.py", "f'tables/{name}'"),
     (PAGE, TITLE + "```sh\n# a comment\n```\n[up](../glossary.md), [out](https://example.com)"),
+    (PAGE, TITLE + f"| {'cell ' * 30}|\n```sh\n{'word ' * 30}\n```\n"),
+    (PAGE, TITLE + "[up](../glossary.md#" + "long" * 25 + ")"),
+    ("lakebed/pages/errors.md", TITLE + "word " * 30),
     (PAGE, TITLE + "files lie in ./wo" + "rk/ and frame" + "work/root"),
 ]
 
