@@ -15,9 +15,9 @@ from lakebed.cli.completion import complete_words, completion
 from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.explanations import explain
 from lakebed.cli.formats import formats
+from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.local import local
-from lakebed.cli.looking import fsck, status
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
 from lakebed.cli.states import state

@@ -15,7 +15,7 @@ from lakebed.errors import (
     NewerFormatError,
     did_you_mean,
 )
-from lakebed.inspection.letters_in_hand import letters_in_hand
+from lakebed.inspection.leased_dead_letters import letters_in_hand
 from lakebed.model.jobs import (
     COMPACTION_QUEUE,
     TICK_KINDS,

@@ -14,7 +14,7 @@ from lakebed.config.job_queues import KEPT_DAYS
 from lakebed.config.messages import bulk_import_message, ingest_message, query_message
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.inspection.dead_letters import DeadLetters, Said, said_by
-from lakebed.inspection.letters_in_hand import letters_in_hand
+from lakebed.inspection.leased_dead_letters import letters_in_hand
 from lakebed.model.jobs import (
     BULK_IMPORT_QUEUE,
     COMPACTION_QUEUE,

@@ -9,10 +9,10 @@ import msgspec
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.engines import PLAIN, Engine
+from lakebed.sorted_files.file_summaries import Outlines
 from lakebed.sorted_files.merge_helpers import MergeHelpers
 from lakebed.sorted_files.merge_memory import MergeMemory, memory_needed
-from lakebed.sorted_files.merging_together import merged_together
-from lakebed.sorted_files.outlines import Outlines
+from lakebed.sorted_files.parallel_merge import merged_together
 from lakebed.sorted_files.part_sources import PartRead, reads_of
 from lakebed.sorted_files.range_messages import GroupsRead, MergeTold
 from lakebed.sorted_files.reading import Share

@@ -11,7 +11,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.outlines import Outlines
+from lakebed.sorted_files.file_summaries import Outlines
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share
 from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX

@@ -14,9 +14,9 @@ from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.conditions import RowFilter
+from lakebed.sorted_files.file_summaries import Outlines
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.open_groups import OpenGroups
-from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.reading import Share, read_part
 from lakebed.sorted_files.row_requests import RowRequest
 from lakebed.sorted_files.tails import Tails

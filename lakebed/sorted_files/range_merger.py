@@ -8,7 +8,6 @@ from lakebed.errors import LakebedError
 from lakebed.ports.object_store import ObjectReader, ObjectStore
 from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.engines import engine_for
-from lakebed.sorted_files.handing_over import hand_over
 from lakebed.sorted_files.merge_memory import MergeMemory
 from lakebed.sorted_files.part_sources import reads_of
 from lakebed.sorted_files.range_messages import (
@@ -20,6 +19,7 @@ from lakebed.sorted_files.range_messages import (
     decode_told,
     encode,
 )
+from lakebed.sorted_files.row_group_transfer import hand_over
 from lakebed.sorted_files.row_requests import row_request
 from lakebed.sorted_files.stretch_merge import StretchMerge
 

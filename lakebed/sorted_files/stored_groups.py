@@ -18,7 +18,7 @@ from lakebed.errors import CorruptError
 from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.outlines import Outlines
+from lakebed.sorted_files.file_summaries import Outlines
 from lakebed.sorted_files.page_checksums import page_checksums
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.range_file import aligned, read_verified

@@ -14,8 +14,8 @@ from lakebed.model.samples import Sample, split_points
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, Engine
+from lakebed.sorted_files.file_summaries import Outlines
 from lakebed.sorted_files.merge_memory import overlap
-from lakebed.sorted_files.outlines import Outlines
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.reading import Share, groups_met
 from lakebed.sorted_files.row_groups import rows_of_group

@@ -39,7 +39,7 @@ from lakebed.statestore.reference_rows import (
     reference_of,
     row_of,
 )
-from lakebed.statestore.stored_texts import processing_of, schema_of_text, settings_of
+from lakebed.statestore.state_json import processing_of, schema_of_text, settings_of
 from lakebed.statestore.sums import damaged, sum_of, verify_node
 
 _REFERENCES = f"SELECT {REFERENCE_COLUMNS} FROM file_references"  # noqa: S608 - constant names

@@ -33,7 +33,7 @@ from lakebed.model.schema import Schema, schema_from_json, schema_json
 from lakebed.model.schema_changes import changed
 from lakebed.statestore.placing import own_region, split_references
 from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.stored_texts import PROCESSING
+from lakebed.statestore.state_json import PROCESSING
 
 
 class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):

@@ -12,7 +12,7 @@ import msgspec
 
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.stored_texts import PROCESSING
+from lakebed.statestore.state_json import PROCESSING
 from lakebed.statestore.time_records import (
     ClockReading,
     Leap,

@@ -20,7 +20,7 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.config.instance import InstanceResources
 from lakebed.kernels.presence import SWITCH, available
-from lakebed.sorted_files import file_merge, merging_together, stretch_merge
+from lakebed.sorted_files import file_merge, parallel_merge, stretch_merge
 from lakebed.sorted_files import merge_helpers as helping
 from lakebed.sorted_files.merge_helpers import Helper, MergeHelpers
 from lakebed.sorted_files.range_messages import (
@@ -55,7 +55,7 @@ def _small_jobs_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """What helpers answered. The process that asks waits for the first one."""
     found: Asked = []
-    merged, rows = Helper.merged, merging_together.StretchMerge.rows
+    merged, rows = Helper.merged, parallel_merge.StretchMerge.rows
 
     def noted(self: Helper, told: MergeTold, wanted: RangeTold) -> RangeMerged | RangeFailed:
         found.append(merged(self, told, wanted))
@@ -68,7 +68,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         yield from rows(*args)  # type: ignore[arg-type]  # as given
 
     monkeypatch.setattr(Helper, "merged", noted)
-    monkeypatch.setattr(merging_together.StretchMerge, "rows", late)
+    monkeypatch.setattr(parallel_merge.StretchMerge, "rows", late)
     return found
 
 

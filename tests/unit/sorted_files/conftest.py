@@ -5,7 +5,7 @@ import pytest
 from lakebed.sorted_files import (
     engines,
     file_merge,
-    merging_together,
+    parallel_merge,
     row_groups,
     stored_groups,
     writer_options,
@@ -18,6 +18,6 @@ def small_pages_and_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_options, "PAGE_ROWS_MIN", 8)
     monkeypatch.setattr(writer_options, "PAGE_ROWS_MAX", 8)
     monkeypatch.setattr(file_merge, "HELPED_GROUPS_MIN", 2)
-    monkeypatch.setattr(merging_together, "RANGE_GROUPS_MAX", 2)
+    monkeypatch.setattr(parallel_merge, "RANGE_GROUPS_MAX", 2)
     monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 200)
     monkeypatch.setattr(stored_groups, "GROUP_ROWS_MAX", 200)

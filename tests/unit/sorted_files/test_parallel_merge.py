@@ -14,7 +14,7 @@ from lakebed.kernels.presence import available
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.sorted_files import (
-    merging_together,
+    parallel_merge,
 )
 from lakebed.sorted_files.range_messages import (
     MergeTold,
@@ -95,7 +95,7 @@ def test_helpers_do_most_of_the_ranges_where_there_are_several(tmp_path: Path) -
     parts = merges.parts(random.Random(1), 4, 9_000, 2_000)
     helpers = merges.helpers(1)
     merges.merged(parts, helpers)
-    assert 2 <= helpers.asked() <= merging_together.RANGES_EACH * 2
+    assert 2 <= helpers.asked() <= parallel_merge.RANGES_EACH * 2
 
 
 def test_a_thin_slice_of_many_files_of_which_no_sample_tells(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.schema import Schema, schema_of
 from lakebed.parquet_bytes.page_index import pages_of
-from lakebed.sorted_files import engines, merge_memory, outlines, row_groups
+from lakebed.sorted_files import engines, file_summaries, merge_memory, row_groups
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.outlines import Outline, Outlines
+from lakebed.sorted_files.file_summaries import Outline, Outlines
 from lakebed.sorted_files.tails import Tail
 from tests.unit.sorted_files.lakes import SLEEPER, Lake, batch_of
 from tests.unit.sorted_files.test_corruption import DamagedStore
@@ -157,7 +157,7 @@ def test_a_file_of_many_row_groups_and_columns_keeps_little(
     assert tail_bytes > 20_000
     known = Outlines(lake.objects, whole_bytes_max=0)
     known.read(parts[:1])  # what all have in common
-    monkeypatch.setattr(outlines, "TOGETHER_BYTES", 1 << 18)
+    monkeypatch.setattr(file_summaries, "TOGETHER_BYTES", 1 << 18)
     tracemalloc.start()
     try:
         known.read(parts)

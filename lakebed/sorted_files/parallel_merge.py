@@ -16,7 +16,6 @@ from functools import partial
 
 from lakebed.errors import CorruptError, LakebedError, ObjectMissingError, UnavailableError
 from lakebed.model.ranges import KeyRange
-from lakebed.sorted_files.handing_over import RowGroupsHandedOver
 from lakebed.sorted_files.merge_helpers import RANGE_SECONDS_MAX, Helper, MergeHelpers
 from lakebed.sorted_files.range_messages import (
     Answer,
@@ -25,6 +24,7 @@ from lakebed.sorted_files.range_messages import (
     RangeMerged,
     RangeTold,
 )
+from lakebed.sorted_files.row_group_transfer import RowGroupsHandedOver
 from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.writing import Content
 

@@ -16,7 +16,7 @@ from lakebed.model.ranges import EVERYTHING
 from lakebed.model.schema import Schema
 from lakebed.sorted_files import row_groups
 from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
-from lakebed.sorted_files.handing_over import HandedOver, RowGroupsHandedOver, hand_over
+from lakebed.sorted_files.row_group_transfer import HandedOver, RowGroupsHandedOver, hand_over
 from lakebed.sorted_files.writing import write_file
 from tests.unit.sorted_files.helped import NUMBERS, TABLE, batch
 from tests.unit.sorted_files.lakes import Lake
