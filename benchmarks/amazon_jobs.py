@@ -28,7 +28,7 @@ from lakebed.model.names import TableId, TableName, file_name
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.file_changes import ReplaceFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
-from lakebed.statestore.queued_commits import QueuedCommit, SendCommits, WhomToTell
+from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
 from lakebed.statestore.state import Job
 from lakebed.statestore.transactions import Transaction
 
@@ -127,7 +127,7 @@ def _commit(table: OpenTable, start: Start, job: Job, run: int) -> QueuedCommit:
     names = tuple(reference.file.name for reference in inputs)
     change = ReplaceFiles(job.id, job.partition, names, output)
     transaction: Transaction = table.own(start, change)
-    whom = WhomToTell("compaction", job.id, run=str(run), rows=output.rows)
+    whom = CommitRequester("compaction", job.id, run=str(run), rows=output.rows)
     return QueuedCommit(transaction, whom)
 
 

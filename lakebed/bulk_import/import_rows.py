@@ -36,7 +36,7 @@ from lakebed.sorted_files.stored_runs import StoredRun
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.leaves import Leaves, leaves_of, refuse_if_busy
 from lakebed.statestore.open_table import OpenTable
-from lakebed.tasks.user_jobs import Ingested, Run, UserJobs
+from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
 
 FOOTER_BYTES = 64 * 1024
 """At the end of a Parquet file: mostly its whole footer."""
@@ -117,14 +117,14 @@ class ImportRows:
             UnknownOutcomeError: send it again with the id in the error's facts.
         """
 
-        def take(run: Run) -> Ingested:
+        def take(run: JobRun) -> Ingested:
             files = asked.find()
             request = _Request(files, asked.sources, asked.digest, cluster, extra_columns, told)
             return self._take(table, request, run)
 
         return self._jobs.run(table, job, asked.digest, take)
 
-    def _take(self, table: OpenTable, request: _Request, run: Run) -> Ingested:
+    def _take(self, table: OpenTable, request: _Request, run: JobRun) -> Ingested:
         files, cluster = request.files, request.cluster
         job, leaves = _planned(table, run, request)
         works = _sorts(request)
@@ -169,7 +169,7 @@ class ImportRows:
         )
 
 
-def _planned(table: OpenTable, run: Run, request: _Request) -> tuple[Job, Leaves]:
+def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[Job, Leaves]:
     """Return what all tasks are told, and the leaves of the same state."""
     with table.head.reading() as state:
         leaves = leaves_of(state)

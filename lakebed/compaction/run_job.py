@@ -29,10 +29,10 @@ from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.ports.sorted_files import FileWritten, SortedFiles
-from lakebed.statestore.file_changes import GiveUp, ReplaceFiles
+from lakebed.statestore.file_changes import ReleaseClaim, ReplaceFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.placing import own_region
-from lakebed.statestore.queued_commits import QueuedCommit, SendCommits, WhomToTell
+from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
 from lakebed.statestore.state import Job
 from lakebed.tasks.job_reports import JobReports
 
@@ -162,7 +162,7 @@ class RunCompactionJob(Generic[BatchT]):
             table.head.commit(transaction)
         else:
             seconds = self._clock.monotonic() - began
-            whom = WhomToTell("compaction", job, run_name(run), rows, seconds)
+            whom = CommitRequester("compaction", job, run_name(run), rows, seconds)
             self._commits.run(table.id, [QueuedCommit(transaction, whom)])
         return rows
 
@@ -196,7 +196,7 @@ class GiveUpCompactionJob:
             if state.job(job) is None:
                 return False
         try:
-            table.head.commit(table.own(start, GiveUp(job)))
+            table.head.commit(table.own(start, ReleaseClaim(job)))
         except (ClaimLostError, GenerationError, TableMissingError):
             return False
         self._reports.tell(table.id, job, "given up", reason=reason)

@@ -22,8 +22,8 @@ from lakebed.ports.sorted_files import RowSorter, SortedFiles
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.leaves import leaves_of, refuse_if_busy
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.queued_commits import QueuedCommit, SendCommits, WhomToTell
-from lakebed.tasks.user_jobs import Ingested, Run, UserJobs
+from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
+from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
 
 BatchT = TypeVar("BatchT")
 BatchT_co = TypeVar("BatchT_co", covariant=True)
@@ -94,7 +94,7 @@ class IngestRows(Generic[BatchT]):
         )
 
     def _take(
-        self, table: OpenTable, source: RowSource[BatchT], run: Run, told: Written
+        self, table: OpenTable, source: RowSource[BatchT], run: JobRun, told: Written
     ) -> Ingested:
         with table.head.reading() as state:
             processing = table.processing(state, "ingest")
@@ -128,7 +128,7 @@ class IngestRows(Generic[BatchT]):
         )
         if self._commits is not None:
             seconds = self._jobs.seconds(run)
-            whom = WhomToTell("ingest", run.job, run.name, rows, seconds, done.filtered)
+            whom = CommitRequester("ingest", run.job, run.name, rows, seconds, done.filtered)
             self._commits.run(table.id, [QueuedCommit(transaction, whom)])
             return done
         number = table.head.commit(transaction)
@@ -150,7 +150,7 @@ class IngestRows(Generic[BatchT]):
         table: OpenTable,
         schema: Schema,
         sorter: RowSorter[BatchT],
-        run: Run,
+        run: JobRun,
         told: Written,
     ) -> tuple[list[FileReference], int]:
         """Return references to new files, and how many rows were not left out."""

@@ -15,7 +15,7 @@ from lakebed.errors import (
     NewerFormatError,
     did_you_mean,
 )
-from lakebed.inspection.leased_dead_letters import letters_in_hand
+from lakebed.inspection.leased_dead_letters import leased_dead_letters
 from lakebed.model.jobs import (
     COMPACTION_QUEUE,
     TICK_KINDS,
@@ -115,7 +115,7 @@ class DeadLetters:
             if missing <= 0:
                 break
             looked_at_max = missing if table is None else LETTERS_COUNTED_MAX
-            with letters_in_hand(self._queues.open(kind), self._clock) as hand:
+            with leased_dead_letters(self._queues.open(kind), self._clock) as hand:
                 letters = hand.each_once(looked_at_max)
                 told = (self._letter(kind, letter, names) for letter in letters)
                 found = (one for one in told if table is None or one.table == table)
@@ -139,7 +139,7 @@ class DeadLetters:
         queue = self._queues.open(kind)
         waiting, dead = queue.depth()
         ages: dict[str, list[int]] = {}
-        with letters_in_hand(queue, self._clock) as hand:
+        with leased_dead_letters(queue, self._clock) as hand:
             letters = list(hand.each_once(LETTERS_COUNTED_MAX if dead else 0))
         for letter in letters:
             try:

@@ -21,7 +21,7 @@ which puts it back."""
 IN_SIGHT = 0.0
 
 
-class LettersInHand:
+class LeasedDeadLetters:
     """Letters of one queue that one look has taken."""
 
     def __init__(self, queue: JobQueue, clock: Clock) -> None:
@@ -80,9 +80,9 @@ class LettersInHand:
 
 
 @contextmanager
-def letters_in_hand(queue: JobQueue, clock: Clock) -> Iterator[LettersInHand]:
+def leased_dead_letters(queue: JobQueue, clock: Clock) -> Iterator[LeasedDeadLetters]:
     """Look at dead letters of a queue; those that are left are in sight again when it ends."""
-    letters = LettersInHand(queue, clock)
+    letters = LeasedDeadLetters(queue, clock)
     try:
         yield letters
     finally:

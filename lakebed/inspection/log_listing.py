@@ -17,8 +17,8 @@ from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.file_changes import (
     AddFiles,
     ClaimFiles,
-    GiveUp,
     RaiseFloor,
+    ReleaseClaim,
     RemoveGarbage,
     ReplaceFiles,
 )
@@ -113,7 +113,14 @@ def _transaction(one: Transaction) -> LoggedTransaction:
 def change_text(change: Change) -> str:
     """Return a change as a phrase."""
     match change:
-        case AddFiles() | ClaimFiles() | ReplaceFiles() | GiveUp() | RemoveGarbage() | RaiseFloor():
+        case (
+            AddFiles()
+            | ClaimFiles()
+            | ReplaceFiles()
+            | ReleaseClaim()
+            | RemoveGarbage()
+            | RaiseFloor()
+        ):
             return _file_change_text(change)
         case CreateTable():
             return f"create the table with {_counted(len(change.points) + 1, 'leaf', 'leaves')}"
@@ -155,7 +162,7 @@ def _time_change_text(change: PutPin | DropPin | TellTime | LeapTime | SetTimeBa
 
 
 def _file_change_text(
-    change: AddFiles | ClaimFiles | ReplaceFiles | GiveUp | RemoveGarbage | RaiseFloor,
+    change: AddFiles | ClaimFiles | ReplaceFiles | ReleaseClaim | RemoveGarbage | RaiseFloor,
 ) -> str:
     match change:
         case AddFiles():
@@ -167,7 +174,7 @@ def _file_change_text(
             by = "nothing" if change.output is None else _files_text((change.output,))
             inputs = _counted(len(change.inputs), "file")
             return f"replace {inputs} by {by}, job {change.job[:JOB_LETTERS]}"
-        case GiveUp():
+        case ReleaseClaim():
             return f"give up job {change.job[:JOB_LETTERS]}"
         case RemoveGarbage():
             return f"remove {_counted(len(change.files), 'file')} of garbage"

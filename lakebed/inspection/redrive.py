@@ -14,7 +14,7 @@ from lakebed.config.job_queues import KEPT_DAYS
 from lakebed.config.messages import bulk_import_message, ingest_message, query_message
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.inspection.dead_letters import DeadLetters, Said, said_by
-from lakebed.inspection.leased_dead_letters import letters_in_hand
+from lakebed.inspection.leased_dead_letters import leased_dead_letters
 from lakebed.model.jobs import (
     BULK_IMPORT_QUEUE,
     COMPACTION_QUEUE,
@@ -90,7 +90,7 @@ class Redrive:
         """Send letters of one queue again. Returns of each SENT, or why it stays; nothing of other
         tables'."""
         queue, reasons, again = self._queues.open(kind), list[str](), set[Message]()
-        with letters_in_hand(queue, self._clock) as hand:
+        with leased_dead_letters(queue, self._clock) as hand:
             for letter in hand.letters(letters_max):
                 earliest = Micros(letter.sent_at - MOVED_MICROS) if letter.moved else letter.sent_at
                 message = Message(letter.body, letter.group, sent_at=earliest)

@@ -29,7 +29,7 @@ from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.page_columns import BITS, DECIMALS, NUMBERS, STRINGS
 from lakebed.kernels.page_headers import DATA_PAGE, DICTIONARY_PAGE, read_places, words_of_page
 from lakebed.kernels.zstd import zstd
-from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, Group, Leaf, Physical
+from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, ParquetColumn, Physical, RowGroup
 
 _PLACE_BYTES_MIN = 7
 _PLAIN_DICTIONARY = 2
@@ -89,7 +89,7 @@ class Places(msgspec.Struct, frozen=True):
     first_rows: Numbers
 
 
-def flat_of(field: pa.Field, leaf: Leaf, chunk: Chunk) -> Flat | None:
+def flat_of(field: pa.Field, leaf: ParquetColumn, chunk: Chunk) -> Flat | None:
     """Return how a column's chunk is stored; None: it is not known here."""
     kind = _kind(field.type, leaf)
     if kind is None or leaf.repetition_max or len(leaf.path) > 1:
@@ -100,7 +100,7 @@ def flat_of(field: pa.Field, leaf: Leaf, chunk: Chunk) -> Flat | None:
     return Flat(field.type, *kind, leaf.definition_max == 1, Codec(chunk.codec), known)
 
 
-def _kind(type_: pa.DataType, leaf: Leaf) -> tuple[int, int] | None:
+def _kind(type_: pa.DataType, leaf: ParquetColumn) -> tuple[int, int] | None:
     """Return how values of a type lie in pages: a kind and a size; None: not known here."""
     kinds = pa.types
     physical = leaf.physical
@@ -121,7 +121,7 @@ def _kind(type_: pa.DataType, leaf: Leaf) -> tuple[int, int] | None:
     return (NUMBERS, size) if physical == (wide if size == 8 else narrow) else None
 
 
-def places_of(footer: Footer, group: Group, chunks: Sequence[Chunk]) -> Places | None:
+def places_of(footer: Footer, group: RowGroup, chunks: Sequence[Chunk]) -> Places | None:
     """Return where the pages of some chunks lie, as `page_index.pages_of` tells it; None: it is not
     told, or contradicts itself, or they do not begin with the same rows."""
     found = []

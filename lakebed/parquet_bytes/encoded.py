@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from lakebed.parquet_bytes.footer import Chunk, Footer, Group
+from lakebed.parquet_bytes.footer import Chunk, Footer, RowGroup
 from lakebed.parquet_bytes.page_index import pages_and_byte_counts
 from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Struct, Values
 from lakebed.parquet_bytes.usual_pages import usual_pages
@@ -108,7 +108,7 @@ def _metadata(stored: Struct, start: int) -> Struct:
     return metadata
 
 
-def _pages(footer: Footer, group: Group, chunk: Chunk) -> EncodedPages | None:
+def _pages(footer: Footer, group: RowGroup, chunk: Chunk) -> EncodedPages | None:
     """Return where pages are in the chunk, and bytes of their strings."""
     if chunk.offset_index is not None:
         start, end = (offset - footer.tail_offset for offset in chunk.offset_index)

@@ -77,7 +77,7 @@ class Repetition(enum.IntEnum):
     REPEATED = 2
 
 
-class Leaf(msgspec.Struct, frozen=True):
+class ParquetColumn(msgspec.Struct, frozen=True):
     """A column of Parquet's.
 
     path: names from the row down. repetition: its own. definition_max, repetition_max: the highest
@@ -127,7 +127,7 @@ class Chunk(msgspec.Struct, frozen=True):
     offset_index: tuple[int, int] | None
 
 
-class Group(msgspec.Struct, frozen=True):
+class RowGroup(msgspec.Struct, frozen=True):
     """A row group. chunks: one for each leaf."""
 
     rows: int
@@ -163,7 +163,7 @@ class Footer:
     def groups_count(self) -> int:
         return max(0, len(self.places) - 1)
 
-    def group(self, group: int) -> Group:
+    def group(self, group: int) -> RowGroup:
         """Return a row group.
 
         Raises:
@@ -171,7 +171,7 @@ class Footer:
         """
         return self.group_of(self.group_fields(group))
 
-    def group_of(self, fields: Struct) -> Group:
+    def group_of(self, fields: Struct) -> RowGroup:
         """Return a row group that is stored like this.
 
         Raises:
@@ -182,7 +182,7 @@ class Footer:
             raise MalformedError("a row group has other columns than the schema")
         rows = _counted(fields.need(3, I64))
         chunks = [self._chunk(place, chunk, rows) for place, chunk in enumerate(found)]
-        return Group(rows, _counted(fields.need(2, I64)), tuple(chunks))
+        return RowGroup(rows, _counted(fields.need(2, I64)), tuple(chunks))
 
     def group_fields(self, group: int) -> Struct:
         """Return a row group as it is stored, unchecked.
@@ -274,11 +274,11 @@ def _footer_at(tail: bytes) -> int:
     return at
 
 
-def _leaves(elements: list[Struct]) -> tuple[Leaf, ...]:
+def _leaves(elements: list[Struct]) -> tuple[ParquetColumn, ...]:
     """Return the columns of a schema, which stands as a tree written down from the root."""
     if not elements:
         raise MalformedError("a footer has no schema")
-    found: list[Leaf] = []
+    found: list[ParquetColumn] = []
     # Of each group that is open: how many of its parts are to come, its path and its levels.
     open_: list[list[Any]] = [[_counted(elements[0].find(5, I32) or 0), (), 0, 0]]
     for element in elements[1:]:
@@ -298,7 +298,7 @@ def _leaves(elements: list[Struct]) -> tuple[Leaf, ...]:
             continue
         length = _counted(element.find(2, I32) or 0)
         physical = element.need(1, I32)
-        found.append(Leaf(path, physical, kind, length, definition, repetition))
+        found.append(ParquetColumn(path, physical, kind, length, definition, repetition))
     if any(remaining for remaining, *_ in open_):
         raise MalformedError("a schema is no tree")
     return tuple(found)

@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 
-from lakebed.parquet_bytes.footer import Chunk, Footer, Group
+from lakebed.parquet_bytes.footer import Chunk, Footer, RowGroup
 from lakebed.parquet_bytes.thrift import (
     BINARY,
     BOOL,
@@ -42,7 +42,7 @@ class Bounds(msgspec.Struct, frozen=True):
     order: int
 
 
-def pages_of(footer: Footer, group: Group, chunk: Chunk) -> Pages | None:
+def pages_of(footer: Footer, group: RowGroup, chunk: Chunk) -> Pages | None:
     """Return where a column chunk's pages are; None: its writer did not say.
 
     Raises:
@@ -52,7 +52,7 @@ def pages_of(footer: Footer, group: Group, chunk: Chunk) -> Pages | None:
 
 
 def pages_and_byte_counts(
-    footer: Footer, group: Group, chunk: Chunk
+    footer: Footer, group: RowGroup, chunk: Chunk
 ) -> tuple[Pages | None, tuple[int, ...] | None]:
     """Return where a column chunk's pages are, and how many bytes the strings of each have.
 
@@ -67,7 +67,7 @@ def pages_and_byte_counts(
     return pages, None if counts is None else tuple(counts)
 
 
-def _located(fields: Struct, group: Group, chunk: Chunk) -> Pages:
+def _located(fields: Struct, group: RowGroup, chunk: Chunk) -> Pages:
     found: list[Struct] = fields.listed(1, STRUCT) or []
     pages = Pages(
         offsets=tuple(page.need(1, I64) for page in found),

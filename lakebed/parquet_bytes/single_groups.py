@@ -12,7 +12,7 @@ from collections.abc import Container
 
 import msgspec
 
-from lakebed.parquet_bytes.footer import MAGIC, Footer, Group
+from lakebed.parquet_bytes.footer import MAGIC, Footer, RowGroup
 from lakebed.parquet_bytes.thrift import (
     BINARY,
     I32,
@@ -35,13 +35,13 @@ _NO_GROUPS = b"\x49\x0c"
 """A list of no row groups as the first field of a struct."""
 
 
-class Shell(msgspec.Struct, frozen=True):
+class FooterTemplate(msgspec.Struct, frozen=True):
     """A footer as it is stored, but for its row groups: the bytes before and behind them."""
 
     before: bytes
     behind: bytes
 
-    def opened(self, fields: Struct, index: bytes, index_at: int) -> tuple[Footer, Group]:
+    def opened(self, fields: Struct, index: bytes, index_at: int) -> tuple[Footer, RowGroup]:
         """Return a footer that tells of the columns and has OffsetIndexes, and a row group of it.
 
         fields: the row group as it is stored. index: bytes of the file from `index_at` on, in which
@@ -63,7 +63,7 @@ class Shell(msgspec.Struct, frozen=True):
         return raw + len(raw).to_bytes(4, "little") + MAGIC
 
 
-def shell_of(footer: Footer, *, without: Container[bytes]) -> Shell:
+def footer_template_of(footer: Footer, *, without: Container[bytes]) -> FooterTemplate:
     """Return what a footer tells besides its row groups, and without notes of these names."""
     stored = footer.outside
     before = Struct({field: found for field, found in stored.items() if field < 3})
@@ -76,7 +76,7 @@ def shell_of(footer: Footer, *, without: Container[bytes]) -> Shell:
     raw = encode_struct(behind)
     if not raw.startswith(_NO_GROUPS):
         raise AssertionError("a list of nothing has two bytes")
-    return Shell(encode_struct(before)[:-1], raw[len(_NO_GROUPS) :])
+    return FooterTemplate(encode_struct(before)[:-1], raw[len(_NO_GROUPS) :])
 
 
 def offset_indexes(fields: Struct) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lakebed.model.schema import Schema
 from lakebed.parquet_bytes.arrow_chunks import encode_by_arrow, template_of
 from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedRowGroup
-from lakebed.parquet_bytes.footer import Codec, Encoding, Footer, Leaf, Physical
+from lakebed.parquet_bytes.footer import Codec, Encoding, Footer, ParquetColumn, Physical
 from lakebed.sorted_files.arrow_schema import arrow_schema
 from lakebed.sorted_files.writer_options import (
     ZSTD_LEVEL,
@@ -161,5 +161,5 @@ class _Kernels:
         return self._encoder.encode(column, codec, rows.column(name).chunks, page_rows_)
 
 
-def _path(leaf: Leaf) -> str:
+def _path(leaf: ParquetColumn) -> str:
     return ".".join(leaf.path)

@@ -9,12 +9,12 @@ import msgspec
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.engines import PLAIN, Engine
-from lakebed.sorted_files.file_summaries import Outlines
+from lakebed.sorted_files.file_summaries import FileSummaries
 from lakebed.sorted_files.merge_helpers import MergeHelpers
 from lakebed.sorted_files.merge_memory import MergeMemory, memory_needed
 from lakebed.sorted_files.parallel_merge import merged_together
 from lakebed.sorted_files.part_sources import PartRead, reads_of
-from lakebed.sorted_files.range_messages import GroupsRead, MergeTold
+from lakebed.sorted_files.range_messages import GroupsRead, MergeTask
 from lakebed.sorted_files.reading import Share
 from lakebed.sorted_files.row_requests import RowRequest
 from lakebed.sorted_files.stored_groups import Stretch, stored_groups, stretches_of
@@ -22,11 +22,11 @@ from lakebed.sorted_files.stretch_merge import StretchMerge
 from lakebed.sorted_files.writing import Content
 
 HELPED_GROUPS_MIN = 16
-"""Row groups of a merge for which helpers are asked: fewer are merged before one is there."""
+"""Row groups of a merge for which helpers are range_task: fewer are merged before one is there."""
 
 
 class FileMerge(msgspec.Struct, frozen=True):
-    """memory: of all processes; is_limited: whether it is kept or refused. told: what helpers are
+    """memory: of all processes; is_limited: whether it is kept or refused. task: what helpers are
     told of the merge, but for what is read."""
 
     objects: ObjectReader
@@ -35,7 +35,7 @@ class FileMerge(msgspec.Struct, frozen=True):
     memory: MergeMemory
     is_limited: bool
     helpers: MergeHelpers | None
-    told: MergeTold
+    task: MergeTask
 
     def contents(self, parts: Sequence[FilePart]) -> Generator[Content]:
         """Yield rows and row groups in the order of their keys.
@@ -43,33 +43,33 @@ class FileMerge(msgspec.Struct, frozen=True):
         Raises:
             InvalidError: the limit of memory cannot be kept; nothing was read but tails.
         """
-        outlines = self.memory.outlines(self.objects)
+        summaries = self.memory.summaries(self.objects)
         reads = reads_of(self.request, parts, self._share(parts, self.memory))
-        helpers = self._helpers(reads, outlines)
+        helpers = self._helpers(reads, summaries)
         if self.request.work is not None:  # every row is looked at
             stretches = [Stretch(tuple(reads), is_passed_on=False)]
         else:
-            stretches = stretches_of(reads, outlines, self.request.columns)
+            stretches = stretches_of(reads, summaries, self.request.columns)
         for stretch in stretches:
             if stretch.is_passed_on:
                 (read,) = stretch.reads
-                yield from stored_groups(self.objects, read, outlines.whole(read.part))
+                yield from stored_groups(self.objects, read, summaries.whole(read.part))
                 continue
-            merge = StretchMerge(self.objects, outlines, self.request, stretch.reads, self.engine)
+            merge = StretchMerge(self.objects, summaries, self.request, stretch.reads, self.engine)
             if helpers is None or merge.row_groups() < HELPED_GROUPS_MIN:
                 yield from merge.rows()
                 continue
             memory = self.memory.shared_by(helpers.count + 1)
             merge.share(self._share(parts, memory))
-            yield from merged_together(merge, helpers, self._told(stretch, memory))
+            yield from merged_together(merge, helpers, self._task(stretch, memory))
 
-    def _helpers(self, reads: Sequence[PartRead], outlines: Outlines) -> MergeHelpers | None:
+    def _helpers(self, reads: Sequence[PartRead], summaries: FileSummaries) -> MergeHelpers | None:
         """Return who helps. An iterator sees all rows of a leaf, in one process."""
         work, helpers = self.request.work, self.helpers
         if self.engine is PLAIN or (work is not None and work.iterator is not None):
             helpers = None
         if self.is_limited:
-            smallest, inputs = memory_needed(reads, outlines)
+            smallest, inputs = memory_needed(reads, summaries)
             self.memory.check(smallest, inputs)
             if helpers and self.memory.shared_by(helpers.count + 1).size < smallest:
                 helpers = None
@@ -79,11 +79,11 @@ class FileMerge(msgspec.Struct, frozen=True):
         paged_columns = 0 if self.engine is PLAIN else len(self.request.columns)
         return memory.share_of(parts, paged_columns=paged_columns)
 
-    def _told(self, stretch: Stretch, memory: MergeMemory) -> MergeTold:
+    def _task(self, stretch: Stretch, memory: MergeMemory) -> MergeTask:
         reads = (
             GroupsRead(
                 read.part, None if read.groups is None else (read.groups.start, read.groups.stop)
             )
             for read in stretch.reads
         )
-        return msgspec.structs.replace(self.told, reads=tuple(reads), memory=memory.size)
+        return msgspec.structs.replace(self.task, reads=tuple(reads), memory=memory.size)

@@ -1,6 +1,6 @@
-"""What a merge keeps of the files that it has open: few whole tails, of the others outlines.
+"""What a merge keeps of the files that it has open: few whole tails, of the others summaries.
 
-An outline has the keys at which row groups begin, and where in the tail each is described. That is
+A summary has the keys at which row groups begin, and where in the tail each is described. That is
 read again when the merge gets there, and compared with checksums that were taken when the tail was
 read and verified as a whole.
 """
@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.samples import Sample
-from lakebed.parquet_bytes.footer import Footer
-from lakebed.parquet_bytes.footer import Group as ParquetGroup
-from lakebed.parquet_bytes.single_groups import Shell, offset_indexes, shell_of
+from lakebed.parquet_bytes.footer import Footer, RowGroup
+from lakebed.parquet_bytes.single_groups import FooterTemplate, footer_template_of, offset_indexes
 from lakebed.parquet_bytes.thrift import MalformedError, Reader, Struct
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.file_notes import NAMES, Group
@@ -29,7 +28,7 @@ from lakebed.sorted_files.tails import PARSED_PER_BYTE, Described, Tail, parsed
 PIECE_BYTES = 4096
 """Of a tail, that have a checksum of their own."""
 SAMPLE_FRACTION = 8
-"""Of the keys that a file's sample has, an outline keeps one in so many."""
+"""Of the keys that a file's sample has, a summary keeps one in so many."""
 TOGETHER_BYTES = 8 << 20
 """Of tails that are read at the same time."""
 
@@ -37,11 +36,11 @@ TOGETHER_BYTES = 8 << 20
 class _Alike(msgspec.Struct, frozen=True):
     """What files of one table have in common."""
 
-    shell: Shell
+    template: FooterTemplate
     columns: pa.Schema
 
 
-class Outline(msgspec.Struct, frozen=True, eq=False):
+class FileSummary(msgspec.Struct, frozen=True, eq=False):
     """A file whose tail is not kept. rows: of each row group; places: where each is described in
     the tail, and their end; checksums: of each PIECE_BYTES of the tail; sample: few keys of it."""
 
@@ -68,10 +67,10 @@ class Outline(msgspec.Struct, frozen=True, eq=False):
         return self.rows[group]
 
     def metadata_of(self, group: int) -> tuple[pq.FileMetaData, int]:
-        file = self.alike.shell.alone(self._fields(group))
+        file = self.alike.template.alone(self._fields(group))
         return pq.read_metadata(pa.BufferReader(file)), 0
 
-    def group_of(self, group: int) -> tuple[Footer, ParquetGroup]:
+    def group_of(self, group: int) -> tuple[Footer, RowGroup]:
         fields = self._fields(group)
         found = offset_indexes(fields)
         if found is None:
@@ -80,7 +79,7 @@ class Outline(msgspec.Struct, frozen=True, eq=False):
         if found[0] < tail_offset or found[1] > tail_offset + self.places[0]:
             raise MalformedError("a page index does not lie in its file's tail")
         index = self._bytes(found[0] - tail_offset, found[1] - tail_offset)
-        return self.alike.shell.opened(fields, index, found[0])
+        return self.alike.template.opened(fields, index, found[0])
 
     def _fields(self, group: int) -> Struct:
         return Reader(self._bytes(self.places[group], self.places[group + 1])).struct()
@@ -98,14 +97,14 @@ class Outline(msgspec.Struct, frozen=True, eq=False):
         return raw[at : at + end - start]
 
 
-class Outlines:
+class FileSummaries:
     """The files of one merge. whole_bytes_max: of tails that are kept, as they are counted."""
 
     def __init__(self, objects: ObjectReader, *, whole_bytes_max: int) -> None:
         self._objects = objects
         self._room = whole_bytes_max
-        self._found: dict[StoredFile, Tail | Outline] = {}
-        self._alike: dict[Shell, _Alike] = {}
+        self._found: dict[StoredFile, Tail | FileSummary] = {}
+        self._alike: dict[FooterTemplate, _Alike] = {}
 
     def of(self, part: FilePart) -> Described:
         """Return what is known of a file.
@@ -135,7 +134,7 @@ class Outlines:
                 self._room -= size
                 self._found[part.file] = tail
             else:
-                self._found[part.file] = self._outline(part, tail)
+                self._found[part.file] = self._summary(part, tail)
 
     def _tails(self, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
         together: list[FilePart] = []
@@ -150,17 +149,17 @@ class Outlines:
                 yield one, raw
             together, size = [], 0
 
-    def _outline(self, part: FilePart, tail: Tail) -> Outline:
+    def _summary(self, part: FilePart, tail: Tail) -> FileSummary:
         try:
-            shell = shell_of(tail.footer, without=NAMES)
+            template = footer_template_of(tail.footer, without=NAMES)
         except MalformedError as error:
             problem = str(error)
             raise CorruptError("a file has no footer", path=part.path, problem=problem) from error
         count = len(tail.groups)
-        return Outline(
+        return FileSummary(
             objects=self._objects,
             part=part,
-            alike=self._alike.setdefault(shell, _Alike(shell, tail.columns)),
+            alike=self._alike.setdefault(template, _Alike(template, tail.columns)),
             groups=tail.notes.groups,
             last=tail.last,
             blocks=array("I", tail.blocks),

@@ -21,10 +21,10 @@ import msgspec
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
 from lakebed.sorted_files.range_messages import (
-    MergeTold,
+    MergeTask,
     RangeFailed,
     RangeMerged,
-    RangeTold,
+    RangeTask,
     decode_answer,
     encode,
 )
@@ -49,19 +49,19 @@ class Helper:
             bufsize=0,
             start_new_session=True,  # a terminal's ^C is for the process that it helps
         )
-        self._told: MergeTold | None = None
+        self._task: MergeTask | None = None
         self._rest = b""
 
     def is_ready(self) -> bool:
         """Wait until it can merge. Whether it can."""
         return self._line(START_SECONDS_MAX) == READY
 
-    def merged(self, told: MergeTold, asked: RangeTold) -> RangeMerged | RangeFailed:
+    def merged(self, task: MergeTask, range_task: RangeTask) -> RangeMerged | RangeFailed:
         """Return what became of a range of a merge. Raises: OSError: the helper is lost."""
-        if self._told != told:
-            self._say(told)
-            self._told = told
-        self._say(asked)
+        if self._task != task:
+            self._say(task)
+            self._task = task
+        self._say(range_task)
         line = self._line(RANGE_SECONDS_MAX)
         if line is None:
             raise BrokenPipeError("a helper did not answer")
@@ -69,7 +69,7 @@ class Helper:
             answer = decode_answer(line)
         except msgspec.MsgspecError as error:
             raise BrokenPipeError(f"a helper says what is no answer: {error}") from None
-        if isinstance(answer, RangeMerged) and answer.path != asked.path:
+        if isinstance(answer, RangeMerged) and answer.path != range_task.path:
             raise BrokenPipeError("a helper answers what was not asked")
         return answer
 
@@ -87,9 +87,9 @@ class Helper:
                 with suppress(OSError):
                     pipe.close()
 
-    def _say(self, told: MergeTold | RangeTold) -> None:
+    def _say(self, task: MergeTask | RangeTask) -> None:
         assert self._process.stdin is not None, "it is a pipe"
-        line = memoryview(encode(told) + b"\n")
+        line = memoryview(encode(task) + b"\n")
         while line:
             line = line[self._process.stdin.write(line) or 0 :]
 

@@ -11,7 +11,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.file_summaries import Outlines
+from lakebed.sorted_files.file_summaries import FileSummaries
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share
 from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX
@@ -21,7 +21,7 @@ PAGED_BYTES_MAX = 2 * 1024 * 1024
 """Of one part that is read by pages, decoded, and as stored but for one block of each column: what
 is read ends at blocks."""
 TAILS_FRACTION = 16
-"""Of a merge's memory is for whole tails; of the other files it keeps outlines."""
+"""Of a merge's memory is for whole tails; of the other files it keeps summaries."""
 WINDOW_ROWS = 120_000
 """Rows of all inputs that a merge holds: its windows have about half, which suits the caches."""
 BATCHES_WAITING = 1.5
@@ -37,9 +37,9 @@ class MergeMemory(msgspec.Struct, frozen=True):
         """Return what each of several processes may hold."""
         return MergeMemory(self.size // processes)
 
-    def outlines(self, objects: ObjectReader) -> Outlines:
+    def summaries(self, objects: ObjectReader) -> FileSummaries:
         """Return room for what is kept of files."""
-        return Outlines(objects, whole_bytes_max=self.size // TAILS_FRACTION)
+        return FileSummaries(objects, whole_bytes_max=self.size // TAILS_FRACTION)
 
     def share_of(self, parts: Sequence[FilePart], *, paged_columns: int = 0) -> Share:
         """Return what each of these parts may hold, see `share`."""
@@ -74,14 +74,14 @@ class MergeMemory(msgspec.Struct, frozen=True):
             )
 
 
-def memory_needed(reads: Sequence[PartRead], outlines: Outlines) -> tuple[int, int]:
+def memory_needed(reads: Sequence[PartRead], summaries: FileSummaries) -> tuple[int, int]:
     """Return the least bytes that a merge can be limited to, and how many inputs meet.
 
     Each part needs the rows of a page as they are stored, in whole blocks of each column, and
     decoded, each of which is a fourth of all; row groups need half.
     """
-    outlines.read([read.part for read in reads])
-    rows = {g.row_bytes for read in reads for g in outlines.of(read.part).groups}
+    summaries.read([read.part for read in reads])
+    rows = {g.row_bytes for read in reads for g in summaries.of(read.part).groups}
     leaves = max((len(read.columns) for read in reads), default=0)
     page = max((page_rows(row) * row for row in rows), default=0)
     each = max(page + leaves * BLOCK_BYTES, int(page * BATCHES_WAITING))

@@ -17,7 +17,7 @@ from lakebed.model.files import StoredFile
 from lakebed.model.keys import KEY_BYTES_MAX, TERMINATOR, above_prefix, encode_field
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Field
-from lakebed.parquet_bytes.footer import Chunk, Footer, Group
+from lakebed.parquet_bytes.footer import Chunk, Footer, RowGroup
 from lakebed.parquet_bytes.page_index import Bounds, Pages, bounds_of, page_count, pages_of
 from lakebed.parquet_bytes.thrift import MalformedError, encode_struct
 from lakebed.sorted_files.byte_cache import ByteCache
@@ -128,10 +128,10 @@ class FileIndex:
 
         return self._part("leaves", parse)
 
-    def group(self, group: int) -> Group:
+    def group(self, group: int) -> RowGroup:
         """Return a row group's chunks."""
 
-        def parse() -> tuple[Group, int]:
+        def parse() -> tuple[RowGroup, int]:
             found = self.footer.group(group)
             return found, _BYTES_PER_CHUNK * len(found.chunks)
 

@@ -19,10 +19,10 @@ from lakebed.model.ranges import KeyRange
 from lakebed.sorted_files.merge_helpers import RANGE_SECONDS_MAX, Helper, MergeHelpers
 from lakebed.sorted_files.range_messages import (
     Answer,
-    MergeTold,
+    MergeTask,
     RangeFailed,
     RangeMerged,
-    RangeTold,
+    RangeTask,
 )
 from lakebed.sorted_files.row_group_transfer import RowGroupsHandedOver
 from lakebed.sorted_files.stretch_merge import StretchMerge
@@ -45,9 +45,9 @@ _serial = itertools.count()
 
 
 def merged_together(
-    merge: StretchMerge, helpers: MergeHelpers, told: MergeTold
+    merge: StretchMerge, helpers: MergeHelpers, task: MergeTask
 ) -> Iterator[Content]:
-    """Yield rows and row groups in the order of their keys. told: the same merge, for helpers."""
+    """Yield rows and row groups in the order of their keys. task: the same merge, for helpers."""
     processes = helpers.count + 1
     groups = merge.row_groups_out()
     each = min(RANGE_GROUPS_MAX, -(-groups // (RANGES_EACH * processes)))
@@ -55,7 +55,7 @@ def merged_together(
     board = Board(ranges, processes)
     try:
         with suppress(RuntimeError):  # there is no thread to be had
-            helpers.each(partial(_help, helpers, board, told), at_most=len(ranges) - 1)
+            helpers.each(partial(_help, helpers, board, task), at_most=len(ranges) - 1)
         for place, within in enumerate(ranges):
             taken = board.taken_by_helper(place)
             answer = None if taken is None else _answer(taken)
@@ -145,14 +145,14 @@ def _rows_of_helpers(count: int, helpers: int) -> Iterator[range]:
             yield range(first, min(first + NEIGHBOURS, end))
 
 
-def _help(helpers: MergeHelpers, board: Board, told: MergeTold, helper: Helper) -> None:
+def _help(helpers: MergeHelpers, board: Board, task: MergeTask, helper: Helper) -> None:
     """Let a helper merge ranges until there are no more. Raises: OSError: it is lost."""
     place = None
     while (taken := board.take(place)) is not None:
         place, found = taken
         answer: Answer = RangeFailed("the helper is lost")
         try:
-            answer = helper.merged(told, RangeTold(board.ranges[place], f"ranges/{next(_serial)}"))
+            answer = helper.merged(task, RangeTask(board.ranges[place], f"ranges/{next(_serial)}"))
         finally:
             found.set_result(answer)
             if board.is_over:

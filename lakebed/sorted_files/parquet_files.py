@@ -160,8 +160,8 @@ class ParquetFiles:
         paged_columns = 0 if engine is PLAIN else len(request.columns)
         share = self._merge_memory.share_of(parts, paged_columns=paged_columns)
         reads = reads_of(request, parts, share)
-        outlines = self._merge_memory.outlines(self._objects)
-        return StretchMerge(self._objects, outlines, request, reads, engine).rows()
+        summaries = self._merge_memory.summaries(self._objects)
+        return StretchMerge(self._objects, summaries, request, reads, engine).rows()
 
     def read(
         self,

@@ -14,7 +14,7 @@ from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.file_summaries import Outlines
+from lakebed.sorted_files.file_summaries import FileSummaries
 from lakebed.sorted_files.merging import Source
 from lakebed.sorted_files.open_groups import OpenGroups
 from lakebed.sorted_files.reading import Share, read_part
@@ -73,7 +73,9 @@ class GroupSources:
     """Reads row group by row group, when a merge gets there. For reads of the same columns, of so
     many files at a time."""
 
-    def __init__(self, objects: ObjectReader, tails: Tails | Outlines, at_once: int = 1) -> None:
+    def __init__(
+        self, objects: ObjectReader, tails: Tails | FileSummaries, at_once: int = 1
+    ) -> None:
         self._objects = objects
         self._tails = tails
         self._open_groups: OpenGroups[OpenGroup] = OpenGroups(at_once)

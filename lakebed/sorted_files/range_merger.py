@@ -12,11 +12,11 @@ from lakebed.sorted_files.merge_memory import MergeMemory
 from lakebed.sorted_files.part_sources import reads_of
 from lakebed.sorted_files.range_messages import (
     Answer,
-    MergeTold,
+    MergeTask,
     RangeFailed,
     RangeMerged,
-    RangeTold,
-    decode_told,
+    RangeTask,
+    decode_message,
     encode,
 )
 from lakebed.sorted_files.row_group_transfer import hand_over
@@ -40,48 +40,48 @@ class RangeMerger:
     def __init__(self, objects: ObjectReader, scratch: ObjectStore) -> None:
         self._objects = objects
         self._scratch = scratch
-        self._told: MergeTold | None = None
+        self._task: MergeTask | None = None
         self._work: tuple[StretchMerge, RowGroupEncoder] | None = None
 
     def answer(self, line: bytes) -> bytes | None:
         """Return the answer to a line, without its end; None: it asks for none."""
-        told = decode_told(line)
-        if isinstance(told, MergeTold):
+        task = decode_message(line)
+        if isinstance(task, MergeTask):
             if self._work is not None:
                 self._work[1].close()
-            self._told, self._work = told, None
+            self._task, self._work = task, None
             return None
         try:
-            return encode(self._merged(told))
+            return encode(self._merged(task))
         except (LakebedError, OSError, MemoryError) as error:
             return encode(RangeFailed(f"{type(error).__name__}: {error}"))
 
-    def _merged(self, asked: RangeTold) -> Answer:
-        assert self._told is not None, "a merge is told before its ranges"
-        told = self._told
+    def _merged(self, range_task: RangeTask) -> Answer:
+        assert self._task is not None, "a merge is told before its ranges"
+        task = self._task
         if self._work is None:
-            self._work = self._work_of(told)
+            self._work = self._work_of(task)
         merge, encoder = self._work
         handed = hand_over(
             self._scratch,
             merge.request.schema,
-            merge.rows(asked.within),
-            path=asked.path,
+            merge.rows(range_task.within),
+            path=range_task.path,
             encoder=encoder,
         )
-        return RangeMerged(asked.path, handed)
+        return RangeMerged(range_task.path, handed)
 
-    def _work_of(self, told: MergeTold) -> tuple[StretchMerge, RowGroupEncoder]:
+    def _work_of(self, task: MergeTask) -> tuple[StretchMerge, RowGroupEncoder]:
         """Return the merge, and what encodes the rows of all its ranges."""
-        memory = MergeMemory(told.memory)
-        request = row_request(told.text.schema(), None, told.row_processing())
-        parts = [read.part for read in told.reads]
+        memory = MergeMemory(task.memory)
+        request = row_request(task.text.schema(), None, task.row_processing())
+        parts = [read.part for read in task.reads]
         share = memory.share_of(parts, paged_columns=len(request.columns))
-        groups = [None if read.groups is None else range(*read.groups) for read in told.reads]
+        groups = [None if read.groups is None else range(*read.groups) for read in task.reads]
         reads = reads_of(request, parts, share, groups)
-        engine = engine_for(told.job_rows)
-        outlines, statistics = memory.outlines(self._objects), told.value_statistics
+        engine = engine_for(task.job_rows)
+        summaries, statistics = memory.summaries(self._objects), task.value_statistics
         return (
-            StretchMerge(self._objects, outlines, request, reads, engine),
+            StretchMerge(self._objects, summaries, request, reads, engine),
             RowGroupEncoder(request.schema, compiled=True, value_statistics=statistics),
         )

@@ -23,7 +23,7 @@ class GroupsRead(msgspec.Struct, frozen=True, array_like=True):
     groups: tuple[int, int] | None
 
 
-class MergeTold(msgspec.Struct, frozen=True, tag=True):
+class MergeTask(msgspec.Struct, frozen=True, tag=True):
     """A merge that begins. at, stage: of its processing, if it has one. job_rows: of all of it,
     about. memory: in bytes, for the process that is told."""
 
@@ -41,7 +41,7 @@ class MergeTold(msgspec.Struct, frozen=True, tag=True):
         return None if found is None else ProcessingPass(found, self.at, self.stage)
 
 
-class RangeTold(msgspec.Struct, frozen=True, tag=True):
+class RangeTask(msgspec.Struct, frozen=True, tag=True):
     """Merge a range of the merge that was told last, and hand it over at `path`."""
 
     within: KeyRange
@@ -61,20 +61,20 @@ class RangeFailed(msgspec.Struct, frozen=True, tag=True):
     problem: str
 
 
-Told = MergeTold | RangeTold
+RangeMessage = MergeTask | RangeTask
 Answer = RangeMerged | RangeFailed
-_told: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
+_decoder: msgspec.json.Decoder[RangeMessage] = msgspec.json.Decoder(RangeMessage)
 _answer: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 
-def encode(told: Told | Answer) -> bytes:
+def encode(message: RangeMessage | Answer) -> bytes:
     """Return a line, without its end."""
-    return msgspec.json.encode(told)
+    return msgspec.json.encode(message)
 
 
-def decode_told(line: bytes) -> Told:
+def decode_message(line: bytes) -> RangeMessage:
     """Return what `encode` was given by who asks."""
-    return _told.decode(line)
+    return _decoder.decode(line)
 
 
 def decode_answer(line: bytes) -> Answer:
@@ -88,9 +88,9 @@ def merge_told(
     job_rows: int,
     *,
     value_statistics: bool,
-) -> MergeTold:
+) -> MergeTask:
     """Return what is told of a merge, but for what is read."""
-    return MergeTold(
+    return MergeTask(
         text=table_text(schema, None if processing is None else processing.processing),
         at=Micros(0) if processing is None else processing.at,
         stage="compaction" if processing is None else processing.stage,

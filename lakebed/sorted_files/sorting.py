@@ -56,7 +56,7 @@ SMALL_BATCHES_MAX = 1024
 """Of few bytes that are held before they become one: many cost more than their rows."""
 
 
-class Run(msgspec.Struct, frozen=True):
+class SortedRun(msgspec.Struct, frozen=True):
     """Sorted batches. firsts: encoded row key of each one's first row; starts: rows before each.
 
     size: bytes in memory. level: how often its rows were merged. path: None while it is in memory.
@@ -101,7 +101,7 @@ class ExternalSorter:
         self._rows = 0
         self._job_rows = job_rows
         self._bytes = 0
-        self._runs: list[Run] = []
+        self._runs: list[SortedRun] = []
         self._files = 0
 
     def __enter__(self) -> Self:
@@ -176,7 +176,7 @@ class ExternalSorter:
             shutil.rmtree(self._spill, ignore_errors=True)
             self._spill = None
 
-    def _sorted_runs(self) -> list[Run]:
+    def _sorted_runs(self) -> list[SortedRun]:
         """Turn rows that are held into runs, in memory where these fit, and return all runs."""
         if self._held_bytes:
             copies = not self._engine.sorts_at_once(self._columns)
@@ -227,7 +227,7 @@ class ExternalSorter:
                 encode_row(found.first(place), self._row_keys, 0) for place in range(len(starts))
             )
             size += ORDER_BYTES * count
-            self._runs.append(Run(found.batch, firsts, starts, count, size))
+            self._runs.append(SortedRun(found.batch, firsts, starts, count, size))
             if spill:
                 self._spill_runs()
 
@@ -235,7 +235,7 @@ class ExternalSorter:
         for batch in batches:
             yield from cut(batch, len(batch) or 1, self._batch_bytes)
 
-    def _merged(self, runs: Sequence[Run], region: KeyRange) -> Iterator[pa.RecordBatch]:
+    def _merged(self, runs: Sequence[SortedRun], region: KeyRange) -> Iterator[pa.RecordBatch]:
         sources = []
         for run in runs:
             lowest = max(region.min, run.firsts[0])
@@ -243,7 +243,7 @@ class ExternalSorter:
                 sources.append(Source(lowest, partial(self._read, run, region)))
         return self._engine.merge(sources, self._keys)
 
-    def _read(self, run: Run, region: KeyRange) -> Iterator[pa.RecordBatch]:
+    def _read(self, run: SortedRun, region: KeyRange) -> Iterator[pa.RecordBatch]:
         begin = max(0, bisect_left(run.firsts, region.min) - 1)
         end = len(run.firsts) if region.max is None else bisect_left(run.firsts, region.max)
         for place in range(begin, end):
@@ -252,7 +252,7 @@ class ExternalSorter:
                 batch = slice_region(batch, self._row_keys, region)
             yield batch
 
-    def _rows_below(self, run: Run, points: Sequence[bytes]) -> list[int]:
+    def _rows_below(self, run: SortedRun, points: Sequence[bytes]) -> list[int]:
         """Return how many rows of a run lie below each of the ascending points."""
         places = [bisect_left(run.firsts, point) - 1 for point in points]
         found: list[int] = []
@@ -284,7 +284,7 @@ class ExternalSorter:
                     old.path.unlink()
             level += 1
 
-    def _write(self, batches: Iterable[pa.RecordBatch], *, level: int, size: int) -> Run:
+    def _write(self, batches: Iterable[pa.RecordBatch], *, level: int, size: int) -> SortedRun:
         firsts: list[bytes] = []
         starts: list[int] = []
         rows = 0
@@ -306,7 +306,7 @@ class ExternalSorter:
                     hint="free space, or choose another spill directory",
                 ) from error
             raise meaning_of(error, "spilling rows") from error
-        return Run(reader.get_batch, tuple(firsts), tuple(starts), rows, size, level, path)
+        return SortedRun(reader.get_batch, tuple(firsts), tuple(starts), rows, size, level, path)
 
     def _next_path(self) -> Path:
         if self._spill is None:

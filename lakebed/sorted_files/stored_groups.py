@@ -18,7 +18,7 @@ from lakebed.errors import CorruptError
 from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.file_summaries import Outlines
+from lakebed.sorted_files.file_summaries import FileSummaries
 from lakebed.sorted_files.page_checksums import page_checksums
 from lakebed.sorted_files.part_sources import PartRead
 from lakebed.sorted_files.range_file import aligned, read_verified
@@ -68,12 +68,12 @@ class _Run(msgspec.Struct, frozen=True):
 
 
 def stretches_of(
-    reads: Sequence[PartRead], outlines: Outlines, columns: pa.Schema
+    reads: Sequence[PartRead], summaries: FileSummaries, columns: pa.Schema
 ) -> list[Stretch]:
     """Return what is passed on and what is merged, in the order of keys. columns: of the file to be
     written. reads: of whole regions, without other conditions."""
-    outlines.read([read.part for read in reads])
-    found = [_spans(read, outlines.of(read.part)) for read in reads]
+    summaries.read([read.part for read in reads])
+    found = [_spans(read, summaries.of(read.part)) for read in reads]
     lows = sorted(spans[0].low for spans in found if spans)
     highs = sorted(spans[-1].high for spans in found if spans)
 
@@ -82,7 +82,7 @@ def stretches_of(
 
     runs: list[_Run] = []
     for place, (read, spans) in enumerate(zip(reads, found, strict=True)):
-        tail = outlines.of(read.part)
+        tail = summaries.of(read.part)
         fits = _same_columns(tail.columns, columns)
         for alone, members in groupby(spans, is_alone):
             together = list(members)

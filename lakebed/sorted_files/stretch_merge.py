@@ -14,7 +14,7 @@ from lakebed.model.samples import Sample, split_points
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.conditions import RowFilter
 from lakebed.sorted_files.engines import PLAIN, Engine
-from lakebed.sorted_files.file_summaries import Outlines
+from lakebed.sorted_files.file_summaries import FileSummaries
 from lakebed.sorted_files.merge_memory import overlap
 from lakebed.sorted_files.part_sources import GroupSources, PartRead
 from lakebed.sorted_files.reading import Share, groups_met
@@ -32,16 +32,16 @@ class StretchMerge:
     def __init__(
         self,
         objects: ObjectReader,
-        outlines: Outlines,
+        summaries: FileSummaries,
         request: RowRequest,
         reads: Sequence[PartRead],
         engine: Engine,
     ) -> None:
         self.request = request
         self.reads = reads
-        self._outlines = outlines
+        self._summaries = summaries
         at_once = overlap([read.part.region for read in reads])
-        self._groups = GroupSources(objects, outlines, at_once)
+        self._groups = GroupSources(objects, summaries, at_once)
         self._engine = engine
         self._end: bytes | None = None
         """Of the range that was merged last."""
@@ -73,7 +73,7 @@ class StretchMerge:
 
     def _filled_by(self, read: PartRead) -> float:
         """Return how many row groups the rows of a file would fill, as far as its sample tells."""
-        known, groups = self._outlines.of(read.part), self._groups_of(read)
+        known, groups = self._summaries.of(read.part), self._groups_of(read)
         rows = {group: known.rows_of(group) for group in groups}
         if not rows:
             return 0
@@ -99,11 +99,11 @@ class StretchMerge:
     def _groups_of(self, read: PartRead) -> Sequence[int]:
         if read.groups is not None:
             return read.groups
-        return list(groups_met(self._outlines.of(read.part), read.wanted))
+        return list(groups_met(self._summaries.of(read.part), read.wanted))
 
     def _sample(self, read: PartRead) -> Sample:
         """Return the sample of a file's row groups that are read."""
-        known, groups = self._outlines.of(read.part), self._groups_of(read)
+        known, groups = self._summaries.of(read.part), self._groups_of(read)
         if not groups:
             return Sample((), known.sample.stride, 0)
         firsts, end = known.firsts, groups[-1] + 1

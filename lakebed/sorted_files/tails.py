@@ -52,7 +52,7 @@ class Described(Protocol):
         """Return metadata that tells of a row group, and its place in them."""
         ...
 
-    def group_of(self, group: int) -> tuple[Footer, parquet.Group]:
+    def group_of(self, group: int) -> tuple[Footer, parquet.RowGroup]:
         """Return a row group, and the footer that its page index is found by.
 
         Raises:
@@ -101,7 +101,7 @@ class Tail(msgspec.Struct, frozen=True, dict=True):
     def metadata_of(self, group: int) -> tuple[pq.FileMetaData, int]:
         return self.metadata, group
 
-    def group_of(self, group: int) -> tuple[Footer, parquet.Group]:
+    def group_of(self, group: int) -> tuple[Footer, parquet.RowGroup]:
         return self.footer, self.footer.group(group)
 
 

@@ -42,8 +42,8 @@ from lakebed.ports.job_tracker import NOT_COMMITTED, JobEvent, JobReport, JobTra
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.queued_commits import (
+    CommitRequester,
     QueuedCommit,
-    WhomToTell,
     decode_commits,
     read_commits,
 )
@@ -221,7 +221,7 @@ class Committer:
         except LakebedError as error:  # it comes back later
             self._tell_failed(error, message)
 
-    def _report(self, table: TableId, whom: WhomToTell, answer: Answer) -> JobReport:
+    def _report(self, table: TableId, whom: CommitRequester, answer: Answer) -> JobReport:
         number, reason = NOT_COMMITTED, ""
         if isinstance(answer, LakebedError):
             reason = f"{answer.code()}: {answer}"
@@ -245,7 +245,7 @@ class Committer:
         events.tell(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)
 
 
-def _event_of(answer: Answer, whom: WhomToTell) -> JobEvent:
+def _event_of(answer: Answer, whom: CommitRequester) -> JobEvent:
     if not isinstance(answer, LakebedError):
         return "committed"
     if whom.kind == "compaction" and isinstance(answer, CLAIM_ENDED):

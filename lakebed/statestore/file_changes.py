@@ -107,7 +107,7 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
         state.write("DELETE FROM jobs WHERE id = ?", (self.job,))
 
 
-class GiveUp(msgspec.Struct, frozen=True, array_like=True, tag="give_up"):
+class ReleaseClaim(msgspec.Struct, frozen=True, array_like=True, tag="give_up"):
     """A claim ends without a commit: the task, the dead letters or an operator gave the job up
     (H21)."""
 

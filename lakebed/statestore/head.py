@@ -40,7 +40,7 @@ from lakebed.statestore.codec import Entry, check_number, decode_entry, encode_e
 from lakebed.statestore.format_gate import AskFormats, check_entry_format, newest_formats
 from lakebed.statestore.last_entry import known, last_checksum
 from lakebed.statestore.log_clock import LogClock
-from lakebed.statestore.state import Head, Moment, TableState
+from lakebed.statestore.state import Moment, TableState, TableVersion
 from lakebed.statestore.tombstone import take_tombstone
 from lakebed.statestore.transactions import Transaction, check_bases, finish_entry
 
@@ -264,7 +264,7 @@ class TableHead:
         except (LogConflictError, LogRolledBackError, UnknownOutcomeError) as error:
             return error
 
-    def _settle(self, members: Sequence[Member], head: Head) -> LakebedError | None:
+    def _settle(self, members: Sequence[Member], head: TableVersion) -> LakebedError | None:
         """Answer members that the state knows (H1); notice numbers that others have taken (H3)."""
         lost: LakebedError | None = None
         waiting = [member for member in members if member.answer is None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.model.names import TransactionNumber
-from lakebed.statestore.file_changes import GiveUp
+from lakebed.statestore.file_changes import ReleaseClaim
 from lakebed.statestore.state import Moment, TableState
 
 LOG_FORMAT = 4
@@ -33,4 +33,4 @@ class ResumeLog(msgspec.Struct, frozen=True, array_like=True, tag="resume"):
         if self.is_loss:
             state.write("UPDATE head SET generation = generation + 1")
             for job in state.jobs():
-                GiveUp(job.id).apply(state, moment)
+                ReleaseClaim(job.id).apply(state, moment)

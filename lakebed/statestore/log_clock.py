@@ -26,7 +26,7 @@ from lakebed.model.names import (
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.statestore.format_gate import AskFormats
-from lakebed.statestore.state import Head, Moment, TableState
+from lakebed.statestore.state import Moment, TableState, TableVersion
 from lakebed.statestore.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.time_records import TIME_ID, ClockReading, clock_readings
 from lakebed.statestore.transactions import Transaction
@@ -92,7 +92,7 @@ class LogClock:
             raise ClockAheadError("this machine's clock is ahead", hint="set the clock")
         return now
 
-    def see(self, last: Head | Moment) -> None:
+    def see(self, last: TableVersion | Moment) -> None:
         """Remember that the log ends with this entry now: it was written before."""
         if self._seen is None or self._seen.number != last.number:
             now, uptime = self._clock.now(), self._clock.uptime().micros
@@ -157,7 +157,7 @@ class LogClock:
         transaction.check_and_apply(state, moment)
         return moment, (transaction,)
 
-    def _was_watched(self, head: Head, now: Micros) -> bool:
+    def _was_watched(self, head: TableVersion, now: Micros) -> bool:
         """Whether this process has seen that nobody committed since its clock agreed with log time,
         and the time that has passed since is what its uptime says."""
         seen = self._seen

@@ -34,7 +34,7 @@ _NOT_YET = Micros(0)
 """The time of an entry is that of its append, which is still to come."""
 
 
-class WhomToTell(msgspec.Struct, frozen=True, array_like=True):
+class CommitRequester(msgspec.Struct, frozen=True, array_like=True):
     """The run of a job that wants to hear of its commit. rows, filtered, seconds: what it wrote and
     left out, how long it took."""
 
@@ -50,14 +50,14 @@ class QueuedCommit(msgspec.Struct, frozen=True):
     """A commit, and whom to tell of it."""
 
     transaction: Transaction
-    whom: WhomToTell
+    whom: CommitRequester
 
 
 class CommitsMessage(msgspec.Struct, frozen=True, array_like=True):
     """Commits of one table. path: of the object that holds them instead; "": they are here."""
 
     table: TableId
-    whom: tuple[WhomToTell, ...] = ()
+    whom: tuple[CommitRequester, ...] = ()
     entry: bytes = b""
     path: str = ""
 

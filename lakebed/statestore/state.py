@@ -58,7 +58,7 @@ ENTRY_TIME_SPACING = 60_000_000
 rows."""
 
 
-class Head(msgspec.Struct, frozen=True):
+class TableVersion(msgspec.Struct, frozen=True):
     """The one row that every transaction looks at. at: log time. root: 0 before creation."""
 
     number: TransactionNumber
@@ -127,7 +127,7 @@ class TableState(ProvenState):
         self.regions: dict[PartitionId, KeyRange] = {}
         """Of partitions: they never change. Emptied when a split was undone."""
         # Read in this transaction of SQLite, and not changed since.
-        self._head: Head | None = None
+        self._head: TableVersion | None = None
         self._texts: tuple[str, str] | None = None
         self._partitions: dict[PartitionId, Partition | None] = {}
         self._is_commits_proven = False
@@ -152,7 +152,7 @@ class TableState(ProvenState):
 
     # what is known
 
-    def head(self) -> Head:
+    def head(self) -> TableVersion:
         """Return the row that every transaction looks at."""
         if self._head is not None:
             return self._head
@@ -160,7 +160,7 @@ class TableState(ProvenState):
         if (1, total) != sum_of((row,)):
             raise damaged("head")
         _, number, at, floor, generation, root, partition_next, dropped, *texts = row
-        head = Head(number, at, floor, generation, root, partition_next, bool(dropped))
+        head = TableVersion(number, at, floor, generation, root, partition_next, bool(dropped))
         if self.connection.in_transaction:
             self._head, self._texts = head, (texts[0], texts[1])
         return head

@@ -25,8 +25,8 @@ from lakebed.model.names import (
 from lakebed.statestore.file_changes import (
     AddFiles,
     ClaimFiles,
-    GiveUp,
     RaiseFloor,
+    ReleaseClaim,
     RemoveGarbage,
     ReplaceFiles,
 )
@@ -53,7 +53,7 @@ Change = (
     | AddFiles
     | ClaimFiles
     | ReplaceFiles
-    | GiveUp
+    | ReleaseClaim
     | Split
     | MarkUnsplittable
     | RemoveGarbage

@@ -41,7 +41,7 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
         return 0 < self.read == self.filtered
 
 
-class Run(msgspec.Struct, frozen=True):
+class JobRun(msgspec.Struct, frozen=True):
     """One attempt at a job. began: by the machine's monotonic clock."""
 
     job: JobId
@@ -67,7 +67,7 @@ class UserJobs:
         table: OpenTable,
         job: JobId | None,
         digest: RequestDigest | None,
-        take: Callable[[Run], Ingested],
+        take: Callable[[JobRun], Ingested],
     ) -> Ingested:
         """Do a job, unless it was done before. job: None: a fresh id, never repeated. digest: None:
         not known yet; then `take` finds out when it commits.
@@ -86,7 +86,7 @@ class UserJobs:
             )
         if known is not None:
             return Ingested(job=id_, number=known, repeated=True)
-        run = Run(id_, start, table.fresh_run(), self._clock.monotonic())
+        run = JobRun(id_, start, table.fresh_run(), self._clock.monotonic())
         self._reports.tell(table.id, id_, "started", run=run.name)
         try:
             done = take(run)
@@ -118,6 +118,6 @@ class UserJobs:
             )
         return done
 
-    def seconds(self, run: Run) -> float:
+    def seconds(self, run: JobRun) -> float:
         """Return how long a run has taken so far."""
         return self._clock.monotonic() - run.began

@@ -25,7 +25,7 @@ from lakebed.errors import ClockAheadError, FencedError, GenerationError
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import JobId
 from lakebed.ports.job_queue import Message
-from lakebed.statestore.file_changes import GiveUp
+from lakebed.statestore.file_changes import ReleaseClaim
 from lakebed.statestore.open_table import start_of
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.tables.change_table import clear_table
@@ -312,6 +312,6 @@ def test_an_operator_and_the_dead_letters_may_both_give_up(process: Process) -> 
     when_its_message_dies(depot)
     with depot.table.head.reading() as state:
         start = start_of(state)
-    depot.table.head.commit(depot.table.own(start, GiveUp(job)))
+    depot.table.head.commit(depot.table.own(start, ReleaseClaim(job)))
     assert depot.give_up_dead_jobs.run() == 0
     assert depot.queue.depth() == (0, 0)

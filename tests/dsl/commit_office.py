@@ -14,9 +14,9 @@ from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.queued_commits import (
     COMMIT_QUEUE,
+    CommitRequester,
     QueuedCommit,
     SendCommits,
-    WhomToTell,
 )
 from lakebed.statestore.transactions import Transaction
 from tests.dsl import TableStory
@@ -73,5 +73,5 @@ class Office:
 
 
 def queued(transaction: Transaction) -> QueuedCommit:
-    whom = WhomToTell("ingest", JobId(transaction.id), run="run-1", rows=5, seconds=0.5)
+    whom = CommitRequester("ingest", JobId(transaction.id), run="run-1", rows=5, seconds=0.5)
     return QueuedCommit(transaction, whom)

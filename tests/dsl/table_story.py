@@ -28,7 +28,7 @@ from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.file_changes import (
     AddFiles,
     ClaimFiles,
-    GiveUp,
+    ReleaseClaim,
     RemoveGarbage,
     ReplaceFiles,
 )
@@ -145,7 +145,7 @@ class TableStory:
 
     def when_given_up(self, job: str) -> TransactionNumber:
         """Let a claim end without a commit."""
-        return self.when_committed(GiveUp(JobId(job)))
+        return self.when_committed(ReleaseClaim(JobId(job)))
 
     def when_split(
         self, leaf: str, into: str, shares: dict[str, tuple[int, ...]] | None = None

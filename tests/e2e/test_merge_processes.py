@@ -24,10 +24,10 @@ from lakebed.sorted_files import file_merge, parallel_merge, stretch_merge
 from lakebed.sorted_files import merge_helpers as helping
 from lakebed.sorted_files.merge_helpers import Helper, MergeHelpers
 from lakebed.sorted_files.range_messages import (
-    MergeTold,
+    MergeTask,
     RangeFailed,
     RangeMerged,
-    RangeTold,
+    RangeTask,
 )
 from tests.e2e.test_lake_on_aws import instance, server  # noqa: F401 - they are fixtures
 from tests.servers.fixtures import ministack  # noqa: F401 - it is one, too
@@ -57,7 +57,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     found: Asked = []
     merged, rows = Helper.merged, parallel_merge.StretchMerge.rows
 
-    def noted(self: Helper, told: MergeTold, wanted: RangeTold) -> RangeMerged | RangeFailed:
+    def noted(self: Helper, told: MergeTask, wanted: RangeTask) -> RangeMerged | RangeFailed:
         found.append(merged(self, told, wanted))
         return found[-1]
 
@@ -124,7 +124,7 @@ def test_a_helper_that_is_killed_is_made_up_for_and_another_comes(
 ) -> None:
     merged, begun = Helper.merged, []
 
-    def killed(self: Helper, told: MergeTold, wanted: RangeTold) -> RangeMerged | RangeFailed:
+    def killed(self: Helper, told: MergeTask, wanted: RangeTask) -> RangeMerged | RangeFailed:
         begun.append(self)
         if len(begun) == 1:
             self._process.kill()

@@ -18,8 +18,8 @@ from lakebed.statestore.codec import Entry
 from lakebed.statestore.file_changes import (
     AddFiles,
     ClaimFiles,
-    GiveUp,
     RaiseFloor,
+    ReleaseClaim,
     RemoveGarbage,
     ReplaceFiles,
 )
@@ -69,7 +69,7 @@ CHANGES: tuple[Change, ...] = (
     ClaimFiles(JobId("job"), PartitionId(3), (name(1), name(2))),
     ReplaceFiles(JobId("job"), PartitionId(3), (name(1), name(2)), reference(3)),
     ReplaceFiles(JobId("job"), PartitionId(3), (name(1),), None),
-    GiveUp(JobId("job")),
+    ReleaseClaim(JobId("job")),
     Split(PartitionId(3), (b"c\x00\x00", b"d\x00\x00"), ((name(1), (1, 2, 3)),), 1),
     MarkUnsplittable(PartitionId(3), 20_000_000),
     RemoveGarbage((name(1),)),

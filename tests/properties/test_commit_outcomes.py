@@ -28,7 +28,7 @@ from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import JobId, PartitionId, TransactionNumber, digest_of, file_name
 from lakebed.statestore.answers import Member
 from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.file_changes import AddFiles, GiveUp, RaiseFloor
+from lakebed.statestore.file_changes import AddFiles, RaiseFloor, ReleaseClaim
 from lakebed.statestore.head import Retry, TableHead
 from lakebed.statestore.layout import open_memory
 from lakebed.statestore.state import Moment, TableState
@@ -112,7 +112,7 @@ class World:
             floor = max(0, base - self.chance.randrange(3))
             return RaiseFloor(TransactionNumber(floor))
         if kind < 0.2:
-            return GiveUp(JobId("nobody"))
+            return ReleaseClaim(JobId("nobody"))
         if kind < 0.5:
             return PutPin(f"pin-{self.commits}", self.clock.now())
         same = self.chance.random() < 0.3  # others may be adding it at this moment

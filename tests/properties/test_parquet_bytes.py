@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, Group
+from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, RowGroup
 from lakebed.parquet_bytes.page_index import bounds_of, pages_of
 from lakebed.parquet_bytes.thrift import MalformedError, Reader, encode_struct
 
@@ -119,7 +119,7 @@ def check_chunk(chunk: Chunk, wanted: pq.ColumnChunkMetaData) -> None:
         assert chunk.statistics.nulls == wanted.statistics.null_count
 
 
-def check_pages(file: bytes, footer: Footer, group: Group, chunk: Chunk) -> None:
+def check_pages(file: bytes, footer: Footer, group: RowGroup, chunk: Chunk) -> None:
     """Pages lie side by side, and each header says how many values it has."""
     pages = pages_of(footer, group, chunk)
     if pages is None:

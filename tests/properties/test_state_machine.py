@@ -32,8 +32,8 @@ from lakebed.statestore.codec import decode_entry
 from lakebed.statestore.file_changes import (
     AddFiles,
     ClaimFiles,
-    GiveUp,
     RaiseFloor,
+    ReleaseClaim,
     RemoveGarbage,
     ReplaceFiles,
 )
@@ -176,7 +176,7 @@ class Writers:
         return ReplaceFiles(job.id, job.partition, tuple(inputs), output)
 
     def give_up(self, state: TableState) -> Change:
-        return GiveUp(JobId(f"job-{self.chance.randrange(9)}"))
+        return ReleaseClaim(JobId(f"job-{self.chance.randrange(9)}"))
 
     def split(self, state: TableState) -> Change:
         partition = self.partition(state)

@@ -14,7 +14,7 @@ from lakebed.model.names import JobId, RequestDigest, TableId, run_name
 from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.file_changes import ClaimFiles
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.queued_commits import QueuedCommit, WhomToTell
+from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit
 from tests.simulation.auditor import Landing
 from tests.simulation.machine import Machine
 from tests.simulation.rows import ArrowRequest, TupleRequest
@@ -85,7 +85,7 @@ def queue_claims_of(world: World, machine: Machine, table: OpenTable) -> None:
         some = world.chance.sample(files, world.chance.randint(1, min(3, len(files))))
         job, run = JobId(table.fresh_id()), run_name(table.fresh_run())
         transaction = table.own(start, ClaimFiles(job, leaf, tuple(some)))
-        commits.append(QueuedCommit(transaction, WhomToTell("compaction", job, run)))
+        commits.append(QueuedCommit(transaction, CommitRequester("compaction", job, run)))
         world.sent.append(Sent(table.id, job, run, transaction.digest))
     machine.commits.run(table.id, commits)
 

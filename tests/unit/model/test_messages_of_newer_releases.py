@@ -19,15 +19,15 @@ from lakebed.model.jobs import (
 from lakebed.model.names import JobId, TableId
 from lakebed.statestore.queued_commits import (
     MESSAGE_FORMAT,
+    CommitRequester,
     CommitsMessage,
-    WhomToTell,
     decode_commits,
     encode_commits,
 )
 
 COMPACTION = CompactionMessage(TableId("1a"), JobId("j"))
 TICK = TableMessage(TableId("1a"))
-COMMITS = CommitsMessage(TableId("1a"), (WhomToTell("ingest", JobId("j"), "run-1", 5, 0.5),))
+COMMITS = CommitsMessage(TableId("1a"), (CommitRequester("ingest", JobId("j"), "run-1", 5, 0.5),))
 KINDS: list[tuple[object, bytes, Callable[[bytes], object]]] = [
     (COMPACTION, encode_message(COMPACTION), decode_message),
     (TICK, encode_table_message(TICK), decode_table_message),

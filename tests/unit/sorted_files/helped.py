@@ -20,10 +20,10 @@ from lakebed.sorted_files.merge_helpers import Help, Helper, MergeHelpers
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.sorted_files.range_merger import RangeMerger
 from lakebed.sorted_files.range_messages import (
-    MergeTold,
+    MergeTask,
     RangeFailed,
     RangeMerged,
-    RangeTold,
+    RangeTask,
     decode_answer,
     encode,
 )
@@ -85,7 +85,7 @@ class HelperHere(Helper):
         self.loses: Sequence[int] = ()
         self.fails: Sequence[int] = ()
 
-    def merged(self, told: MergeTold, asked: RangeTold) -> RangeMerged | RangeFailed:
+    def merged(self, told: MergeTask, asked: RangeTask) -> RangeMerged | RangeFailed:
         place, self.asked = self.asked, self.asked + 1
         if place in self.loses:
             raise BrokenPipeError("gone")

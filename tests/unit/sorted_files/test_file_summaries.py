@@ -18,7 +18,7 @@ from lakebed.model.schema import Schema, schema_of
 from lakebed.parquet_bytes.page_index import pages_of
 from lakebed.sorted_files import engines, file_summaries, merge_memory, row_groups
 from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.file_summaries import Outline, Outlines
+from lakebed.sorted_files.file_summaries import FileSummaries, FileSummary
 from lakebed.sorted_files.tails import Tail
 from tests.unit.sorted_files.lakes import SLEEPER, Lake, batch_of
 from tests.unit.sorted_files.test_corruption import DamagedStore
@@ -80,7 +80,7 @@ def test_rows_are_the_same_without_whole_tails(
     parts = parts_of(lake, schema)
     found = merged(lake, schema, parts)
     monkeypatch.setattr(merge_memory, "TAILS_FRACTION", 1)
-    monkeypatch.setattr(Outlines, "_outline", None)
+    monkeypatch.setattr(FileSummaries, "_summary", None)
     wanted = lake.read(schema, parts)
     assert len(found) > 3000
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
@@ -101,19 +101,19 @@ def test_row_groups_are_passed_on_without_whole_tails(tmp_path: Path, engine: st
 def test_a_row_group_is_described_alone_as_with_all_others(tmp_path: Path, schema: Schema) -> None:
     lake = Lake(tmp_path)
     for part in parts_of(lake, schema):
-        whole = Outlines(lake.objects, whole_bytes_max=1 << 30).of(part)
-        outline = Outlines(lake.objects, whole_bytes_max=0).of(part)
+        whole = FileSummaries(lake.objects, whole_bytes_max=1 << 30).of(part)
+        summary = FileSummaries(lake.objects, whole_bytes_max=0).of(part)
         assert isinstance(whole, Tail)
-        assert outline.columns.equals(whole.columns, check_metadata=True)
+        assert summary.columns.equals(whole.columns, check_metadata=True)
         for group in range(len(whole.groups)):
-            metadata, place = outline.metadata_of(group)
+            metadata, place = summary.metadata_of(group)
             assert (metadata.num_row_groups, place) == (1, 0)
-            assert metadata.num_rows == outline.rows_of(group) == whole.rows_of(group)
+            assert metadata.num_rows == summary.rows_of(group) == whole.rows_of(group)
             assert facts_of(metadata, 0) == facts_of(whole.metadata, group)
             columns = metadata.schema.to_arrow_schema()
             assert columns.equals(whole.columns, check_metadata=True)
             assert b"lakebed.sample" not in metadata.metadata
-            (footer, alone), (known, stored) = outline.group_of(group), whole.group_of(group)
+            (footer, alone), (known, stored) = summary.group_of(group), whole.group_of(group)
             assert footer.leaves == known.leaves
             for chunk, other in zip(alone.chunks, stored.chunks, strict=True):
                 assert pages_of(footer, alone, chunk) == pages_of(known, stored, other)
@@ -129,16 +129,16 @@ def test_a_tail_that_is_no_longer_what_it_was_is_noticed(tmp_path: Path) -> None
     (part, *_) = parts_of(lake, SLEEPER)
     (body,) = lake.objects.read(part.path, [(0, part.file.size)])
     store = DamagedStore(body)
-    outline = Outlines(store, whole_bytes_max=0).of(part)
-    assert isinstance(outline, Outline)
-    _, group = outline.group_of(3)
-    assert group.rows == outline.rows_of(3) == 100
-    for at in (outline.places[3], outline.places[0] - 1):  # a row group, an OffsetIndex
+    summary = FileSummaries(store, whole_bytes_max=0).of(part)
+    assert isinstance(summary, FileSummary)
+    _, group = summary.group_of(3)
+    assert group.rows == summary.rows_of(3) == 100
+    for at in (summary.places[3], summary.places[0] - 1):  # a row group, an OffsetIndex
         changed = bytearray(body)
         changed[part.file.tail_offset + at] ^= 1
         store.body = bytes(changed)
         with pytest.raises(CorruptError, match="tail contradicts its checksum"):
-            outline.group_of(3 if at == outline.places[3] else len(outline.groups) - 1)
+            summary.group_of(3 if at == summary.places[3] else len(summary.groups) - 1)
 
 
 def test_a_file_of_many_row_groups_and_columns_keeps_little(
@@ -155,7 +155,7 @@ def test_a_file_of_many_row_groups_and_columns_keeps_little(
     parts = [msgspec.structs.replace(part, file=file) for file in files]
     tail_bytes = part.file.size - part.file.tail_offset
     assert tail_bytes > 20_000
-    known = Outlines(lake.objects, whole_bytes_max=0)
+    known = FileSummaries(lake.objects, whole_bytes_max=0)
     known.read(parts[:1])  # what all have in common
     monkeypatch.setattr(file_summaries, "TOGETHER_BYTES", 1 << 18)
     tracemalloc.start()
@@ -166,5 +166,5 @@ def test_a_file_of_many_row_groups_and_columns_keeps_little(
         tracemalloc.stop()
     assert held < inputs * 5_000
     assert peak < held + (1 << 20)
-    assert all(isinstance(known.of(one), Outline) for one in parts)
+    assert all(isinstance(known.of(one), FileSummary) for one in parts)
     assert len({id(known.of(one).columns) for one in parts}) == 1

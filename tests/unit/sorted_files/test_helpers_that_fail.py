@@ -23,10 +23,10 @@ from lakebed.sorted_files import (
 from lakebed.sorted_files.merge_helpers import Help
 from lakebed.sorted_files.object_sink import ObjectSink
 from lakebed.sorted_files.range_messages import (
-    MergeTold,
+    MergeTask,
     RangeFailed,
     RangeMerged,
-    RangeTold,
+    RangeTask,
 )
 from tests.unit.sorted_files.helped import (
     NUMBERS,
@@ -100,7 +100,7 @@ class Spoiling(HelperHere):
         self._left = scratch
         self._place = place
 
-    def merged(self, told: MergeTold, asked: RangeTold) -> RangeMerged | RangeFailed:
+    def merged(self, told: MergeTask, asked: RangeTask) -> RangeMerged | RangeFailed:
         answer = super().merged(told, asked)
         assert isinstance(answer, RangeMerged)
         assert answer.handed is not None

@@ -35,8 +35,8 @@ def merge_of(lake: Lake, schema: Schema, parts: Sequence[FilePart]) -> StretchMe
     memory = MergeMemory(1 << 28)
     request = row_request(schema, None, None)
     reads = reads_of(request, parts, memory.share(len(parts), paged_columns=len(schema.fields)))
-    outlines, engine = memory.outlines(lake.objects), engines.engine_for(len(parts))
-    return StretchMerge(lake.objects, outlines, request, reads, engine)
+    summaries, engine = memory.summaries(lake.objects), engines.engine_for(len(parts))
+    return StretchMerge(lake.objects, summaries, request, reads, engine)
 
 
 @pytest.mark.skipif(not available(), reason="only kernels read by pages, and they need numba")

@@ -120,7 +120,7 @@ def test_a_region_of_a_file_is_read_by_pages(
     assert 0 < len(wanted) < 9000
 
 
-@pytest.mark.parametrize("few_keys", [False, True], ids=["whole tails", "outlines"])
+@pytest.mark.parametrize("few_keys", [False, True], ids=["whole tails", "summaries"])
 def test_of_a_region_only_pages_near_it_are_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_keys: bool
 ) -> None:

@@ -17,10 +17,10 @@ from lakebed.sorted_files import (
     parallel_merge,
 )
 from lakebed.sorted_files.range_messages import (
-    MergeTold,
+    MergeTask,
     RangeFailed,
     RangeMerged,
-    RangeTold,
+    RangeTask,
 )
 from tests.unit.sorted_files.helped import (
     PROCESSINGS,
@@ -116,7 +116,7 @@ def test_a_limit_of_memory_is_for_all_processes_or_for_one(tmp_path: Path) -> No
     told_of: list[int] = []
 
     class Noting(HelperHere):
-        def merged(self, told: MergeTold, asked: RangeTold) -> RangeMerged | RangeFailed:
+        def merged(self, told: MergeTask, asked: RangeTask) -> RangeMerged | RangeFailed:
             told_of.append(told.memory)
             return super().merged(told, asked)
 

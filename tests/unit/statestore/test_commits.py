@@ -15,7 +15,7 @@ from lakebed.errors import (
     TableExistsError,
 )
 from lakebed.model.names import JobId, TransactionNumber
-from lakebed.statestore.file_changes import AddFiles, ClaimFiles, GiveUp
+from lakebed.statestore.file_changes import AddFiles, ClaimFiles, ReleaseClaim
 from lakebed.statestore.table_changes import create_table
 from lakebed.statestore.transactions import Transaction
 from tests.dsl import TableStory
@@ -91,7 +91,7 @@ def test_an_empty_group_is_no_entry() -> None:
 
 def test_a_refused_member_does_not_harm_its_neighbours() -> None:
     story = TableStory()
-    group = [adding(story, "a"), story.transaction(GiveUp(JobId("none"))), adding(story, "b")]
+    group = [adding(story, "a"), story.transaction(ReleaseClaim(JobId("none"))), adding(story, "b")]
     answers = story.head.commit_group(group)
     assert [answers[0], answers[2]] == [2, 2]
     assert isinstance(answers[1], ConflictError)
@@ -100,7 +100,7 @@ def test_a_refused_member_does_not_harm_its_neighbours() -> None:
 
 def test_a_member_refused_halfway_leaves_nothing_of_itself() -> None:
     story = TableStory()
-    half = story.transaction(AddFiles(story.new_files("all", a=1)), GiveUp(JobId("none")))
+    half = story.transaction(AddFiles(story.new_files("all", a=1)), ReleaseClaim(JobId("none")))
     answers = story.head.commit_group([half, adding(story, "b")])
     assert isinstance(answers[0], ConflictError)
     assert story.picture() == "all\n  b  1 rows"
@@ -186,7 +186,7 @@ def test_a_refusal_rests_on_a_log_that_was_read_to_its_end() -> None:
     behind = story.another_head()
     behind.follow()
     story.when_claimed("job", "all", "a")
-    number = behind.commit(story.transaction(GiveUp(JobId("job"))))  # unknown to it at first
+    number = behind.commit(story.transaction(ReleaseClaim(JobId("job"))))  # unknown to it at first
     assert number == 4
 
 

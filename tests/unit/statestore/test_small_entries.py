@@ -21,7 +21,7 @@ from lakebed.model.names import (
     digest_of,
 )
 from lakebed.statestore.codec import Entry, encode_entry
-from lakebed.statestore.file_changes import ClaimFiles, GiveUp, RemoveGarbage, ReplaceFiles
+from lakebed.statestore.file_changes import ClaimFiles, ReleaseClaim, RemoveGarbage, ReplaceFiles
 from lakebed.statestore.transactions import Change, Transaction
 
 CHANCE = random.Random(7)
@@ -65,7 +65,7 @@ def test_ends_of_jobs_and_of_garbage() -> None:
     job = JobId("j" * JOB_ID_BYTES_MAX)
     for change in (
         ReplaceFiles(job, PartitionId(1), names(FAN_IN_MAX), None),
-        GiveUp(job),
+        ReleaseClaim(job),
         RemoveGarbage(names(FILES_AT_ONCE)),
     ):
         assert entry_bytes([change]) <= BODY_BYTES_MAX * 2 // 3
