@@ -127,8 +127,8 @@ def _commit(table: OpenTable, start: Start, job: Job, run: int) -> QueuedCommit:
     names = tuple(reference.file.name for reference in inputs)
     change = ReplaceFiles(job.id, job.partition, names, output)
     transaction: Transaction = table.own(start, change)
-    whom = CommitRequester("compaction", job.id, run=str(run), rows=output.rows)
-    return QueuedCommit(transaction, whom)
+    requester = CommitRequester("compaction", job.id, run=str(run), rows=output.rows)
+    return QueuedCommit(transaction, requester)
 
 
 def _queue(bench: _Bench, name: str) -> SqsJobQueue:

@@ -74,7 +74,7 @@ class GiveUpDeadJobs:
         try:
             message = decode_commits(letter.body)
             commits = read_commits(self._objects, message).commits()
-            jobs = [commit.whom.job for commit in commits if _replaces(commit.transaction)]
+            jobs = [commit.requester.job for commit in commits if _replaces(commit.transaction)]
             ended = self._free(message.table, jobs, letter)
         except LakebedError as error:
             events.tell(events.JOB_FAILED, code=error.code(), reason=error)

@@ -162,8 +162,8 @@ class RunCompactionJob(Generic[BatchT]):
             table.head.commit(transaction)
         else:
             seconds = self._clock.monotonic() - began
-            whom = CommitRequester("compaction", job, run_name(run), rows, seconds)
-            self._commits.run(table.id, [QueuedCommit(transaction, whom)])
+            requester = CommitRequester("compaction", job, run_name(run), rows, seconds)
+            self._commits.run(table.id, [QueuedCommit(transaction, requester)])
         return rows
 
     def _tell_lost(self, table: OpenTable, job: JobId, run: int, error: LakebedError) -> None:

@@ -128,8 +128,8 @@ class IngestRows(Generic[BatchT]):
         )
         if self._commits is not None:
             seconds = self._jobs.seconds(run)
-            whom = CommitRequester("ingest", run.job, run.name, rows, seconds, done.filtered)
-            self._commits.run(table.id, [QueuedCommit(transaction, whom)])
+            requester = CommitRequester("ingest", run.job, run.name, rows, seconds, done.filtered)
+            self._commits.run(table.id, [QueuedCommit(transaction, requester)])
             return done
         number = table.head.commit(transaction)
         if number <= run.start.base:  # a stream that had been taken before: these files are swept

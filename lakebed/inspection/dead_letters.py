@@ -190,7 +190,7 @@ def said_by(kind: str, letter: Received, names: dict[TableId, TableName]) -> Sai
     """
     if kind == COMMIT_QUEUE:
         commits = decode_commits(letter.body)
-        return _of_table(commits.table, names, *(whom.job for whom in commits.whom))
+        return _of_table(commits.table, names, *(requester.job for requester in commits.requesters))
     if kind == COMPACTION_QUEUE:
         message = decode_message(letter.body)
         return _of_table(message.table, names, message.job)

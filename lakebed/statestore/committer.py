@@ -170,7 +170,7 @@ class Committer:
             return 0
         answers = answers_of(head, [commit.transaction for commit in commits])
         reports = [
-            self._report(table, commit.whom, answer)
+            self._report(table, commit.requester, answer)
             for commit, answer in zip(commits, answers, strict=True)
             if not isinstance(answer, NO_ANSWER)
         ]
@@ -221,7 +221,7 @@ class Committer:
         except LakebedError as error:  # it comes back later
             self._tell_failed(error, message)
 
-    def _report(self, table: TableId, whom: CommitRequester, answer: Answer) -> JobReport:
+    def _report(self, table: TableId, requester: CommitRequester, answer: Answer) -> JobReport:
         number, reason = NOT_COMMITTED, ""
         if isinstance(answer, LakebedError):
             reason = f"{answer.code()}: {answer}"
@@ -229,15 +229,15 @@ class Committer:
             number = answer
         return JobReport(
             table=table,
-            job=whom.job,
-            kind=whom.kind,
-            event=_event_of(answer, whom),
+            job=requester.job,
+            kind=requester.kind,
+            event=_event_of(answer, requester),
             at=self._clock.now(),
             reason=reason,
-            rows=whom.rows,
-            filtered=whom.filtered,
-            seconds=whom.seconds,
-            run=whom.run,
+            rows=requester.rows,
+            filtered=requester.filtered,
+            seconds=requester.seconds,
+            run=requester.run,
             number=number,
         )
 
@@ -245,10 +245,10 @@ class Committer:
         events.tell(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)
 
 
-def _event_of(answer: Answer, whom: CommitRequester) -> JobEvent:
+def _event_of(answer: Answer, requester: CommitRequester) -> JobEvent:
     if not isinstance(answer, LakebedError):
         return "committed"
-    if whom.kind == "compaction" and isinstance(answer, CLAIM_ENDED):
+    if requester.kind == "compaction" and isinstance(answer, CLAIM_ENDED):
         return "lost"
     return "rejected" if isinstance(answer, InvalidError) else "failed"
 

@@ -1,6 +1,6 @@
 """Commits on their way to the committer: what a message of them says, and how they are sent.
 
-Byte 0 of a message: its format. The rest is msgpack: the table, whom to tell of each commit, and
+Byte 0 of a message: its format. The rest is msgpack: the table, who asked for each commit, and
 the transactions as the bytes of a log entry, with its format, compression and checksum; or the path
 of an object that holds such a message, when it is too large for a queue.
 """
@@ -47,17 +47,17 @@ class CommitRequester(msgspec.Struct, frozen=True, array_like=True):
 
 
 class QueuedCommit(msgspec.Struct, frozen=True):
-    """A commit, and whom to tell of it."""
+    """A commit, and who asked for it."""
 
     transaction: Transaction
-    whom: CommitRequester
+    requester: CommitRequester
 
 
 class CommitsMessage(msgspec.Struct, frozen=True, array_like=True):
     """Commits of one table. path: of the object that holds them instead; "": they are here."""
 
     table: TableId
-    whom: tuple[CommitRequester, ...] = ()
+    requesters: tuple[CommitRequester, ...] = ()
     entry: bytes = b""
     path: str = ""
 
@@ -69,11 +69,11 @@ class CommitsMessage(msgspec.Struct, frozen=True, array_like=True):
             CorruptError, InvalidError: they are not what `SendCommits` sends.
         """
         transactions = decode_entry(self.entry, 0).transactions
-        if len(transactions) != len(self.whom):
+        if len(transactions) != len(self.requesters):
             raise CorruptError("commits and those to tell are not as many", table=self.table)
         if not all(map(new_files_begin_at, transactions)):
             raise InvalidError("new files do not carry the base of their commit", table=self.table)
-        return [QueuedCommit(t, w) for t, w in zip(transactions, self.whom, strict=True)]
+        return [QueuedCommit(*of) for of in zip(transactions, self.requesters, strict=True)]
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -163,7 +163,7 @@ class SendCommits:
     def _packed(self, table: TableId, commits: Sequence[QueuedCommit]) -> bytes:
         transactions = tuple(commit.transaction for commit in commits)
         entry = encode_entry(Entry(_NOT_YET, transactions))
-        body = encode_commits(CommitsMessage(table, tuple(c.whom for c in commits), entry))
+        body = encode_commits(CommitsMessage(table, tuple(c.requester for c in commits), entry))
         if len(body) <= self._body_bytes_max:
             return body
         path = self._put(table, max(t.base for t in transactions), body)

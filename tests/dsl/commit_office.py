@@ -73,5 +73,5 @@ class Office:
 
 
 def queued(transaction: Transaction) -> QueuedCommit:
-    whom = CommitRequester("ingest", JobId(transaction.id), run="run-1", rows=5, seconds=0.5)
-    return QueuedCommit(transaction, whom)
+    requester = CommitRequester("ingest", JobId(transaction.id), run="run-1", rows=5, seconds=0.5)
+    return QueuedCommit(transaction, requester)

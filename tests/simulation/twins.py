@@ -229,7 +229,7 @@ class AnswersBeforeCommit(Committer):
         number = TransactionNumber(self._heads(table).state.head().number + 1)
         for one in arrived:
             for commit in one.commits:
-                self._tracker.report(self._report(table, commit.whom, number))
+                self._tracker.report(self._report(table, commit.requester, number))
         return super()._commit(table, arrived)
 
 

@@ -168,7 +168,11 @@ def test_its_messages_and_parameter_are_read(release: Path) -> None:
     assert (message.table, message.job) == ("1b" * 16, "j")
     assert decode_table_message(body["tick"]).table == "1b" * 16
     (commit,) = decode_commits(body["commits"]).commits()
-    assert (commit.whom.job, commit.whom.kind, commit.whom.rows) == ("queued", "ingest", 1)
+    assert (commit.requester.job, commit.requester.kind, commit.requester.rows) == (
+        "queued",
+        "ingest",
+        1,
+    )
     assert isinstance(commit.transaction.changes[0], AddFiles)
     resources = decode_resources(told["parameter"], InstanceId("dev"))
     assert resources.bucket == "lakebed-dev-data"
