@@ -162,12 +162,12 @@ def events_page() -> str:
 
 
 def facts_told() -> dict[str, list[str]]:
-    """Return the facts of each event, as the calls of `events.tell` in the source name them."""
+    """Return the facts of each event, as the calls of `events.emit` in the source name them."""
     found: dict[str, list[str]] = {}
     rooms = ("lakebed", "lambdas")
     for path in sorted(file for room in rooms for file in (ROOT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "events.tell"):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "events.emit"):
                 continue
             name = getattr(events, ast.unparse(node.args[0]).removeprefix("events."))
             known = found.setdefault(name, [])

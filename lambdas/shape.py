@@ -302,7 +302,7 @@ def tell_failed(error: Exception, **facts: object) -> None:
     code = error.code() if isinstance(error, LakebedError) else type(error).__name__
     if kind == metrics.WORK_BUG:
         logging.getLogger("lakebed").error("an error that nobody foresaw", exc_info=error)
-    events.tell(events.WORK_FAILED, level=level, kind=kind, code=code, reason=error, **facts)
+    events.emit(events.WORK_FAILED, level=level, kind=kind, code=code, reason=error, **facts)
 
 
 def _tick_of(event: Event) -> Tick:

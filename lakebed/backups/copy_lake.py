@@ -78,10 +78,10 @@ class CopyLake:
             except LakebedError as error:
                 copied.append(TableCopied(table=entry.name, problem=f"{error.code()}: {error}"))
                 failure = failure or error
-                events.tell(events.TABLE_NOT_COPIED, table=entry.name, kind=error.code())
+                events.emit(events.TABLE_NOT_COPIED, table=entry.name, kind=error.code())
                 continue
             whole.append(entry)
-            events.tell(events.TABLE_COPIED, **msgspec.to_builtins(copied[-1]))
+            events.emit(events.TABLE_COPIED, **msgspec.to_builtins(copied[-1]))
         self._give_names(whole)
         known = {entry.id for entry in entries}
         others = tuple(e.name for e in self._target_names.list() if e.id not in known)

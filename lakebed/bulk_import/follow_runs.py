@@ -116,7 +116,7 @@ class FollowRuns:
                 whose.table, whose.job, "failed", reason=reason, run=request.name, surely=True
             )
         aside = self._requests.put_aside(request)
-        events.tell(
+        events.emit(
             events.WORK_FAILED,
             level=logging.ERROR,
             kind=metrics.WORK_CORRUPT,
@@ -148,7 +148,7 @@ class FollowRuns:
             return  # the message was sent again: what is told last is of a newer run
         what = run.reason or "it ended without a commit"
         reason = f"spark-run-failed: {what} (run={run.id}; send the message again)"
-        events.tell(
+        events.emit(
             events.BULK_IMPORT_FAILED,
             table=request.table,
             job=request.job,

@@ -148,7 +148,7 @@ class ImportRows:
         commit = table.of_user(run.start, CommitId(run.job), request.digest, change)
         number = table.head.commit(commit)
         made = len({reference.file.name for reference in references})
-        events.tell(
+        events.emit(
             events.BULK_IMPORT_COMMITTED,
             table=table.name,
             job=run.job,

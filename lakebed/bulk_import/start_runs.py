@@ -80,7 +80,7 @@ class StartRuns:
         except InvalidError as error:
             tell_refused(self._reports, self._find_table, body, job, error)
             raise
-        events.tell(events.BULK_IMPORT_SENT, table=asked.table, job=job, spark_run=run)
+        events.emit(events.BULK_IMPORT_SENT, table=asked.table, job=job, spark_run=run)
 
     def _run(self, asked: BulkImportMessage, request: ImportRequest) -> str:
         try:

@@ -70,7 +70,7 @@ class CreateCompactionJobs:
         self._send_again(table, waiting, settings.redispatch_seconds, rejected, now)
         created = self._create(table, start, plans)
         if created:
-            events.tell(events.COMPACTION_JOBS_CREATED, table=table.name, jobs_count=created)
+            events.emit(events.COMPACTION_JOBS_CREATED, table=table.name, jobs_count=created)
         return created
 
     def _create(self, table: OpenTable, start: Start, plans: Sequence[Plan]) -> int:

@@ -62,9 +62,9 @@ class GiveUpDeadJobs:
             if not self._waited_for_upgrade(message):
                 ended = self._free(message.table, [message.job], letter)
         except InvalidError as error:  # it names no job
-            events.tell(events.JOB_FAILED, code=error.code(), reason=error)
+            events.emit(events.JOB_FAILED, code=error.code(), reason=error)
         except LakebedError as error:  # not now: the next run finds the letter again
-            events.tell(events.JOB_FAILED, code=error.code(), reason=error)
+            events.emit(events.JOB_FAILED, code=error.code(), reason=error)
             return 0
         self._jobs.delete(letter.receipt)
         return ended
@@ -77,7 +77,7 @@ class GiveUpDeadJobs:
             jobs = [commit.requester.job for commit in commits if _replaces(commit.transaction)]
             ended = self._free(message.table, jobs, letter)
         except LakebedError as error:
-            events.tell(events.JOB_FAILED, code=error.code(), reason=error)
+            events.emit(events.JOB_FAILED, code=error.code(), reason=error)
             return 0
         if len(jobs) == len(commits):
             self._commits.delete(letter.receipt)

@@ -114,7 +114,7 @@ class RunCompactionJob(Generic[BatchT]):
         except _UnfitInputsError as error:
             reason = f"{error.why.code()}: {error.why}"
             self._reports.tell(table.id, job, "rejected", reason=reason)
-            events.tell(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
+            events.emit(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
             rejected(error.why)
             return False
         except LakebedError as error:
@@ -125,7 +125,7 @@ class RunCompactionJob(Generic[BatchT]):
         done: JobEvent = "committed" if self._commits is None else "finished"
         self._reports.tell(table.id, job, done, rows=rows, seconds=seconds, run=run_name(run))
         if done == "committed":
-            events.tell(
+            events.emit(
                 events.COMPACTION_COMMITTED,
                 table=table.name,
                 job=job,
@@ -169,7 +169,7 @@ class RunCompactionJob(Generic[BatchT]):
     def _tell_lost(self, table: OpenTable, job: JobId, run: int, error: LakebedError) -> None:
         reason = f"{error.code()}: {error}"
         self._reports.tell_lost(table.id, job, reason=reason, run=run_name(run))
-        events.tell(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
+        events.emit(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
 
     def _missing(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> Exception:
         """A missing input of a job that still holds its claim is damage, else somebody was
@@ -200,7 +200,7 @@ class GiveUpCompactionJob:
         except (ClaimLostError, GenerationError, TableMissingError):
             return False
         self._reports.tell(table.id, job, "given up", reason=reason)
-        events.tell(events.COMPACTION_GIVEN_UP, table=table.name, job=job, reason=reason)
+        events.emit(events.COMPACTION_GIVEN_UP, table=table.name, job=job, reason=reason)
         return True
 
 

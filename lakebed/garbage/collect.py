@@ -35,7 +35,7 @@ class CollectGarbage:
             table.head.commit(table.own(start, change))
             collected += len(due)
         if collected:
-            events.tell(events.GARBAGE_COLLECTED, table=table.name, files_count=collected)
+            events.emit(events.GARBAGE_COLLECTED, table=table.name, files_count=collected)
         return collected
 
     def _due(self, table: OpenTable, now: Micros) -> list[Garbage]:

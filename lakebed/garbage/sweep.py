@@ -84,7 +84,7 @@ class SweepObjects:
                 self._objects.delete(unknown)
             swept += len(unknown)
         if swept:
-            events.tell(events.OBJECTS_SWEPT, table=table.name, objects_count=swept)
+            events.emit(events.OBJECTS_SWEPT, table=table.name, objects_count=swept)
         return swept
 
     def _delete_on_the_way(self, table: OpenTable) -> int:

@@ -134,7 +134,7 @@ class IngestRows(Generic[BatchT]):
         number = table.head.commit(transaction)
         if number <= run.start.base:  # a stream that had been taken before: these files are swept
             return Ingested(job=run.job, number=number, repeated=True)
-        events.tell(
+        events.emit(
             events.INGEST_COMMITTED,
             table=table.name,
             job=run.job,

@@ -254,7 +254,7 @@ class Repair:
                 one = StepDone(step=step, count=self._carry_out(step))
             except UNREPAIRED as error:
                 one = StepDone(step=step, problem=str(error))
-            events.tell(
+            events.emit(
                 events.REPAIR_DONE,
                 action=step.action,
                 about=step.about,

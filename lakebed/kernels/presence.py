@@ -38,6 +38,6 @@ def _loads() -> bool:
             importlib.import_module("numba")
     except (ImportError, OSError) as error:  # absent; of another numpy; a library that is missing
         problem = "not installed" if isinstance(error, ModuleNotFoundError) else str(error)
-        events.tell(events.KERNELS_ABSENT, problem=problem)
+        events.emit(events.KERNELS_ABSENT, problem=problem)
         return False
     return True

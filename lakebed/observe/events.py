@@ -112,7 +112,7 @@ MEANINGS = {
 _LOGGER = logging.getLogger("lakebed")
 
 
-def tell(event: str, *, level: int = logging.INFO, **facts: object) -> None:
+def emit(event: str, *, level: int = logging.INFO, **facts: object) -> None:
     """Write one line: the event, then its facts as `name=value`, also as fields for JSON logs."""
     if _LOGGER.isEnabledFor(level):
         text = " ".join(f"{name}={value}" for name, value in facts.items())

@@ -98,7 +98,7 @@ class AnswerMessages:
         seconds = self._clock.monotonic() - began
         if job is not None:
             self._reports.tell(table.id, job, "finished", rows=answer.rows, seconds=seconds)
-        events.tell(
+        events.emit(
             events.QUERY_ANSWERED,
             table=table.name,
             rows_count=answer.rows,

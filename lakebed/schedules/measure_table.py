@@ -11,7 +11,7 @@ def measure_table(table: OpenTable) -> None:
     with table.head.reading() as state:
         leaves = list(state.leaf_figures())
         jobs = len(state.jobs())
-    events.tell(
+    events.emit(
         events.TABLE_MEASURED,
         table=table.name,
         rows_count=sum(leaf.rows for leaf in leaves),

@@ -44,5 +44,5 @@ class SendTicks:
                 ]
             )
         if due:
-            events.tell(events.TICKS_SENT, work=work, tables_count=len(due))
+            events.emit(events.TICKS_SENT, work=work, tables_count=len(due))
         return len(due)

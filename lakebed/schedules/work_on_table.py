@@ -89,7 +89,7 @@ class WorkOnTable:
         done = self._work(opened)
         self._mark(opened, head.number)
         seconds = round(self._clock.monotonic() - begun, 3)
-        events.tell(
+        events.emit(
             events.TABLE_HANDLED,
             table=entry.name,
             work=self._name,
@@ -107,7 +107,7 @@ class WorkOnTable:
             failed = Failed(tries, Micros(self._clock.now() + wait))
             self._marks.failed(entry.id, self._name, failed)
         except LakebedError as error:  # the next tick sends the table again
-            events.tell(events.MARK_LOST, table=entry.name, code=error.code())
+            events.emit(events.MARK_LOST, table=entry.name, code=error.code())
 
     def _mark(self, table: OpenTable, number: TransactionNumber) -> None:
         """Mark that entries up to a number, which was read before the work, are handled."""
@@ -116,7 +116,7 @@ class WorkOnTable:
         try:
             self._marks.handled(table.id, self._name, Handled(number, min(due or latest, latest)))
         except LakebedError as error:  # the next tick does it again, and finds nothing
-            events.tell(events.MARK_LOST, table=table.name, code=error.code())
+            events.emit(events.MARK_LOST, table=table.name, code=error.code())
 
     def _entry(self, table: TableId) -> TableEntry | None:
         now = self._clock.monotonic()

@@ -174,7 +174,7 @@ class MergeHelpers:
     def _lose(self, helper: Helper | None, problem: str) -> None:
         self._failures += 1
         if not self._is_closed:
-            events.tell(events.MERGE_HELPER_LOST, problem=problem)
+            events.emit(events.MERGE_HELPER_LOST, problem=problem)
         if helper is not None:
             self._helpers.discard(helper)
             helper.end()

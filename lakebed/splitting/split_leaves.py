@@ -74,7 +74,7 @@ class SplitLeaves:
             elif not isinstance(answer, ConflictError):
                 raise answer
         if split:
-            events.tell(events.PARTITIONS_SPLIT, table=table.name, partitions_count=split)
+            events.emit(events.PARTITIONS_SPLIT, table=table.name, partitions_count=split)
         if damage is not None:
             raise damage
         return split

@@ -146,7 +146,7 @@ class Committer:
             told = decode_commits(message.body)
             commits = read_commits(self._objects, told).commits()
         except ObjectMissingError as error:  # another committer was done with it, or it was swept
-            events.tell(events.COMMITS_GONE, reason=error)
+            events.emit(events.COMMITS_GONE, reason=error)
             self._queue.delete(message.receipt)
             return None
         except NewerFormatError as error:
@@ -192,7 +192,7 @@ class Committer:
         self._end(ended)
         if reports:
             first_sent = min(one.message.sent_at for one in arrived)
-            events.tell(
+            events.emit(
                 events.COMMITS_ANSWERED,
                 table=table,
                 commits_count=len(reports),
@@ -242,7 +242,7 @@ class Committer:
         )
 
     def _tell_failed(self, error: LakebedError, message: Received) -> None:
-        events.tell(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)
+        events.emit(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)
 
 
 def _event_of(answer: Answer, requester: CommitRequester) -> JobEvent:

@@ -55,7 +55,7 @@ def begin_writing(connection: sqlite3.Connection, *, seconds_max: float) -> None
             return
         path = _path_of(connection)
         holder = lock_holder(path)
-        events.tell(
+        events.emit(
             events.LOCK_AWAITED,
             level=logging.WARNING,
             database=path,

@@ -196,7 +196,7 @@ def _put_aside(path: Path, problem: str, kept_max: int = ASIDE_MAX) -> None:
     else:
         path.unlink(missing_ok=True)
     _remove_companions(path)
-    events.tell(events.CACHE_SET_ASIDE, cache=path.name, problem=problem)
+    events.emit(events.CACHE_SET_ASIDE, cache=path.name, problem=problem)
 
 
 def remove_cache(path: Path) -> None:

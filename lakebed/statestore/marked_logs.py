@@ -35,7 +35,7 @@ class MarkedTransactionLog:
         try:
             self._marks.changed(self._table, number)
         except LakebedError as error:  # a hint: the daily tick mends it
-            events.tell(events.MARK_LOST, table=self._table, code=error.code())
+            events.emit(events.MARK_LOST, table=self._table, code=error.code())
 
     def read_after(
         self, number: TransactionNumber, checksum: EntryChecksum | None = None

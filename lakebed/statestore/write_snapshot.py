@@ -26,5 +26,5 @@ class WriteSnapshot:
         with table.head.reading() as state:
             number = snapshots.write(state)
         below = snapshots.truncate(log)
-        events.tell(events.SNAPSHOT_WRITTEN, table=table.name, number=number, truncated_below=below)
+        events.emit(events.SNAPSHOT_WRITTEN, table=table.name, number=number, truncated_below=below)
         return 1

@@ -117,7 +117,7 @@ class TableCatalog:
         except TableExistsError:
             self._bury(table)
             raise _exists(valid) from None
-        events.tell(events.TABLE_CREATED, table=valid, id=id_, leaves_count=len(points) + 1)
+        events.emit(events.TABLE_CREATED, table=valid, id=id_, leaves_count=len(points) + 1)
         return table
 
     def _begin_formats(self) -> None:
@@ -187,7 +187,7 @@ class TableCatalog:
             self._registry.rename(table.name, wanted, table.id)
         except TableExistsError:
             raise _exists(wanted) from None
-        events.tell(events.TABLE_RENAMED, table=wanted, id=table.id, before=table.name)
+        events.emit(events.TABLE_RENAMED, table=wanted, id=table.id, before=table.name)
         return self._opened(TableEntry(id=table.id, name=wanted))
 
     def set_online(self, name: str, *, online: bool) -> None:
@@ -200,9 +200,9 @@ class TableCatalog:
         table = self.entry(name)
         self._registry.set_online(table.name, table.id, online=online)
         if online:
-            events.tell(events.TABLE_ONLINE, table=table.name, id=table.id)
+            events.emit(events.TABLE_ONLINE, table=table.name, id=table.id)
         else:
-            events.tell(events.TABLE_OFFLINE, table=table.name, id=table.id)
+            events.emit(events.TABLE_OFFLINE, table=table.name, id=table.id)
 
     def quarantine(self, name: str) -> None:
         """Set a table aside: nothing is done on it or with it, and all of its bytes stay, until it
@@ -213,7 +213,7 @@ class TableCatalog:
         """
         table = self.entry(name)
         self._registry.quarantine(table.name, table.id)
-        events.tell(events.TABLE_QUARANTINED, table=table.name, id=table.id)
+        events.emit(events.TABLE_QUARANTINED, table=table.name, id=table.id)
 
     def drop(self, name: str) -> None:
         """Remove a table, its rows and its name; of its log one tombstone stays. Safe to repeat.
@@ -238,7 +238,7 @@ class TableCatalog:
         for other in self._registry.list():
             if other.id == entry.id:  # it was renamed meanwhile
                 self._registry.release(other.name, other.id)
-        events.tell(events.TABLE_DROPPED, table=valid, id=entry.id)
+        events.emit(events.TABLE_DROPPED, table=valid, id=entry.id)
 
     def sweep_nameless(self, failed: Callable[[TableId, LakebedError], None] | None = None) -> int:
         """Bury logs that never got a name, and delete what late workers left of dropped tables.

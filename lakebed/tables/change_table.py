@@ -69,7 +69,7 @@ def change_settings(table: OpenTable, changes: Mapping[str, Any]) -> Transaction
         raise InvalidError("no setting to change", table=table.name, hint="name one: NAME=VALUE")
     check_compaction(changes, table_settings(changes, table.settings()))
     number = _committed(table, ChangeSettings(dict(changes)))
-    events.tell(events.SETTINGS_CHANGED, table=table.name, number=number, settings=[*changes])
+    events.emit(events.SETTINGS_CHANGED, table=table.name, number=number, settings=[*changes])
     return number
 
 
@@ -94,7 +94,7 @@ def change_fields(
     before = table.schema
     changes = planned(before, add=add, rename=rename, drop=drop, widen=widen)
     number = _committed(table, ChangeSchema(before.version, changes))
-    events.tell(events.FIELDS_CHANGED, table=table.name, number=number, fields_count=len(changes))
+    events.emit(events.FIELDS_CHANGED, table=table.name, number=number, fields_count=len(changes))
     return table.schema
 
 
@@ -111,7 +111,7 @@ def change_processing(table: OpenTable, processing: Processing | None) -> Transa
     if processing is not None:
         value = processing_json(checked_processing(processing, schema), schema)
     number = _committed(table, ChangeProcessing(value))
-    events.tell(events.PROCESSING_CHANGED, table=table.name, number=number)
+    events.emit(events.PROCESSING_CHANGED, table=table.name, number=number)
     return number
 
 
@@ -127,7 +127,7 @@ def clear_table(table: OpenTable, points: tuple[bytes, ...] | None) -> Transacti
         UnknownOutcomeError: perhaps it is cleared: look before calling again.
     """
     number = _committed(table, Clear(points))
-    events.tell(events.TABLE_CLEARED, table=table.name, number=number)
+    events.emit(events.TABLE_CLEARED, table=table.name, number=number)
     return number
 
 

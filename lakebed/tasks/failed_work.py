@@ -75,7 +75,7 @@ class FailedTables:
         try:
             done = act()
         except ConflictError as error:  # a lost race: the next round plans anew
-            events.tell(events.JOB_FAILED, table=name, code=error.code(), reason=error)
+            events.emit(events.JOB_FAILED, table=name, code=error.code(), reason=error)
             return None
         except Exception as error:  # bugs too: they are raised in the end
             self.add(table, name, work, error)
@@ -160,7 +160,7 @@ def tell_failed(name: TableName, work: str, error: Exception, **facts: object) -
         facts["where"] = "".join(traceback.format_exception(error))
     level = logging.ERROR if grave else logging.WARNING
     code = code_of(error)
-    events.tell(
+    events.emit(
         events.TABLE_FAILED, level=level, table=name, work=work, code=code, reason=error, **facts
     )
 

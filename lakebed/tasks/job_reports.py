@@ -61,7 +61,7 @@ class JobReports:
         try:
             last = self._tracker.last(table, job)
         except LakebedError as error:
-            events.tell(events.REPORT_LOST, table=table, job=job, reason=error)
+            events.emit(events.REPORT_LOST, table=table, job=job, reason=error)
             return
         if last is None or last.event not in ("committed", "given up", "lost"):
             self.tell(table, job, "lost", reason=reason, run=run)
@@ -79,4 +79,4 @@ class JobReports:
             self._tracker.report_many(reports)
         except LakebedError as error:
             for report in reports:
-                events.tell(events.REPORT_LOST, table=report.table, job=report.job, reason=error)
+                events.emit(events.REPORT_LOST, table=report.table, job=report.job, reason=error)

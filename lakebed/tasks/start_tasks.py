@@ -56,7 +56,7 @@ class StartTasks:
         count = tasks_to_start(load, running=running, tasks_max=self._tasks_max)
         started = self._start(count, at)
         if started:
-            events.tell(
+            events.emit(
                 events.TASKS_STARTED,
                 kind=self._kind,
                 tasks_count=started,
@@ -82,12 +82,12 @@ class StartTasks:
             if not task.started:
                 self._tell_not_started(task.reason)
                 continue
-            events.tell(
+            events.emit(
                 events.TASK_FAILED, level=logging.ERROR, kind=self._kind, reason=task.reason
             )
 
     def _tell_not_started(self, reason: object) -> None:
-        events.tell(events.TASK_NOT_STARTED, level=logging.ERROR, kind=self._kind, reason=reason)
+        events.emit(events.TASK_NOT_STARTED, level=logging.ERROR, kind=self._kind, reason=reason)
 
 
 def _micros_of(at: str) -> Micros:

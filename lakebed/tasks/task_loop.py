@@ -63,7 +63,7 @@ class TaskLoop:
         finally:
             self._ended()
         seconds = round(self._clock.monotonic() - began, 3)
-        events.tell(events.TASK_ENDED, ending=ending, jobs_count=jobs, seconds=seconds)
+        events.emit(events.TASK_ENDED, ending=ending, jobs_count=jobs, seconds=seconds)
         return ending
 
     def _work(self, began: float, should_stop: Callable[[], bool]) -> tuple[Ending, int]:
@@ -76,7 +76,7 @@ class TaskLoop:
             try:
                 outcome = self._worker.step(wait_seconds=limits.wait_seconds)
             except LakebedError as error:  # the queue itself: it may be busy
-                events.tell(events.JOB_FAILED, code=error.code(), reason=error)
+                events.emit(events.JOB_FAILED, code=error.code(), reason=error)
                 outcome = "failed"
             if outcome is None:
                 if clock.monotonic() - worked >= limits.idle_seconds:
@@ -131,8 +131,8 @@ def kept_or_given_back(
         try:
             queue.extend(message.receipt, hidden_seconds=0)
         except LakebedError as error:  # it comes back all the same, later
-            events.tell(events.JOB_FAILED, code=error.code(), reason=error)
-        events.tell(events.JOB_GIVEN_BACK, receives=message.receives)
+            events.emit(events.JOB_FAILED, code=error.code(), reason=error)
+        events.emit(events.JOB_GIVEN_BACK, receives=message.receives)
         end_process()
 
     threading.Thread(target=watch, name="give-back", daemon=True).start()

@@ -48,4 +48,4 @@ class TaskReports:
         try:
             self._tracker.report_task(report)
         except LakebedError as error:
-            events.tell(events.REPORT_LOST, task=self._task, reason=error)
+            events.emit(events.REPORT_LOST, task=self._task, reason=error)

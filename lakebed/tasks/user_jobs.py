@@ -109,7 +109,7 @@ class UserJobs:
             number=done.number,
         )
         if done.all_left_out:
-            events.tell(
+            events.emit(
                 events.ROWS_LEFT_OUT,
                 level=logging.WARNING,
                 table=table.name,

@@ -111,7 +111,7 @@ class Worker:
         except Exception as error:
             if not self._failures.bugs:
                 raise
-            events.tell(
+            events.emit(
                 events.TASK_BUG,
                 level=logging.ERROR,
                 kind=type(error).__name__,
@@ -131,4 +131,4 @@ class Worker:
 
 
 def _tell_failed(message: Received, error: LakebedError) -> None:
-    events.tell(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)
+    events.emit(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)

@@ -38,7 +38,7 @@ def line(event: str, **facts: object) -> dict[str, Any]:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        events.tell(event, **facts)
+        events.emit(event, **facts)
     finally:
         logger.removeHandler(handler)
         logger.setLevel(before)
