@@ -92,10 +92,10 @@ def _follow_ms(root: Path, s3: SlowS3, amazon: SlowAmazon, leaves: list[Partitio
     """Return how long a reader of a million files takes to learn of one new commit."""
     writer = opened(root, s3, amazon, cache="made")
     reader = opened(root, s3, amazon, cache="cold")
-    chance, spent = random.Random(5), []
+    rng, spent = random.Random(5), []
     reader.follow()
     for _ in range(FOLLOWED):
-        writer.commit(adding(writer, chance, leaves))
+        writer.commit(adding(writer, rng, leaves))
         begun = time.perf_counter()
         reader.follow()
         spent.append((time.perf_counter() - begun) * 1000)
@@ -107,9 +107,9 @@ def _commits(root: Path, amazon: SlowAmazon) -> list[Figure]:
     """Rates of one table's commits, and what each costs in requests and units."""
     head = _table(root, amazon, TableId("rates"), clients_of(amazon))
     leaves = _leaves(head)
-    chance = random.Random(3)
-    singles = [adding(head, chance, leaves) for _ in range(SINGLES)]
-    groups = [[adding(head, chance, leaves) for _ in range(GROUP)] for _ in range(GROUPS)]
+    rng = random.Random(3)
+    singles = [adding(head, rng, leaves) for _ in range(SINGLES)]
+    groups = [[adding(head, rng, leaves) for _ in range(GROUP)] for _ in range(GROUPS)]
     amazon.count()
     single_rate = _rate(SINGLES, lambda: [head.commit(one) for one in singles])
     counted = amazon.count()
@@ -149,9 +149,9 @@ def _writes(heads: Sequence[TableHead]) -> float:
     """Return commits a second of as many writers, each with a head that it may share."""
     commits = []
     for number, head in enumerate(heads):
-        chance = random.Random(number)
+        rng = random.Random(number)
         leaves = _leaves(head)
-        commits.append([adding(head, chance, leaves) for _ in range(COMMITS_EACH)])
+        commits.append([adding(head, rng, leaves) for _ in range(COMMITS_EACH)])
 
     def write(place: int) -> None:
         for commit in commits[place]:

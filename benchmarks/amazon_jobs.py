@@ -63,7 +63,7 @@ def run() -> list[Figure]:
             log_of(clients, ServedObjects(root / "bench" / "lake", None), TableId("jobs"))
         )
         table = OpenTable(
-            id_=TableId("jobs"), name=TableName("jobs"), head=head, chance=random.Random(4)
+            id_=TableId("jobs"), name=TableName("jobs"), head=head, rng=random.Random(4)
         )
         objects = LocalObjectStore(root / "bench" / "lake", clients.clock)
         bench = _Bench(amazon, clients, objects, table)
@@ -90,7 +90,7 @@ def _finish(bench: _Bench) -> list[Figure]:
         start = start_of(state)
         jobs = state.jobs()[:FINISHED]
         commits = [_commit(bench.table, start, job, run) for run, job in enumerate(jobs)]
-    send = SendCommits(queue=queue, objects=bench.objects, chance=random.Random(5))
+    send = SendCommits(queue=queue, objects=bench.objects, rng=random.Random(5))
     for at in range(0, FINISHED, SENT_AT_ONCE):
         send.run(bench.table.id, commits[at : at + SENT_AT_ONCE])
     committer = Committer(
@@ -133,7 +133,7 @@ def _commit(table: OpenTable, start: Start, job: Job, run: int) -> QueuedCommit:
 
 def _queue(bench: _Bench, name: str) -> SqsJobQueue:
     url = f"{bench.amazon.url}/000000000000/{name}.fifo"
-    return SqsJobQueue(bench.clients, url, chance=random.Random(6))
+    return SqsJobQueue(bench.clients, url, rng=random.Random(6))
 
 
 def _tracker(bench: _Bench) -> DynamoDbJobTracker:

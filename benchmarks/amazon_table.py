@@ -24,14 +24,14 @@ LOG = "log"
 
 def clients_of(amazon: SlowAmazon) -> AmazonClients:
     """Return clients of a server."""
-    return AmazonClients(clock=SystemClock(), chance=random.Random(1), **amazon.config())
+    return AmazonClients(clock=SystemClock(), rng=random.Random(1), **amazon.config())
 
 
 def log_of(
     clients: AmazonClients, objects: ServedObjects, table: TableId = TABLE
 ) -> TransactionLog:
     """Return a table's log."""
-    logs = DynamoTransactionLogs(clients, LOG, objects=objects, chance=random.Random(2))
+    logs = DynamoTransactionLogs(clients, LOG, objects=objects, rng=random.Random(2))
     return logs.open(table)
 
 
@@ -53,6 +53,6 @@ def opened(
         log_of(known, objects, table),
         state,
         clock=known.clock,
-        chance=random.Random(3),
+        rng=random.Random(3),
         snapshots=snapshots,
     )

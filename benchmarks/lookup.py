@@ -54,9 +54,9 @@ def run(
 
 def _figures(name: str, table: Served, lookups: int, peer_lookups: int) -> list[Figure]:
     keys, warm = table.keys[:-EXPLAINED], table.keys[-EXPLAINED:]
-    chance = random.Random(table.bytes)
+    rng = random.Random(table.bytes)
     for _ in range(min(len(keys), WARMING)):  # tails and their indexes, of no key's pages
-        table.table.query(keys=[str(uuid.UUID(int=chance.getrandbits(128)))]).read_all()
+        table.table.query(keys=[str(uuid.UUID(int=rng.getrandbits(128)))]).read_all()
     table.server.count()
     cpu = time.process_time()
     taken = [_seconds(lambda key=key: _found(table, key)) for key in _cycled(keys, lookups)]

@@ -8,8 +8,8 @@ from pathlib import Path
 from benchmarks.slow_s3 import SlowS3
 from lakebed.backends.aws.object_store import S3ObjectStore
 from lakebed.backends.local.object_store import LocalObjectStore
-from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
+from lakebed.backends.system.random_source import system_random
 from lakebed.ports.object_store import ObjectFacts, ObjectRanges, ObjectStore, ObjectWriter
 
 BUCKET = "bench"
@@ -26,7 +26,7 @@ class ServedObjects:
             config = {"endpoint": server.url, "region": "us-east-1"}
             config |= {"access_key_id": "bench", "secret_access_key": "bench"}
             self._read_from = S3ObjectStore(
-                BUCKET, root.name, clock=clock, chance=system_random(), config=config
+                BUCKET, root.name, clock=clock, rng=system_random(), config=config
             )
 
     def create(self, path: str) -> ObjectWriter:

@@ -50,7 +50,7 @@ def made(shape: Shape, rows: int, *, files: int = FILES) -> Path:
     def fill(folder: Path) -> None:
         objects_of(folder).mkdir(parents=True)
         objects = ServedObjects(objects_of(folder), None)
-        chance = random.Random(rows)
+        rng = random.Random(rows)
         keys: list[str] = []
         points = shape.split_points if files > 1 else ()
         with lakebed.connect(folder / "directory", objects=objects) as lake:
@@ -62,10 +62,10 @@ def made(shape: Shape, rows: int, *, files: int = FILES) -> Path:
             for seed in range(-(-files // leaves)):
                 reached = min(leaves, files - seed * leaves)
                 below = points[reached - 1] if reached < leaves else None
-                table.ingest(_reader(shape, seed, share, below, keys=keys, chance=chance))
+                table.ingest(_reader(shape, seed, share, below, keys=keys, rng=rng))
             (status,) = lake.status("bench")
             assert status.files == files, f"{status.files} files instead of {files}"
-        chance.shuffle(keys)
+        rng.shuffle(keys)
         (folder / "keys").write_bytes(msgspec.msgpack.encode(keys[:KEYS]))
 
     return kept(f"{shape.name}-table-{files}x{rows}-{_writers_digest()}", fill)
@@ -86,7 +86,7 @@ def served(folder: Path) -> Iterator[Served]:
 
 
 def _reader(
-    shape: Shape, seed: int, rows: int, below: object, *, keys: list[str], chance: random.Random
+    shape: Shape, seed: int, rows: int, below: object, *, keys: list[str], rng: random.Random
 ) -> pa.RecordBatchReader:
     """Return made-up rows, and remember keys of some. below: keys are less; None: any."""
 
@@ -95,7 +95,7 @@ def _reader(
             some = shape.rows(1000 * seed + number, min(BATCH_ROWS, rows - start))
             if below is not None:
                 some = some.filter(pc.less(some.column(0), below))
-            places = [chance.randrange(len(some)) for _ in range(KEYS // 8)] if len(some) else []
+            places = [rng.randrange(len(some)) for _ in range(KEYS // 8)] if len(some) else []
             keys.extend(some.column(0).take(pa.array(places, pa.int64())).to_pylist())
             yield from some.combine_chunks().to_batches()
 

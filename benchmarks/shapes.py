@@ -55,8 +55,8 @@ class Shape:
 
     def rows(self, seed: int, count: int) -> pa.Table:
         """Return rows in no order. The same seed and count give the same rows."""
-        chance = np.random.default_rng([seed, count])
-        return pa.Table.from_arrays(self.columns(chance, count), schema=arrow_schema(self.schema))
+        rng = np.random.default_rng([seed, count])
+        return pa.Table.from_arrays(self.columns(rng, count), schema=arrow_schema(self.schema))
 
     @property
     def processing(self) -> ProcessingPass | None:
@@ -98,54 +98,54 @@ class Shape:
         return None
 
 
-def _sleeper(chance: np.random.Generator, rows: int) -> list[pa.Array]:
-    absent = pa.array(chance.random(rows) < 0.2)
-    nullable = pc.if_else(absent, pa.scalar(None, pa.string()), _words(chance, rows))
-    return [_words(chance, rows), _times(chance, rows), _words(chance, rows), nullable]
+def _sleeper(rng: np.random.Generator, rows: int) -> list[pa.Array]:
+    absent = pa.array(rng.random(rows) < 0.2)
+    nullable = pc.if_else(absent, pa.scalar(None, pa.string()), _words(rng, rows))
+    return [_words(rng, rows), _times(rng, rows), _words(rng, rows), nullable]
 
 
-def _sys(chance: np.random.Generator, rows: int) -> list[pa.Array]:
-    millis = pa.array(chance.integers(1_600_000_000_000, 1_800_000_000_000, rows))
-    return [_uuids(chance, rows), millis, _texts(chance, rows, 50, 100)]
+def _sys(rng: np.random.Generator, rows: int) -> list[pa.Array]:
+    millis = pa.array(rng.integers(1_600_000_000_000, 1_800_000_000_000, rows))
+    return [_uuids(rng, rows), millis, _texts(rng, rows, 50, 100)]
 
 
-def _narrow(chance: np.random.Generator, rows: int) -> list[pa.Array]:
-    keys = pa.array(chance.integers(-(2**62), 2**62, rows))
-    return [keys, _times(chance, rows), pa.array(chance.integers(0, 1000, rows))]
+def _narrow(rng: np.random.Generator, rows: int) -> list[pa.Array]:
+    keys = pa.array(rng.integers(-(2**62), 2**62, rows))
+    return [keys, _times(rng, rows), pa.array(rng.integers(0, 1000, rows))]
 
 
-def _wide(chance: np.random.Generator, rows: int) -> list[pa.Array]:
-    columns = [_uuids(chance, rows), _times(chance, rows)]
-    columns += [pa.array(chance.integers(0, 10 ** (2 + i), rows)) for i in range(6)]
-    columns += [pa.array(chance.random(rows) * 10**i) for i in range(6)]
+def _wide(rng: np.random.Generator, rows: int) -> list[pa.Array]:
+    columns = [_uuids(rng, rows), _times(rng, rows)]
+    columns += [pa.array(rng.integers(0, 10 ** (2 + i), rows)) for i in range(6)]
+    columns += [pa.array(rng.random(rows) * 10**i) for i in range(6)]
     few = pa.array([f"word-{i:05}" for i in range(1000)])
-    columns += [few.take(pa.array(chance.integers(0, 10 * 4**i, rows))) for i in range(4)]
-    return columns + [_texts(chance, rows, 10, 40) for _ in range(2)]
+    columns += [few.take(pa.array(rng.integers(0, 10 * 4**i, rows))) for i in range(4)]
+    return columns + [_texts(rng, rows, 10, 40) for _ in range(2)]
 
 
-def _dup(chance: np.random.Generator, rows: int) -> list[pa.Array]:
+def _dup(rng: np.random.Generator, rows: int) -> list[pa.Array]:
     # Ten files have so many rows, each key has about ten of them.
-    keys = pa.array(chance.integers(0, max(1, rows * FILES // _DUP_KEYS_FRACTION), rows))
-    return [keys, _times(chance, rows), pa.array(chance.integers(0, 1000, rows))]
+    keys = pa.array(rng.integers(0, max(1, rows * FILES // _DUP_KEYS_FRACTION), rows))
+    return [keys, _times(rng, rows), pa.array(rng.integers(0, 1000, rows))]
 
 
-def _times(chance: np.random.Generator, rows: int) -> pa.Array:
-    return pa.array(chance.integers(0, 10**10, rows))
+def _times(rng: np.random.Generator, rows: int) -> pa.Array:
+    return pa.array(rng.integers(0, 10**10, rows))
 
 
-def _words(chance: np.random.Generator, rows: int) -> pa.Array:
-    letters = chance.integers(ord("a"), ord("z") + 1, rows * _WORD_LETTERS, dtype=np.uint8)
+def _words(rng: np.random.Generator, rows: int) -> pa.Array:
+    letters = rng.integers(ord("a"), ord("z") + 1, rows * _WORD_LETTERS, dtype=np.uint8)
     return _strings(np.full(rows, _WORD_LETTERS, np.int32), letters)
 
 
-def _texts(chance: np.random.Generator, rows: int, shortest: int, longest: int) -> pa.Array:
-    lengths = chance.integers(shortest, longest + 1, rows, dtype=np.int32)
-    places = chance.integers(0, len(_LETTERS), int(lengths.sum()), dtype=np.uint8)
+def _texts(rng: np.random.Generator, rows: int, shortest: int, longest: int) -> pa.Array:
+    lengths = rng.integers(shortest, longest + 1, rows, dtype=np.int32)
+    places = rng.integers(0, len(_LETTERS), int(lengths.sum()), dtype=np.uint8)
     return _strings(lengths, _LETTERS[places])
 
 
-def _uuids(chance: np.random.Generator, rows: int) -> pa.Array:
-    letters = _HEX[chance.integers(0, len(_HEX), (rows, 36), dtype=np.uint8)]
+def _uuids(rng: np.random.Generator, rows: int) -> pa.Array:
+    letters = _HEX[rng.integers(0, len(_HEX), (rows, 36), dtype=np.uint8)]
     letters[:, _DASHES] = ord("-")
     letters[:, 14] = ord("4")
     return _strings(np.full(rows, 36, np.int32), letters)

@@ -90,16 +90,16 @@ def _commits(root: Path) -> list[Figure]:
     clock = SystemClock()
     state = TableState(open_cache(root / "rates" / "cache.sqlite"))
     log = SqliteTransactionLogs(root / "rates", clock).open(TABLE)
-    head = TableHead(log, state, clock=clock, chance=random.Random(2))
+    head = TableHead(log, state, clock=clock, rng=random.Random(2))
     points = tuple(key_of(i << (4 * KEY_DIGITS - 8)) for i in range(1, 256))
     head.commit(commit_of(head, 0, creation(points)))
     leaves = [leaf for leaf, _ in reached_leaves(state, state.head().root, (KeyRange(),))]
     bare = _bare(root / "rates" / "bare.sqlite")
-    chance = random.Random(3)
+    rng = random.Random(3)
     rounds = []
     for _ in range(ROUNDS):
-        ours = [adding(head, chance, leaves) for _ in range(COMMITS)]
-        grouped = [adding(head, chance, leaves) for _ in range(GROUPS * GROUP)]
+        ours = [adding(head, rng, leaves) for _ in range(COMMITS)]
+        grouped = [adding(head, rng, leaves) for _ in range(GROUPS * GROUP)]
         marks = [time.perf_counter()]
         for _ in range(COMMITS):
             bare.execute("BEGIN")

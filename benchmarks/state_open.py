@@ -26,20 +26,20 @@ from lakebed.statestore.state import TableState  # noqa: E402 - it counts
 
 
 def main(root: Path) -> None:
-    chance = random.Random(7)
+    rng = random.Random(7)
     clock = SystemClock()
     table = TableId("t")
     snapshots = Snapshots(table, LocalObjectStore(root / "objects", clock), scratch=root)
     state = TableState(open_cache(root / "cache.sqlite", begin=snapshots.begin_cache))
     log = SqliteTransactionLogs(root / "logs", clock).open(table)
-    head = TableHead(log, state, clock=clock, chance=chance, snapshots=snapshots)
+    head = TableHead(log, state, clock=clock, rng=rng, snapshots=snapshots)
     leaves = json.loads((root / "leaves.json").read_text())
     with head.reading() as current:
         assert current.references(PartitionId(leaves[len(leaves) // 2]))
     opened = time.perf_counter() - BEGUN
     spans = []
     for _ in range(500):
-        leaf = PartitionId(chance.choice(leaves))
+        leaf = PartitionId(rng.choice(leaves))
         begun = time.perf_counter()
         with state.reading():
             found = state.references(leaf)

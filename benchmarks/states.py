@@ -40,15 +40,15 @@ def fill(
     state: TableState, *, files: int = FILES, leaves: int = LEAVES, **settings: int | str
 ) -> list[PartitionId]:
     """Write so many files in so many leaves to a new state; return the leaves."""
-    chance = random.Random(1)
-    points = sorted({key_of(chance.getrandbits(4 * KEY_DIGITS)) for _ in range(leaves - 1)})
+    rng = random.Random(1)
+    points = sorted({key_of(rng.getrandbits(4 * KEY_DIGITS)) for _ in range(leaves - 1)})
     with state.writing():
         moment = Moment(TransactionNumber(1), SystemClock().now())
         creation(tuple(points), **settings).apply(state, moment)
         finish_entry(state, moment, None)
         regions = reached_leaves(state, state.head().root, (KeyRange(),))
         for leaf, region in regions:
-            state.put_references(references(chance, leaf, region, files // len(regions)))
+            state.put_references(references(rng, leaf, region, files // len(regions)))
     return [leaf for leaf, _ in regions]
 
 
@@ -58,36 +58,34 @@ def log_beginning(log: TransactionLog) -> None:
 
 
 def references(
-    chance: random.Random, leaf: PartitionId, region: KeyRange, files: int
+    rng: random.Random, leaf: PartitionId, region: KeyRange, files: int
 ) -> Iterator[FileReference]:
     """Yield made-up files of a leaf."""
     least = _number(region.min) if region.min else 0
     most = _number(region.max) if region.max else 1 << (4 * KEY_DIGITS)
     for _ in range(files):
-        ends = sorted(chance.randrange(least, most) for _ in range(2))
-        name = FileName(
-            chance.randrange(1_000_000).to_bytes(5, "big") + chance.randbytes(8) + bytes(3)
-        )
-        size = chance.randrange(10_000_000, 500_000_000)
-        checksums = chance.getrandbits(64), chance.getrandbits(32)
+        ends = sorted(rng.randrange(least, most) for _ in range(2))
+        name = FileName(rng.randrange(1_000_000).to_bytes(5, "big") + rng.randbytes(8) + bytes(3))
+        size = rng.randrange(10_000_000, 500_000_000)
+        checksums = rng.getrandbits(64), rng.getrandbits(32)
         yield FileReference(
             StoredFile(name, size, size - 100_000, *checksums),
             leaf,
-            chance.randrange(100_000, 5_000_000),
+            rng.randrange(100_000, 5_000_000),
             bounds_of(key_of(ends[0]), key_of(ends[1])),
         )
 
 
-def adding(head: TableHead, chance: random.Random, leaves: list[PartitionId]) -> Transaction:
+def adding(head: TableHead, rng: random.Random, leaves: list[PartitionId]) -> Transaction:
     """Return a transaction that adds one file to one leaf."""
-    leaf = chance.choice(leaves)
+    leaf = rng.choice(leaves)
     region = own_region(head.state, leaf)
-    (reference,) = references(chance, leaf, region, 1)
+    (reference,) = references(rng, leaf, region, 1)
     base = head.state.head().number
-    name = file_name(base=base, job=JobId("bench"), run=chance.getrandbits(32), sequence=0)
+    name = file_name(base=base, job=JobId("bench"), run=rng.getrandbits(32), sequence=0)
     stored = msgspec.structs.replace(reference.file, name=name)
     reference = msgspec.structs.replace(reference, file=stored)
-    return commit_of(head, chance.getrandbits(128), AddFiles((reference,)))
+    return commit_of(head, rng.getrandbits(128), AddFiles((reference,)))
 
 
 def commit_of(head: TableHead, id_: int, change: Change) -> Transaction:

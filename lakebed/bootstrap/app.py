@@ -91,7 +91,7 @@ class Stores:
 
     place: str
     clock: Clock
-    chance: random.Random
+    rng: random.Random
     objects: ObjectStore
     logs: TransactionLogs
     registry: TableRegistry
@@ -110,7 +110,7 @@ class App:
 
     def __init__(self, stores: Stores, *, states: Path, spill: Path, memory: Memory) -> None:
         self.place = stores.place
-        self.clock, self.chance = stores.clock, stores.chance
+        self.clock, self.rng = stores.clock, stores.rng
         self.objects, self.logs = stores.objects, stores.logs
         self.registry, self.tracker = stores.registry, stores.tracker
         self.queues = stores.queues
@@ -139,7 +139,7 @@ class App:
             logs=self.logs,
             open_head=self.heads,
             delete_objects=self._delete_objects,
-            chance=self.chance,
+            rng=self.rng,
         )
         self._make_services()
 
@@ -152,7 +152,7 @@ class App:
             files=files,
             clock=clock,
             tracker=tracker,
-            commits=SendCommits(queue=self.commit_queue, objects=self.objects, chance=self.chance),
+            commits=SendCommits(queue=self.commit_queue, objects=self.objects, rng=self.rng),
         )
         self.committer = self._committer(self.heads)
         self.give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
@@ -233,7 +233,7 @@ class App:
             logs=self.logs,
             objects=self.objects,
             clock=self.clock,
-            chance=self.chance,
+            rng=self.rng,
             bytes_max=bytes_max,
             limits=StateLimits(open_tables_max()),
             formats=self.formats,
@@ -307,9 +307,7 @@ class App:
         """Return users' files by URL, for who calls the library: in S3 and on the web."""
         from lakebed.bootstrap.url_files import UrlFiles
 
-        return UrlFiles(
-            self.spill.path, in_s3=self.source_files(), clock=self.clock, chance=self.chance
-        )
+        return UrlFiles(self.spill.path, in_s3=self.source_files(), clock=self.clock, rng=self.rng)
 
     def status(self, name: str | None) -> tuple[list[TableStatus], list[FailedWork]]:
         """Return what a table, None: each, looks like now, and of which that cannot be told.

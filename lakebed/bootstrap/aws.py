@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakebed.backends.memory.job_queues import MemoryJobQueues
-from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory, Stores
 from lakebed.bootstrap.aws_stores import import_requests_of, objects_of, source_files_of
 from lakebed.bootstrap.object_places import ObjectsPlace, place_of
@@ -66,30 +66,30 @@ class AwsApp(App):
     ) -> None:
         memory = memory or Memory()
         memory.check()
-        clock, chance = clock or SystemClock(), system_random()
+        clock, rng = clock or SystemClock(), system_random()
         id_ = instance_id(instance)
         with ExitStack() as undo:
-            self._clients = _clients(clock, chance)
+            self._clients = _clients(clock, rng)
             undo.callback(self._clients.close)
             resources = resources or _resources(self._clients, id_)
             self._bucket = resources.bucket
             states, spill = _folders(folder or _default_folder(), id_)
             remove_unused_states(states, bytes_max=states_bytes_max)
-            stores = _stores(self._clients, resources, chance)
+            stores = _stores(self._clients, resources, rng)
             super().__init__(stores, states=states, spill=spill, memory=memory)
             undo.pop_all()
 
     def source_files(self) -> SourceFiles:
         """Return users' files in S3, as far as these credentials may read them."""
-        return source_files_of(self._clients, self.chance, self.spill.path)
+        return source_files_of(self._clients, self.rng, self.spill.path)
 
     def objects_in(self, bucket: str) -> S3ObjectStore:
         """Return objects in another bucket of the instance, with the same credentials."""
-        return objects_of(self._clients, bucket, "", self.chance)
+        return objects_of(self._clients, bucket, "", self.rng)
 
     def import_requests(self) -> ImportRequests:
         """Return the requests for bulk imports that came as messages."""
-        return import_requests_of(self._clients, self._bucket, self.chance)
+        return import_requests_of(self._clients, self._bucket, self.rng)
 
     def close(self) -> None:
         """Close files and connections; what was committed stays."""
@@ -97,7 +97,7 @@ class AwsApp(App):
         self._clients.close()
 
 
-def _clients(clock: Clock, chance: random.Random) -> AmazonClients:
+def _clients(clock: Clock, rng: random.Random) -> AmazonClients:
     try:
         from lakebed.backends.aws.clients import AmazonClients
     except ImportError as error:
@@ -105,7 +105,7 @@ def _clients(clock: Clock, chance: random.Random) -> AmazonClients:
             raise
         hint = "install it: pip install 'lakebed[aws]', or -r requirements/aws.txt"
         raise InvalidError(f"a lake on AWS needs {error.name}", hint=hint) from None
-    return AmazonClients(clock=clock, chance=chance)
+    return AmazonClients(clock=clock, rng=rng)
 
 
 def _resources(clients: AmazonClients, instance: InstanceId) -> InstanceResources:
@@ -167,7 +167,7 @@ def _folders(root: Path, instance: InstanceId) -> tuple[Path, Path]:
     return states.resolve(), spill.resolve()
 
 
-def _stores(clients: AmazonClients, resources: InstanceResources, chance: random.Random) -> Stores:
+def _stores(clients: AmazonClients, resources: InstanceResources, rng: random.Random) -> Stores:
     """Return the stores of an instance."""
     from lakebed.backends.aws.deleted_objects import DeletedObjects
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
@@ -175,26 +175,24 @@ def _stores(clients: AmazonClients, resources: InstanceResources, chance: random
     from lakebed.backends.aws.table_registry import DynamoTableRegistry
     from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 
-    objects = objects_of(clients, resources.bucket, resources.prefix, chance)
-    logs = DynamoTransactionLogs(clients, resources.log_table, objects=objects, chance=chance)
+    objects = objects_of(clients, resources.bucket, resources.prefix, rng)
+    logs = DynamoTransactionLogs(clients, resources.log_table, objects=objects, rng=rng)
     marks = DynamoTableMarks(clients, resources.registry_table)
     return Stores(
         place=f"{INSTANCE_SCHEME}{resources.instance}",
         clock=clients.clock,
-        chance=chance,
+        rng=rng,
         objects=objects,
         logs=MarkedTransactionLogs(logs, marks),
         registry=DynamoTableRegistry(clients, resources.registry_table),
-        queues=_queues(clients, resources, chance),
+        queues=_queues(clients, resources, rng),
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
         for_processes=ObjectsPlace(place_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
     )
 
 
-def _queues(
-    clients: AmazonClients, resources: InstanceResources, chance: random.Random
-) -> JobQueues:
+def _queues(clients: AmazonClients, resources: InstanceResources, rng: random.Random) -> JobQueues:
     """Return the queues of an instance.
 
     Where none are deployed, messages stay in this process: they are hints, jobs live in the state,
@@ -204,4 +202,4 @@ def _queues(
 
     if not resources.queues:
         return MemoryJobQueues(clients.clock)
-    return SqsJobQueues(clients, resources.queues, chance=chance)
+    return SqsJobQueues(clients, resources.queues, rng=rng)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def objects_of(
-    clients: AmazonClients, bucket: str, prefix: str, chance: random.Random
+    clients: AmazonClients, bucket: str, prefix: str, rng: random.Random
 ) -> S3ObjectStore:
     """Return the objects, asked for with the same credentials and in the same region."""
     from lakebed.backends.aws.object_store import S3ObjectStore
@@ -27,20 +27,18 @@ def objects_of(
         bucket,
         prefix,
         clock=clients.clock,
-        chance=chance,
+        rng=rng,
         config=config_of(clients),
         credentials=clients.credentials_for_objects(),
     )
 
 
-def import_requests_of(
-    clients: AmazonClients, bucket: str, chance: random.Random
-) -> ImportRequests:
+def import_requests_of(clients: AmazonClients, bucket: str, rng: random.Random) -> ImportRequests:
     """Return the requests for bulk imports, which lie in the instance's bucket beside the lake."""
-    return ImportRequests(objects_of(clients, bucket, IMPORTS_PREFIX, chance))
+    return ImportRequests(objects_of(clients, bucket, IMPORTS_PREFIX, rng))
 
 
-def source_files_of(clients: AmazonClients, chance: random.Random, folder: Path) -> SourceFiles:
+def source_files_of(clients: AmazonClients, rng: random.Random, folder: Path) -> SourceFiles:
     """Return users' files in S3, as far as these credentials may read them. folder: for them while
     they are read."""
     from lakebed.backends.aws.source_files import S3SourceFiles
@@ -48,7 +46,7 @@ def source_files_of(clients: AmazonClients, chance: random.Random, folder: Path)
     return S3SourceFiles(
         folder,
         clock=clients.clock,
-        chance=chance,
+        rng=rng,
         config=config_of(clients),
         credentials=clients.credentials_for_objects(),
     )

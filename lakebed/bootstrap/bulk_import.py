@@ -18,7 +18,7 @@ import pyarrow as pa
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.process_folder import ProcessFolder, remove_dead
 from lakebed.backends.local.source_files import LocalSourceFiles
-from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.local import LocalApp
 from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process, place_of
@@ -198,7 +198,7 @@ def _doing(place: bytes) -> Iterator[DoTask]:
             objects=stores.objects,
             files=ParquetFiles(stores.objects, spill_directory=folder.path),
             sources=AllowedFiles(where.places, objects=in_s3, local=LocalSourceFiles()),
-            chance=system_random(),
+            rng=system_random(),
         )
 
 

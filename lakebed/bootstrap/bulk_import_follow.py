@@ -25,7 +25,7 @@ def app() -> App:
     stores = amazon_table_stores(clients, environment)
     return app_over(
         stores,
-        requests=import_requests_of(clients, environment.bucket, stores.chance),
+        requests=import_requests_of(clients, environment.bucket, stores.rng),
         runs=EmrServerlessRuns(clients, environment.application_id),
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
     )

@@ -46,12 +46,12 @@ def app() -> App:
     service = StartRuns(
         find_table=catalog_over(stores).find,
         check_file=AllowedPlaces(places_in(environment.sources)).check,
-        requests=import_requests_of(clients, environment.bucket, stores.chance),
+        requests=import_requests_of(clients, environment.bucket, stores.rng),
         runs=StartableRuns(clients, environment),
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
         clock=stores.clock,
     )
-    queue = SqsJobQueue(clients, environment.queue_url, chance=stores.chance)
+    queue = SqsJobQueue(clients, environment.queue_url, rng=stores.rng)
     return App(service, queue, received=received_record)
 
 

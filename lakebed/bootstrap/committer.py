@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
 from lakebed.config.environments import CommitterEnvironment, environment_of
 from lakebed.ports.job_queue import JobQueue, Received
@@ -60,7 +60,7 @@ def app() -> App:
     clients = amazon_clients()
     return App(
         amazon_table_stores(clients, environment),
-        queue=SqsJobQueue(clients, environment.commits_queue_url, chance=system_random()),
+        queue=SqsJobQueue(clients, environment.commits_queue_url, rng=system_random()),
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
         received=received_record,
     )

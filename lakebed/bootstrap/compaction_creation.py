@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
 from lakebed.compaction.create_jobs import CreateCompactionJobs, look_again
 from lakebed.config.environments import CompactionCreationEnvironment, environment_of
@@ -27,7 +27,7 @@ def app() -> App:
     clients = amazon_clients()
     return app_over(
         amazon_table_stores(clients, environment),
-        queue=SqsJobQueue(clients, environment.jobs_queue_url, chance=system_random()),
+        queue=SqsJobQueue(clients, environment.jobs_queue_url, rng=system_random()),
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob
@@ -21,11 +21,11 @@ def app() -> App:
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
 
     environment = environment_of(DeadLettersEnvironment, os.environ)
-    clients, chance = amazon_clients(), system_random()
+    clients, rng = amazon_clients(), system_random()
     return app_over(
         amazon_table_stores(clients, environment),
-        jobs=SqsJobQueue(clients, environment.jobs_queue_url, chance=chance),
-        commits=SqsJobQueue(clients, environment.commits_queue_url, chance=chance),
+        jobs=SqsJobQueue(clients, environment.jobs_queue_url, rng=rng),
+        commits=SqsJobQueue(clients, environment.commits_queue_url, rng=rng),
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
     )
 

@@ -88,7 +88,7 @@ class Housekeeping:
         self._failed_now: list[FailedWork] = []
         self._merged = 0
         queue = app.queue
-        task = f"{app.chance.getrandbits(64):016x}"
+        task = f"{app.rng.getrandbits(64):016x}"
         self._reports = TaskReports("compaction", task, tracker=app.tracker, clock=app.clock)
         self._worker = Worker(
             queue=queue,

@@ -15,8 +15,8 @@ from lakebed.backends.local.lake_directory import LakeDirectory, open_lake_direc
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.table_registry import SqliteTableRegistry
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
-from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import App, Memory, Stores
 from lakebed.bootstrap.machine import open_tables_max
 from lakebed.bootstrap.object_places import (
@@ -56,8 +56,8 @@ class LocalApp(App):
     ) -> None:
         memory = memory or Memory()
         memory.check()
-        clock, chance = clock or SystemClock(), system_random()
-        directory, store = _opened(path, create=create, objects=objects, clock=clock, chance=chance)
+        clock, rng = clock or SystemClock(), system_random()
+        directory, store = _opened(path, create=create, objects=objects, clock=clock, rng=rng)
         logs = SqliteTransactionLogs(directory.logs, clock, open_max=open_tables_max())
         queues = SqliteJobQueues(directory.queues, clock=clock)
         registry = SqliteTableRegistry(directory.path)
@@ -70,7 +70,7 @@ class LocalApp(App):
             Stores(
                 place=str(directory.path),
                 clock=clock,
-                chance=chance,
+                rng=rng,
                 objects=store,
                 logs=logs,
                 registry=registry,
@@ -123,7 +123,7 @@ def _opened(
     create: bool,
     objects: str | ObjectStore | None,
     clock: Clock,
-    chance: random.Random,
+    rng: random.Random,
 ) -> tuple[LakeDirectory, ObjectStore]:
     """Return the directory, and the objects of which it says where they are."""
     if objects is None:
@@ -133,8 +133,8 @@ def _opened(
         if directory.objects == GIVEN:
             hint = "give it again: connect(path, objects=STORE)"
             raise InvalidError("the lake's objects lie in a store", path=path, hint=hint)
-        return directory, objects_at(directory.objects, clock=clock, chance=chance)
-    store = opened_objects(objects, clock=clock, chance=chance)
+        return directory, objects_at(directory.objects, clock=clock, rng=rng)
+    store = opened_objects(objects, clock=clock, rng=rng)
     directory = open_lake_directory(
         path,
         create=create,

@@ -35,7 +35,7 @@ def place_of(objects: ObjectStore) -> str:
     return str(getattr(objects, "place", GIVEN))
 
 
-def objects_at(place: str, *, clock: Clock, chance: random.Random) -> S3ObjectStore:
+def objects_at(place: str, *, clock: Clock, rng: random.Random) -> S3ObjectStore:
     """Return the object store at `s3://bucket/prefix`. Nothing is asked of it yet.
 
     Endpoint, region and credentials come from the variables AWS_... or the machine's role.
@@ -56,32 +56,30 @@ def objects_at(place: str, *, clock: Clock, chance: random.Random) -> S3ObjectSt
         raise InvalidError("objects in S3 need obstore", objects=place, hint=hint) from None
     endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
     config = {"endpoint": endpoint} if endpoint else {}
-    return S3ObjectStore(bucket, prefix, clock=clock, chance=chance, config=config)
+    return S3ObjectStore(bucket, prefix, clock=clock, rng=rng, config=config)
 
 
-def opened_objects(
-    objects: str | ObjectStore, *, clock: Clock, chance: random.Random
-) -> ObjectStore:
+def opened_objects(objects: str | ObjectStore, *, clock: Clock, rng: random.Random) -> ObjectStore:
     """Return the object store that a caller means by an address or by the store itself."""
     if isinstance(objects, str):
-        return objects_at(objects, clock=clock, chance=chance)
+        return objects_at(objects, clock=clock, rng=rng)
     return objects
 
 
 def objects_for_process(place: ObjectsPlace) -> tuple[ObjectStore, AmazonClients | None]:
     """Return the objects of another process's lake, and what an instance is asked with."""
     from lakebed.backends.local.object_store import LocalObjectStore
-    from lakebed.backends.system.chance import system_random
     from lakebed.backends.system.clock import SystemClock
+    from lakebed.backends.system.random_source import system_random
 
-    clock, chance = SystemClock(), system_random()
+    clock, rng = SystemClock(), system_random()
     if place.instance:
         from lakebed.backends.aws.clients import AmazonClients
         from lakebed.bootstrap.aws_stores import objects_of
 
         bucket, _, prefix = place.objects.removeprefix(SCHEME).partition("/")
-        clients = AmazonClients(clock=clock, chance=chance)
-        return objects_of(clients, bucket, prefix, chance), clients
+        clients = AmazonClients(clock=clock, rng=rng)
+        return objects_of(clients, bucket, prefix, rng), clients
     if place.objects.startswith(SCHEME):
-        return objects_at(place.objects, clock=clock, chance=chance), None
+        return objects_at(place.objects, clock=clock, rng=rng), None
     return LocalObjectStore(place.objects, clock), None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.aws_stores import objects_of
 from lakebed.bootstrap.sent_messages import SentMessages
 from lakebed.bootstrap.table_names import catalog_over
@@ -68,7 +68,7 @@ def queued() -> QueuedQueries:
 
     environment = environment_of(QueryQueueEnvironment, os.environ)
     clients = amazon_clients()
-    queue = SqsJobQueue(clients, environment.query_queue_url, chance=system_random())
+    queue = SqsJobQueue(clients, environment.query_queue_url, rng=system_random())
     return QueuedQueries(_answers(clients, environment), queue, received=received_record)
 
 
@@ -76,7 +76,7 @@ def _answers(clients: AmazonClients, environment: QueryEnvironment) -> App:
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
 
     stores = amazon_table_stores(clients, environment)
-    results = objects_of(clients, environment.results_bucket, "", stores.chance)
+    results = objects_of(clients, environment.results_bucket, "", stores.rng)
     return answers_over(
         query=RunQuery(files=ParquetFiles(stores.objects, spill_directory=stores.scratch)),
         find_table=catalog_over(stores).find,

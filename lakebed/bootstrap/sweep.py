@@ -37,7 +37,7 @@ def nameless_app_over(stores: TableStores) -> NamelessApp:
         logs=stores.logs,
         open_head=stores.heads,
         delete_objects=DeleteTableObjects(objects=stores.objects),
-        chance=stores.chance,
+        rng=stores.rng,
     )
 
 

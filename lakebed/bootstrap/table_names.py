@@ -14,5 +14,5 @@ def catalog_over(stores: TableStores) -> TableCatalog:
         logs=stores.logs,
         open_head=stores.heads,
         delete_objects=DeleteTableObjects(objects=stores.objects),
-        chance=stores.chance,
+        rng=stores.rng,
     )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakebed.backends.system.chance import system_random
 from lakebed.backends.system.clock import SystemClock
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.aws_stores import objects_of
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
@@ -40,7 +40,7 @@ class TableStores:
     """Where tables are kept. scratch: a folder for temporary files, this process's own."""
 
     clock: Clock
-    chance: random.Random
+    rng: random.Random
     objects: ObjectStore
     logs: TransactionLogs
     registry: TableRegistry
@@ -52,7 +52,7 @@ class TableStores:
         """Return a table in the hands of a service. Raises: TableQuarantinedError."""
         entry.require_use()
         head = self.heads(entry.id)
-        return OpenTable(id_=entry.id, name=entry.name, head=head, chance=self.chance)
+        return OpenTable(id_=entry.id, name=entry.name, head=head, rng=self.rng)
 
     def find(self, id_: TableId) -> OpenTable | None:
         """Return the table with an id; None: it has no name any more."""
@@ -77,7 +77,7 @@ class TableStores:
 def table_stores(
     *,
     clock: Clock,
-    chance: random.Random,
+    rng: random.Random,
     objects: ObjectStore,
     logs: TransactionLogs,
     registry: TableRegistry,
@@ -95,13 +95,13 @@ def table_stores(
         logs=marked,
         objects=objects,
         clock=clock,
-        chance=chance,
+        rng=rng,
         bytes_max=STATES_BYTES_MAX,
         formats=FormatGate(registry, clock),
     )
     return TableStores(
         clock=clock,
-        chance=chance,
+        rng=rng,
         objects=objects,
         logs=marked,
         registry=registry,
@@ -115,7 +115,7 @@ def amazon_clients() -> AmazonClients:
     """Return clients in the region and with the role that the function has."""
     from lakebed.backends.aws.clients import AmazonClients
 
-    return AmazonClients(clock=SystemClock(), chance=system_random())
+    return AmazonClients(clock=SystemClock(), rng=system_random())
 
 
 def amazon_table_stores(clients: AmazonClients, environment: TableWorkEnvironment) -> TableStores:
@@ -124,13 +124,13 @@ def amazon_table_stores(clients: AmazonClients, environment: TableWorkEnvironmen
     from lakebed.backends.aws.table_registry import DynamoTableRegistry
     from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 
-    chance = system_random()
-    objects = objects_of(clients, environment.bucket, environment.objects_prefix, chance)
+    rng = system_random()
+    objects = objects_of(clients, environment.bucket, environment.objects_prefix, rng)
     return table_stores(
         clock=clients.clock,
-        chance=chance,
+        rng=rng,
         objects=objects,
-        logs=DynamoTransactionLogs(clients, environment.log_table, objects=objects, chance=chance),
+        logs=DynamoTransactionLogs(clients, environment.log_table, objects=objects, rng=rng),
         registry=DynamoTableRegistry(clients, environment.registry_table),
         marks=DynamoTableMarks(clients, environment.registry_table),
         folder=Path(tempfile.mkdtemp(prefix="lakebed-")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.table_stores import amazon_clients
 from lakebed.config.environments import TriggerEnvironment, environment_of
 from lakebed.schedules.send_ticks import SendTicks
@@ -24,6 +24,6 @@ def app() -> App:
     return SendTicks(
         registry=DynamoTableRegistry(clients, environment.registry_table),
         marks=DynamoTableMarks(clients, environment.registry_table),
-        queue=SqsJobQueue(clients, environment.queue_url, chance=system_random()),
+        queue=SqsJobQueue(clients, environment.queue_url, rng=system_random()),
         clock=clients.clock,
     )

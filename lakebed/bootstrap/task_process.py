@@ -54,7 +54,7 @@ def task_loop(
     limits: TaskLimits | None = None,
 ) -> TaskLoop:
     """Return what runs the jobs of a queue. refused: errors after which no try can help."""
-    name = f"{app.chance.getrandbits(64):016x}"
+    name = f"{app.rng.getrandbits(64):016x}"
     reports = TaskReports(kind, name, tracker=app.tracker, clock=app.clock)
     worker = Worker(
         queue=queue,

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.table_stores import amazon_clients
 from lakebed.config.environments import TaskStartEnvironment, environment_of
 from lakebed.tasks.start_tasks import StartTasks
@@ -29,7 +29,7 @@ def app(kind: str) -> App:
         },
         FargatePlace,
     )
-    queue = SqsJobQueue(clients, environment.queue_url, chance=system_random())
+    queue = SqsJobQueue(clients, environment.queue_url, rng=system_random())
     return StartTasks(
         kind,
         load=queue.load,

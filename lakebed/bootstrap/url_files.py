@@ -22,11 +22,11 @@ class UrlFiles:
     S3; None: found out when asked, with the credentials that boto3 finds."""
 
     def __init__(
-        self, folder: Path, *, in_s3: SourceFiles | None, clock: Clock, chance: random.Random
+        self, folder: Path, *, in_s3: SourceFiles | None, clock: Clock, rng: random.Random
     ) -> None:
         self._folder = folder
         self._in_s3 = in_s3
-        self._clock, self._chance = clock, chance
+        self._clock, self._rng = clock, rng
         self._web = WebSourceFiles(folder)
 
     def find(self, name: str) -> list[SourceFile]:
@@ -58,8 +58,8 @@ class UrlFiles:
             from lakebed.backends.aws.clients import AmazonClients
             from lakebed.bootstrap.aws_stores import source_files_of
 
-            clients = AmazonClients(clock=self._clock, chance=self._chance)
-            return source_files_of(clients, self._chance, self._folder)
+            clients = AmazonClients(clock=self._clock, rng=self._rng)
+            return source_files_of(clients, self._rng, self._folder)
         except ImportError as error:
             if error.name not in {"boto3", "botocore", "obstore"}:
                 raise

@@ -48,7 +48,7 @@ NO_RETRY = (InvalidError, CorruptError, DeniedError, NewerFormatError)
 class DoTask:
     """Does tasks, one after the other, in any process that reaches the lake's objects.
 
-    sources: users' files. chance: for names of attempts; not the same in two processes.
+    sources: users' files. rng: for names of attempts; not the same in two processes.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class DoTask:
         objects: ObjectStore,
         files: ParquetFiles,
         sources: SourceFiles,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._objects = objects
         self._files = files
         self._sources = sources
-        self._chance = chance
+        self._rng = rng
 
     def sort(self, job: bytes, work: bytes) -> bytes:
         """Sort rows of input files and put them as one run; return the answer.
@@ -137,7 +137,7 @@ class DoTask:
         return FileMerged(work.number, written)
 
     def _name(self, job: Job, number: int) -> FileName:
-        attempt = self._chance.getrandbits(8 * RUN_BYTES)
+        attempt = self._rng.getrandbits(8 * RUN_BYTES)
         return file_name(base=job.base, job=job.job, run=attempt, sequence=number)
 
 

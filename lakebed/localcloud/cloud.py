@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
-from lakebed.backends.system.chance import system_random
+from lakebed.backends.system.random_source import system_random
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.localcloud.amazon import Amazon
 from lakebed.localcloud.assembly import read_assembly
@@ -108,7 +108,7 @@ class LocalCloud:
                 called=self._note_call,
             )
             undo.callback(self._workers.close)
-            calls = undo.enter_context(InvocationServer(self.invoke, chance=system_random()))
+            calls = undo.enter_context(InvocationServer(self.invoke, rng=system_random()))
             calls.register(running.functions, self._amazon)
             self.tasks = self._tasks()
             undo.callback(self.tasks.close)

@@ -38,11 +38,11 @@ Invoke = Callable[[str, object], Outcome]
 class InvocationServer:
     """Calls functions for the emulator until it is closed. invoke: calls one by its name.
 
-    Its address holds a secret, which only the emulator is told. chance: makes it.
+    Its address holds a secret, which only the emulator is told. rng: makes it.
     """
 
-    def __init__(self, invoke: Invoke, *, chance: random.Random) -> None:
-        secret = f"{chance.getrandbits(SECRET_BITS):x}"
+    def __init__(self, invoke: Invoke, *, rng: random.Random) -> None:
+        secret = f"{rng.getrandbits(SECRET_BITS):x}"
 
         class Answers(BaseHTTPRequestHandler):
             """One call: the event is the body, the function's name the path."""

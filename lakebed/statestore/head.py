@@ -61,12 +61,12 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     jitter_seconds: float = 0.005
     throttled_seconds: float = 0.2
 
-    def wait_seconds(self, failure: LakebedError, chance: random.Random) -> float:
+    def wait_seconds(self, failure: LakebedError, rng: random.Random) -> float:
         """After a conflict somebody progressed: try again at once. Back off only when throttled."""
         most = self.jitter_seconds
         if isinstance(failure, UnavailableError):
             most = self.throttled_seconds
-        return chance.random() * most
+        return rng.random() * most
 
 
 class SnapshotSource(Protocol):
@@ -86,7 +86,7 @@ class TableHead:
         state: TableState | ClosableState,
         *,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         snapshots: SnapshotSource | None = None,
         retry: Retry | None = None,
         formats: AskFormats = newest_formats,
@@ -94,8 +94,8 @@ class TableHead:
         self._state = ClosableState(lambda: state) if isinstance(state, TableState) else state
         self._log = log
         self._clock = clock
-        self.times = LogClock(clock, log.store_time, chance, formats)
-        self._chance = chance
+        self.times = LogClock(clock, log.store_time, rng, formats)
+        self._rng = rng
         self._snapshots = snapshots
         self._retry = retry or Retry()
         self.formats = formats
@@ -238,7 +238,7 @@ class TableHead:
                     member.answer = last_answer(member, failure)
                 return
             if reading and failure is not None:
-                self._clock.sleep(self._retry.wait_seconds(failure, self._chance))
+                self._clock.sleep(self._retry.wait_seconds(failure, self._rng))
             reading = True
 
     def _attempt(

@@ -70,13 +70,13 @@ class LogClock:
         self,
         clock: Clock,
         store_time: Callable[[], Micros],
-        chance: random.Random,
+        rng: random.Random,
         formats: AskFormats,
     ) -> None:
         self._formats = formats
         self._clock = clock
         self._store_time = store_time
-        self._chance = chance
+        self._rng = rng
         self._seen: _Seen | None = None
         self.table: TableId | None = None
         """Whose log it is, for events."""
@@ -139,7 +139,7 @@ class LogClock:
         Raises: as that."""
         before = state.head().at
         append(*self.applied(state, time), ())
-        events.tell(
+        events.emit(
             events.LOG_TIME_TOLD,
             level=logging.WARNING,
             table=self.table,
@@ -150,7 +150,7 @@ class LogClock:
     def applied(self, state: TableState, time: NextTime) -> tuple[Moment, tuple[Transaction]]:
         """Apply what is told to the log of time, and return the entry that tells it: its moment and
         its only transaction."""
-        head, id_ = state.head(), CommitId(f"{TIME_ID}{self._chance.getrandbits(128):032x}")
+        head, id_ = state.head(), CommitId(f"{TIME_ID}{self._rng.getrandbits(128):032x}")
         moment = Moment(TransactionNumber(head.number + 1), time.at)
         digest = digest_of(id_.encode())
         transaction = Transaction(id_, digest, head.number, head.generation, time.changes)

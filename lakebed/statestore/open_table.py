@@ -38,15 +38,15 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class OpenTable:
-    """A table: what services are given instead of names. chance: source of ids."""
+    """A table: what services are given instead of names. rng: source of ids."""
 
     def __init__(
-        self, *, id_: TableId, name: TableName, head: TableHead, chance: random.Random
+        self, *, id_: TableId, name: TableName, head: TableHead, rng: random.Random
     ) -> None:
         self.id = id_
         self.name = name
         self.head = head
-        self._chance = chance
+        self._rng = rng
 
     @property
     def schema(self) -> Schema:
@@ -103,11 +103,11 @@ class OpenTable:
 
     def fresh_id(self) -> str:
         """Return 128 random bits as text."""
-        return f"{self._chance.getrandbits(128):032x}"
+        return f"{self._rng.getrandbits(128):032x}"
 
     def fresh_run(self) -> int:
         """Return 32 random bits that tell one run of a job from another."""
-        return self._chance.getrandbits(32)
+        return self._rng.getrandbits(32)
 
     def own(self, start: Start, *changes: Change) -> Transaction:
         """Return a transaction of the system's own, under a fresh id."""

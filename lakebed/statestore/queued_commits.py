@@ -128,12 +128,12 @@ class SendCommits:
         *,
         queue: JobQueue,
         objects: ObjectStore,
-        chance: random.Random,
+        rng: random.Random,
         body_bytes_max: int = BODY_BYTES_MAX,
     ) -> None:
         self._queue = queue
         self._objects = objects
-        self._chance = chance
+        self._rng = rng
         self._body_bytes_max = body_bytes_max
 
     def run(self, table: TableId, commits: Sequence[QueuedCommit]) -> None:
@@ -170,7 +170,7 @@ class SendCommits:
         return encode_commits(CommitsMessage(table, path=path))
 
     def _put(self, table: TableId, base: TransactionNumber, body: bytes) -> str:
-        path = commits_path(table, base, f"{self._chance.getrandbits(128):032x}")
+        path = commits_path(table, base, f"{self._rng.getrandbits(128):032x}")
         writer = self._objects.create(path)
         try:
             writer.write(body)

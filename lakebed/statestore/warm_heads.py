@@ -54,7 +54,7 @@ class WarmHeads:
         logs: TransactionLogs,
         objects: ObjectStore,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         bytes_max: int | None = None,
         limits: StateLimits | None = None,
         formats: AskFormats = newest_formats,
@@ -65,7 +65,7 @@ class WarmHeads:
         self._logs = logs
         self._objects = objects
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._bytes_max = bytes_max
         self._limits = limits or StateLimits()
         self._lock = threading.Lock()
@@ -137,7 +137,7 @@ class WarmHeads:
             self._logs.open(table),
             state,
             clock=self._clock,
-            chance=self._chance,
+            rng=self._rng,
             snapshots=self.snapshots(table),
             formats=self._formats,
         )

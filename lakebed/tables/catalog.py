@@ -75,13 +75,13 @@ class TableCatalog:
         logs: TransactionLogs,
         open_head: HeadOpener,
         delete_objects: TableObjects,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._registry = registry
         self._logs = logs
         self._open_head = open_head
         self._delete_objects = delete_objects
-        self._chance = chance
+        self._rng = rng
 
     def create(
         self,
@@ -106,7 +106,7 @@ class TableCatalog:
         if self._registry.find(valid) is not None:
             raise _exists(valid)
         self._begin_formats()
-        id_ = TableId(f"{self._chance.getrandbits(128):032x}")
+        id_ = TableId(f"{self._rng.getrandbits(128):032x}")
         table = self._opened(TableEntry(id=id_, name=valid))
         digest = digest_of(id_.encode())
         table.head.commit(
@@ -289,7 +289,7 @@ class TableCatalog:
 
     def _opened(self, entry: TableEntry) -> OpenTable:
         return OpenTable(
-            id_=entry.id, name=entry.name, head=self._open_head(entry.id), chance=self._chance
+            id_=entry.id, name=entry.name, head=self._open_head(entry.id), rng=self._rng
         )
 
 

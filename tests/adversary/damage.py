@@ -6,19 +6,19 @@ from pathlib import Path
 PAGE_BYTES = 4_096
 
 
-def damage_one(lake: Path, chance: random.Random) -> str:
+def damage_one(lake: Path, rng: random.Random) -> str:
     """Damage a file of a lake that no process has open. Returns what was done to which."""
     parts = [lake / "tables.sqlite", lake / "lakebed.json"]
     files = sorted(f for d in ("objects", "logs") for f in (lake / d).rglob("*") if f.is_file())
-    file = chance.choice([*files, *files, *parts])
+    file = rng.choice([*files, *files, *parts])
     data = bytearray(file.read_bytes())
-    kind = chance.choice(["bit", "byte", "page", "cut", "zero", "gone"] if data else ["gone"])
-    at = chance.randrange(len(data)) if data else 0
+    kind = rng.choice(["bit", "byte", "page", "cut", "zero", "gone"] if data else ["gone"])
+    at = rng.randrange(len(data)) if data else 0
     match kind:
         case "bit":
-            data[at] ^= 1 << chance.randrange(8)
+            data[at] ^= 1 << rng.randrange(8)
         case "byte":
-            data[at] = chance.randrange(256)
+            data[at] = rng.randrange(256)
         case "page":
             start = at - at % PAGE_BYTES
             data[start : start + PAGE_BYTES] = bytes(len(data[start : start + PAGE_BYTES]))

@@ -59,11 +59,11 @@ def run_rounds(
     seed: int, minutes: float, *, round_seconds: float, on_progress: Callable[[str], None]
 ) -> Counter[str]:
     """Run rounds until the time is up. Returns all counts together."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     total: Counter[str] = Counter()
     ends = time.monotonic() + minutes * 60
     while time.monotonic() < ends:
-        one = chance.getrandbits(32)
+        one = rng.getrandbits(32)
         on_progress(f"round {total['rounds'] + 1}, seed {one}")
         total += run_round(one, round_seconds)
         total["rounds"] += 1

@@ -72,8 +72,8 @@ def rows_of(job: str) -> pa.Table:
 
 def tally_of(job: str) -> dict[str, int]:
     """Return how often a job counts each of its keys."""
-    chance = random.Random(zlib.crc32(job.encode()))
-    return {f"{job}:{at}": chance.randint(1, 3) for at in range(chance.choice([1, 30, 120]))}
+    rng = random.Random(zlib.crc32(job.encode()))
+    return {f"{job}:{at}": rng.randint(1, 3) for at in range(rng.choice([1, 30, 120]))}
 
 
 def problems(lake: Lake, acknowledged: Collection[str]) -> list[str]:

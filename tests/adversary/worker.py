@@ -74,7 +74,7 @@ def read(lake: Lake, acks: str) -> None:
 
 def alter(lake: Lake, seed: str) -> None:
     """Change fields, settings and names; make, fill, clear and drop tables of its own."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     changes = (
         _add_field,
         _drop_field,
@@ -86,8 +86,8 @@ def alter(lake: Lake, seed: str) -> None:
         _rename,
     )
     while True:
-        change = chance.choice(changes)
-        if _tried(lambda change=change: change(lake, chance), TableExistsError, TableMissingError):
+        change = rng.choice(changes)
+        if _tried(lambda change=change: change(lake, rng), TableExistsError, TableMissingError):
             say("altered", change.__name__)
         time.sleep(PAUSE_SECONDS * 3)
 
@@ -96,45 +96,45 @@ def _extras(lake: Lake) -> list[str]:
     return [f.name for f in lake.table("plain").schema.values if f.name.startswith("x")]
 
 
-def _add_field(lake: Lake, chance: random.Random) -> None:
-    lake.table("plain").add_field(f"x{chance.getrandbits(40):x}", "int64?")
+def _add_field(lake: Lake, rng: random.Random) -> None:
+    lake.table("plain").add_field(f"x{rng.getrandbits(40):x}", "int64?")
 
 
-def _drop_field(lake: Lake, chance: random.Random) -> None:
+def _drop_field(lake: Lake, rng: random.Random) -> None:
     for name in _extras(lake)[:1]:
         lake.table("plain").drop_field(name)
 
 
-def _rename_field(lake: Lake, chance: random.Random) -> None:
+def _rename_field(lake: Lake, rng: random.Random) -> None:
     for name in _extras(lake)[:1]:
-        lake.table("plain").rename_field(name, f"x{chance.getrandbits(40):x}")
+        lake.table("plain").rename_field(name, f"x{rng.getrandbits(40):x}")
 
 
-def _settings(lake: Lake, chance: random.Random) -> None:
+def _settings(lake: Lake, rng: random.Random) -> None:
     lake.table("plain").change_settings(
-        leaf_rows_max=chance.choice([2_000, 4_000, 8_000]), job_files_max=chance.choice([3, 4, 8])
+        leaf_rows_max=rng.choice([2_000, 4_000, 8_000]), job_files_max=rng.choice([3, 4, 8])
     )
 
 
-def _online(lake: Lake, chance: random.Random) -> None:
-    lake.set_online("tally", online=chance.random() < 0.7)
+def _online(lake: Lake, rng: random.Random) -> None:
+    lake.set_online("tally", online=rng.random() < 0.7)
 
 
-def _scratch(lake: Lake, chance: random.Random) -> None:
+def _scratch(lake: Lake, rng: random.Random) -> None:
     if "scratch" in lake.tables():
         lake.drop_table("scratch")
     else:
         lake.create_table("scratch", SCRATCH)
 
 
-def _clear(lake: Lake, chance: random.Random) -> None:
+def _clear(lake: Lake, rng: random.Random) -> None:
     table = lake.table("scratch")
-    table.ingest(pa.table({"id": [str(chance.random())], "n": [1]}))
-    table.clear(split_points=chance.choice([None, (), ["3"]]))
+    table.ingest(pa.table({"id": [str(rng.random())], "n": [1]}))
+    table.clear(split_points=rng.choice([None, (), ["3"]]))
 
 
-def _rename(lake: Lake, chance: random.Random) -> None:
-    lake.rename_table(*chance.choice([("scratch", "other"), ("other", "scratch")]))
+def _rename(lake: Lake, rng: random.Random) -> None:
+    lake.rename_table(*rng.choice([("scratch", "other"), ("other", "scratch")]))
 
 
 def backup(lake: Lake, directory: str) -> None:

@@ -40,10 +40,10 @@ READ_TRIES_MAX = 20
 
 
 class World:
-    """A lake and its processes. chance: decides everything that is not the machine's own timing."""
+    """A lake and its processes. rng: decides everything that is not the machine's own timing."""
 
-    def __init__(self, disk: SmallDisk, outside: Path, chance: random.Random) -> None:
-        self.disk, self.outside, self.chance = disk, outside, chance
+    def __init__(self, disk: SmallDisk, outside: Path, rng: random.Random) -> None:
+        self.disk, self.outside, self.rng = disk, outside, rng
         self.lake_path, self.backup_path = disk.folder / "lake", outside / "backup"
         self.acks = outside / "acks"
         self.acks.mkdir()
@@ -57,7 +57,7 @@ class World:
         self.past: list[Member] = []
         self._stopped: dict[str, float] = {}
         with self.open() as lake:
-            make_tables(lake, {name: chance.choice([0, 7_200]) for name in DELAYS})
+            make_tables(lake, {name: rng.choice([0, 7_200]) for name in DELAYS})
 
     def open(self, path: Path | None = None) -> Lake:
         """Open the lake, or a copy of it, in this process."""
@@ -75,7 +75,7 @@ class World:
         elif role == "read":
             arguments.append(str(self.acks))
         elif role == "alter":
-            arguments.append(str(self.chance.getrandbits(32)))
+            arguments.append(str(self.rng.getrandbits(32)))
         elif role == "backup":
             arguments.append(str(self.backup_path))
         self.members[name] = Member(role, arguments, module=MODULE)
@@ -118,11 +118,11 @@ class World:
     def step(self) -> None:
         """Do one random thing, and wait a little."""
         actions = self._actions()
-        name = self.chance.choices(list(actions), [weight for weight, _ in actions.values()])[0]
+        name = self.rng.choices(list(actions), [weight for weight, _ in actions.values()])[0]
         self.counts[name] += 1
         self.story.append(f"{time.monotonic() - self._began:7.2f} {name}")
         actions[name][1]()
-        time.sleep(self.chance.uniform(*STEP_SECONDS))
+        time.sleep(self.rng.uniform(*STEP_SECONDS))
         self._let_go()
 
     def _actions(self) -> Mapping[str, tuple[int, Callable[[], None]]]:
@@ -138,15 +138,15 @@ class World:
         }
 
     def _kill_one(self) -> None:
-        name = self.chance.choice(sorted(self.members))
+        name = self.rng.choice(sorted(self.members))
         self.kill(name)
         self.start(name)
 
     def _stop_one(self) -> None:
-        name = self.chance.choice(sorted(self.members))
+        name = self.rng.choice(sorted(self.members))
         if name not in self._stopped:
             self.members[name].process.send_signal(signal.SIGSTOP)
-            self._stopped[name] = time.monotonic() + self.chance.uniform(*STOP_SECONDS)
+            self._stopped[name] = time.monotonic() + self.rng.uniform(*STOP_SECONDS)
 
     def _let_go(self) -> None:
         for name, until in list(self._stopped.items()):
@@ -166,13 +166,13 @@ class World:
 
     def _fill_disk(self) -> None:
         self.disk.fill()
-        time.sleep(self.chance.uniform(*FULL_SECONDS))
+        time.sleep(self.rng.uniform(*FULL_SECONDS))
         self.disk.free()
 
     def _lie(self) -> None:
         """Let one process go on with a wrong clock; one that lied before is honest again."""
-        name = self.chance.choice(["write-a", "keep-a", "read-a"])
-        ahead = self.chance.choice(LIES)
+        name = self.rng.choice(["write-a", "keep-a", "read-a"])
+        ahead = self.rng.choice(LIES)
         self.story.append(f"        {name} is {ahead / HOUR:+.0f} hours wrong")
         self.kill(name)
         self.start(name, ahead_seconds=ahead)
@@ -186,7 +186,7 @@ class World:
         known = self._in_backup()
         copy = self.outside / "damaged"
         shutil.copytree(self.backup_path, copy)
-        self.story.append(f"        {damage_one(copy, self.chance)}")
+        self.story.append(f"        {damage_one(copy, self.rng)}")
         try:
             with self.open(copy) as lake:
                 wrong = problems(lake, known)

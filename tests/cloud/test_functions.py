@@ -20,7 +20,7 @@ NAME = f"lakebed-{INSTANCE}"
 
 def objects(lake: Lake) -> S3ObjectStore:
     app = lake._app
-    place = objects_of(app._clients, f"{NAME}-data-{ACCOUNT}-{REGION}", "lake", app.chance)
+    place = objects_of(app._clients, f"{NAME}-data-{ACCOUNT}-{REGION}", "lake", app.rng)
     assert isinstance(place, S3ObjectStore)
     return place
 
@@ -96,10 +96,10 @@ def test_what_nothing_refers_to_is_deleted(instance: RunningInstance) -> None:
 
 
 def test_long_logs_become_snapshots_and_are_emptied(instance: RunningInstance) -> None:
-    chance = random.Random(7)
+    rng = random.Random(7)
 
     def points() -> list[str]:
-        made = ("".join(chance.choices(string.printable[:94], k=100)) for _ in range(14_000))
+        made = ("".join(rng.choices(string.printable[:94], k=100)) for _ in range(14_000))
         return sorted(made)
 
     with instance.lake() as lake:

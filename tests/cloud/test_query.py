@@ -81,8 +81,8 @@ def test_queries_are_answered_written_down_or_refused(instance: RunningInstance)
 
 def wide(count: int) -> pa.Table:
     """Return rows of a kilobyte each that do not shrink."""
-    chance = random.Random(7)
-    texts = [f"{chance.getrandbits(4_096):01024x}" for _ in range(count)]
+    rng = random.Random(7)
+    texts = [f"{rng.getrandbits(4_096):01024x}" for _ in range(count)]
     return pa.table({"id": [f"k{n:06}" for n in range(count)], "at": [0] * count, "text": texts})
 
 

@@ -31,8 +31,8 @@ LETTERS = string.ascii_letters + string.digits
 
 def texts(count: int, characters: int, *, seed: int) -> list[str]:
     """Return texts that do not shrink, ascending."""
-    chance = random.Random(seed)
-    return sorted("".join(chance.choices(LETTERS, k=characters)) for _ in range(count))
+    rng = random.Random(seed)
+    return sorted("".join(rng.choices(LETTERS, k=characters)) for _ in range(count))
 
 
 def rows_of(ids: list[str]) -> pa.Table:

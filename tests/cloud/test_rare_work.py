@@ -113,11 +113,11 @@ def test_jobs_whose_messages_were_lost_are_sent_again(instance: RunningInstance)
 
 
 def test_tasks_write_files_that_are_too_large_to_be_put_at_once(instance: RunningInstance) -> None:
-    cloud, chance = instance.cloud, np.random.default_rng(7)
+    cloud, rng = instance.cloud, np.random.default_rng(7)
 
     def large(part: int) -> pa.Table:
         ids = [f"{part}-{number:04}" for number in range(LARGE_ROWS)]
-        data = [chance.bytes(LARGE_BYTES) for _ in range(LARGE_ROWS)]
+        data = [rng.bytes(LARGE_BYTES) for _ in range(LARGE_ROWS)]
         return pa.table({"id": ids, "data": pa.array(data, pa.binary())})
 
     parts = [large(part) for part in range(3)]

@@ -129,7 +129,7 @@ def logs(request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path) ->
                 stack.enter_context(closing(server.clients(clock=clock))),
                 table,
                 objects=objects,
-                chance=system_random(),
+                rng=system_random(),
                 page_entries=PAGE_ENTRIES,
             )
 
@@ -179,7 +179,7 @@ def queues(
                 name: make_queue(calm, f"{prefix}-{name}", receives_max=RECEIVES_MAX)
                 for name in ("jobs", "a", "b")
             }
-            yield lambda: FastQueues(SqsJobQueues(clients, urls, chance=system_random()))
+            yield lambda: FastQueues(SqsJobQueues(clients, urls, rng=system_random()))
 
 
 @pytest.fixture(params=REGISTRY_BACKENDS)

@@ -60,13 +60,13 @@ def new_place(log: S3Server, objects: S3Server) -> Place:
 def head_at(place: Place) -> Iterator[TableHead]:
     """Give a new process's head."""
     with closing(place.log.clients()) as clients:
-        chance = system_random()
+        rng = system_random()
         objects = place.objects.store(place.prefix)
-        logs = DynamoTransactionLogs(clients, place.name, objects=objects, chance=chance)
+        logs = DynamoTransactionLogs(clients, place.name, objects=objects, rng=rng)
         state = TableState(open_memory())
         small = patch.object(transaction_logs, "BODY_BYTES_MAX", SMALL_BODY_BYTES)
         with closing(state.connection), small:
-            yield TableHead(logs.open(TABLE), state, clock=SystemClock(), chance=chance)
+            yield TableHead(logs.open(TABLE), state, clock=SystemClock(), rng=rng)
 
 
 def transaction(head: TableHead, id_: str, change: Change) -> Transaction:
@@ -126,9 +126,9 @@ def _new_files(state: TableState, id_: str, files: int) -> tuple[FileReference, 
         file_name(base=head.number, job=JobId(f"{id_}/{n}"), run=0, sequence=0)
         for n in range(files)
     ]
-    chance = random.Random(id_)  # checksums keep a body from being packed small
+    rng = random.Random(id_)  # checksums keep a body from being packed small
     return tuple(
-        FileReference(StoredFile(name, 1_000, 500, chance.getrandbits(64), 1), head.root, 1, reach)
+        FileReference(StoredFile(name, 1_000, 500, rng.getrandbits(64), 1), head.root, 1, reach)
         for name in names
     )
 

@@ -87,7 +87,7 @@ class Depot:
     def __init__(self, stores: Stores, name: str, *, queued: bool = False) -> None:
         self.stores = stores
         self.clock = SetClock(stores.clock)
-        self.chance = random.Random(name)
+        self.rng = random.Random(name)
         folder = stores.folder / name
         folder.mkdir()
         self.heads = WarmHeads(
@@ -96,13 +96,13 @@ class Depot:
             logs=stores.logs,
             objects=stores.objects,
             clock=self.clock,
-            chance=self.chance,
+            rng=self.rng,
         )
         self.queue = stores.queues.open(COMPACTION_QUEUE)
         self.commit_queue = stores.queues.open(COMMIT_QUEUE)
         self.files = TupleFiles(stores.objects)
         told: dict[str, Any] = {"clock": self.clock, "tracker": stores.tracker}
-        send = SendCommits(queue=self.commit_queue, objects=stores.objects, chance=self.chance)
+        send = SendCommits(queue=self.commit_queue, objects=stores.objects, rng=self.rng)
         commits = send if queued else None
         self.committer = Committer(
             queue=self.commit_queue, objects=stores.objects, heads=self.heads, **told
@@ -127,7 +127,7 @@ class Depot:
             logs=stores.logs,
             open_head=self.heads,
             delete_objects=DeleteTableObjects(objects=stores.objects),
-            chance=self.chance,
+            rng=self.rng,
         )
         self.worker = Worker(
             queue=self.queue,

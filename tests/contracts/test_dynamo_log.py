@@ -63,7 +63,7 @@ def views(
             url = through.url if through else None
             clients = ministack.clients(url=url, clock=clock, patience=Patience())
             stack.enter_context(closing(clients))
-            logs = DynamoTransactionLogs(clients, table, objects=objects, chance=system_random())
+            logs = DynamoTransactionLogs(clients, table, objects=objects, rng=system_random())
             return logs.open(TABLE)
 
         yield view

@@ -54,7 +54,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
         )
         return
     server: S3Server = request.getfixturevalue("ministack")
-    prefix, chance = server.new_prefix(), system_random()
+    prefix, rng = server.new_prefix(), system_random()
     with closing(server.clients()) as clients:
         urls = {
             name: make_queue(clients, f"{prefix}-{name}", receives_max=RECEIVES_MAX)
@@ -63,11 +63,9 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
         objects = server.store(prefix)
         yield Stores(
             FastClock(),
-            DynamoTransactionLogs(
-                clients, server.new_table(LOG_TABLE), objects=objects, chance=chance
-            ),
+            DynamoTransactionLogs(clients, server.new_table(LOG_TABLE), objects=objects, rng=rng),
             objects,
-            FastQueues(SqsJobQueues(clients, urls, chance=chance)),
+            FastQueues(SqsJobQueues(clients, urls, rng=rng)),
             DynamoDbJobTracker(clients, server.new_table(TRACKER_TABLE)),
             DynamoTableRegistry(clients, server.new_table(REGISTRY_TABLE)),
             tmp_path,

@@ -72,7 +72,7 @@ def test_commits_whose_answers_are_lost_are_in_the_log_once(
 def calm_queue(ministack: S3Server) -> Iterator[SqsJobQueue]:
     with closing(ministack.clients()) as clients:
         url = make_queue(clients, ministack.new_prefix(), receives_max=RECEIVES_MAX)
-        yield SqsJobQueue(clients, url, chance=system_random())
+        yield SqsJobQueue(clients, url, rng=system_random())
 
 
 def test_messages_whose_answers_are_lost_are_handled_once(
@@ -102,7 +102,7 @@ def test_messages_whose_answers_are_lost_are_handled_once(
                     late.add(message.body)
 
     with closing(ministack.clients(url=faulty_requests.url)) as clients:
-        queue = SqsJobQueue(clients, calm_queue._url, chance=system_random())
+        queue = SqsJobQueue(clients, calm_queue._url, rng=system_random())
         work = [threading.Thread(target=send, args=(queue, n)) for n in range(SENDERS)]
         work += [threading.Thread(target=handle, args=(queue,)) for _ in range(RECEIVERS)]
         for thread in work:

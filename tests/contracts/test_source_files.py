@@ -43,7 +43,7 @@ def landing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Landing]
     files = S3SourceFiles(
         tmp_path,
         clock=SystemClock(),
-        chance=system_random(),
+        rng=system_random(),
         patience=QUICK,
         config={
             "endpoint": server.url,

@@ -27,7 +27,7 @@ def clients(ministack: S3Server, proxy: FaultyProxy) -> Iterator[AmazonClients]:
 @pytest.fixture
 def queue(ministack: S3Server, clients: AmazonClients) -> SqsJobQueue:
     url = make_queue(clients, ministack.new_prefix(), receives_max=3)
-    return SqsJobQueue(clients, url, chance=system_random())
+    return SqsJobQueue(clients, url, rng=system_random())
 
 
 def bodies(queue: SqsJobQueue) -> list[bytes]:
@@ -93,15 +93,15 @@ def test_a_long_poll_waits_for_a_first_message(queue: SqsJobQueue) -> None:
 
 
 def test_a_queue_that_is_not_there_is_named(clients: AmazonClients, queue: SqsJobQueue) -> None:
-    gone = SqsJobQueue(clients, queue._url.replace("test-", "no-"), chance=system_random())
+    gone = SqsJobQueue(clients, queue._url.replace("test-", "no-"), rng=system_random())
     with pytest.raises(InvalidError, match="no such queue"):
         gone.send([Message(b"a")])
-    queues = SqsJobQueues(clients, {"compaction": queue._url}, chance=system_random())
+    queues = SqsJobQueues(clients, {"compaction": queue._url}, rng=system_random())
     with pytest.raises(InvalidError, match="no such queue") as refused:
         queues.open("compactoin")
     assert "compaction" in str(refused.value)
     with pytest.raises(InvalidError, match="FIFO"):
-        SqsJobQueue(clients, "http://there/queue", chance=system_random())
+        SqsJobQueue(clients, "http://there/queue", rng=system_random())
 
 
 def test_a_queue_without_dead_letters_is_refused(
@@ -110,7 +110,7 @@ def test_a_queue_without_dead_letters_is_refused(
     name = f"{ministack.new_prefix()}.fifo"
     made = clients.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})
     with pytest.raises(InvalidError, match="without dead letters"):
-        SqsJobQueue(clients, made["QueueUrl"], chance=system_random()).depth()
+        SqsJobQueue(clients, made["QueueUrl"], rng=system_random()).depth()
 
 
 def test_a_job_longer_than_its_time_out_of_sight_is_kept_hidden(queue: SqsJobQueue) -> None:

@@ -37,7 +37,7 @@ class Office:
         self.send = SendCommits(
             queue=self.queue,
             objects=self.objects,
-            chance=random.Random(1),
+            rng=random.Random(1),
             body_bytes_max=body_bytes_max,
         )
         self.committer = self.another_committer()

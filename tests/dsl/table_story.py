@@ -76,7 +76,7 @@ class TableStory:
         self._given = log
         self.log = ScriptedLog(MemoryTransactionLog(self.clock))
         self.objects = MemoryObjectStore(self.clock)
-        self.chance = random.Random(0)
+        self.rng = random.Random(0)
         self.head = self.another_head()
         self.partitions: dict[str, PartitionId] = {}
         self.files: dict[str, StoredFile] = {}
@@ -210,7 +210,7 @@ class TableStory:
             log or self._given or self.log,
             state or TableState(open_memory()),
             clock=clock or self.clock,
-            chance=self.chance,
+            rng=self.rng,
             snapshots=snapshots,
             retry=retry,
         )

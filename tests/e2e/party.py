@@ -77,15 +77,15 @@ class Member:
 
 
 class Party:
-    """A lake in a directory with workers. chance: decides who is killed and when. settings: of its
+    """A lake in a directory with workers. rng: decides who is killed and when. settings: of its
     table, where they differ from the usual."""
 
-    def __init__(self, directory: Path, chance: random.Random, **settings: int) -> None:
+    def __init__(self, directory: Path, rng: random.Random, **settings: int) -> None:
         self.path = directory / "lake"
         self.acks = directory / "acks"
         self.acks.mkdir()
         self.backup = directory / "backup"
-        self.chance = chance
+        self.rng = rng
         self._started = repr(time.time())
         self.clock = FastClock(float(self._started))
         self.members: dict[str, Member] = {}

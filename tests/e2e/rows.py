@@ -28,14 +28,14 @@ SPLIT_POINTS = ["3", "7", "c"]
 
 def rows_of(job: str) -> pa.Table:
     """Return the rows of a job, the same each time."""
-    chance = random.Random(zlib.crc32(job.encode()))
-    count = chance.choice([1, 40, 200, 1_500])
+    rng = random.Random(zlib.crc32(job.encode()))
+    count = rng.choice([1, 40, 200, 1_500])
     return pa.table(
         {
-            "key": [f"{chance.getrandbits(32):08x}" for _ in range(count)],
+            "key": [f"{rng.getrandbits(32):08x}" for _ in range(count)],
             "place": pa.array(range(count), pa.int64()),
             "job": [job] * count,
-            "noise": [chance.randbytes(16) for _ in range(count)],
+            "noise": [rng.randbytes(16) for _ in range(count)],
         }
     )
 

@@ -39,7 +39,7 @@ def test_backups_that_are_killed_hold_what_was_acknowledged(folder: Path) -> Non
         for _ in range(KILLS):
             party.start("backup-a")
             party.wait_ready()
-            time.sleep(party.chance.random() * DELAY_SECONDS_MAX)
+            time.sleep(party.rng.random() * DELAY_SECONDS_MAX)
             party.kill("backup-a")
             if (backup / "lakebed.json").exists():
                 check_copy(party, backup, [])

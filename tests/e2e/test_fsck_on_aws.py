@@ -36,30 +36,30 @@ SMALL_BODY_BYTES = 300
 """Larger bodies of entries go to the object store here, so that some do."""
 
 
-def a_large_body_gone(lake: Patient, chance: random.Random) -> set[str]:
+def a_large_body_gone(lake: Patient, rng: random.Random) -> set[str]:
     assert isinstance(lake, AwsPatient)
-    lake.remove(chance.choice(lake.large_bodies()))
+    lake.remove(rng.choice(lake.large_bodies()))
     return {"log-damaged"}
 
 
-def a_flipped_bit_in_a_large_body(lake: Patient, chance: random.Random) -> set[str]:
+def a_flipped_bit_in_a_large_body(lake: Patient, rng: random.Random) -> set[str]:
     assert isinstance(lake, AwsPatient)
-    path = chance.choice(lake.large_bodies())
-    lake.write(path, flipped(lake.read(path), chance, start=1))
+    path = rng.choice(lake.large_bodies())
+    lake.write(path, flipped(lake.read(path), rng, start=1))
     return {"log-damaged"}
 
 
-def a_large_body_cut_off(lake: Patient, chance: random.Random) -> set[str]:
+def a_large_body_cut_off(lake: Patient, rng: random.Random) -> set[str]:
     assert isinstance(lake, AwsPatient)
-    path = chance.choice(lake.large_bodies())
+    path = rng.choice(lake.large_bodies())
     body = lake.read(path)
-    lake.write(path, body[: chance.randrange(len(body))])
+    lake.write(path, body[: rng.randrange(len(body))])
     return {"log-damaged"}
 
 
-def an_entry_emptied(lake: Patient, chance: random.Random) -> set[str]:
+def an_entry_emptied(lake: Patient, rng: random.Random) -> set[str]:
     assert isinstance(lake, AwsPatient)
-    lake.empty_entry(chance.choice(lake.entries()[1:])[0])  # the first: as if truncated further
+    lake.empty_entry(rng.choice(lake.entries()[1:])[0])  # the first: as if truncated further
     return {"log-gap"}
 
 

@@ -73,13 +73,13 @@ def kill_again_and_again(party: Party, kills: int, *, everybody: bool) -> None:
         party.start(name)
     for kill in range(1, kills + 1):
         party.wait_ready()
-        time.sleep(party.chance.random() * DELAY_SECONDS_MAX)
+        time.sleep(party.rng.random() * DELAY_SECONDS_MAX)
         if everybody or kill % POWER_CUT_EVERY == 0:
             party.kill_all()
         if kill % POWER_CUT_EVERY == 0:
             shutil.rmtree(party.path / "cache")
         elif not everybody:
-            party.kill(party.chance.choice(WORKERS))
+            party.kill(party.rng.choice(WORKERS))
         check(party)
         for name in WORKERS:
             if name not in party.members:

@@ -38,7 +38,7 @@ def test_a_log_is_consecutive_and_its_numbers_are_taken_once(
 ) -> None:
     objects = MemoryObjectStore(VirtualClock())
     logs = DynamoTransactionLogs(
-        clients, "log", objects=objects, chance=random.Random(1), page_entries=7
+        clients, "log", objects=objects, rng=random.Random(1), page_entries=7
     )
     log = logs.open(TABLE)
     bodies = [bytes([n]) * 2_000 for n in range(1, 31)]
@@ -72,7 +72,7 @@ def test_reports_of_jobs_come_back_the_newest_stays(clients: AmazonClients) -> N
 
 def test_messages_are_handed_out_once(amazon: SlowAmazon, clients: AmazonClients) -> None:
     url = f"{amazon.url}/000000000000/jobs.fifo"
-    queue = SqsJobQueue(clients, url, chance=random.Random(2))
+    queue = SqsJobQueue(clients, url, rng=random.Random(2))
     queue.send([Message(b"%d" % n) for n in range(25)])
     seen = []
     while found := queue.receive(messages_max=10, hidden_seconds=60):

@@ -65,7 +65,7 @@ class Instance:
 
     def __init__(self, folder: Path) -> None:
         self.clock = VirtualClock()
-        self.chance = random.Random(7)
+        self.rng = random.Random(7)
         self.objects = MemoryObjectStore(self.clock)
         self.logs = MemoryTransactionLogs(self.clock)
         self.registry = MemoryTableRegistry()
@@ -77,7 +77,7 @@ class Instance:
         stores = Stores(
             place="memory",
             clock=self.clock,
-            chance=self.chance,
+            rng=self.rng,
             objects=self.objects,
             logs=MarkedTransactionLogs(self.logs, self.marks),
             registry=self.registry,
@@ -91,7 +91,7 @@ class Instance:
         """Return the stores of another process."""
         return table_stores(
             clock=self.clock,
-            chance=self.chance,
+            rng=self.rng,
             objects=self.objects,
             logs=self.logs,
             registry=self.registry,

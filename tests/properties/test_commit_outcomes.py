@@ -45,7 +45,7 @@ class World:
     """One log, its ill luck, and everybody's answers."""
 
     def __init__(self, seed: int, head: type[TableHead]) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.clock = VirtualClock()
         self.log = MemoryTransactionLog(self.clock)
         self.faults = Faults(random.Random(seed + 1), let_another_run=self.one_more)
@@ -65,13 +65,13 @@ class World:
 
     def head(self) -> TableHead:
         log = FaultyTransactionLog(self.log, self.faults)
-        retry = Retry(seconds_max=self.chance.choice([0, 0.01, 0.05]), throttled_seconds=0.01)
+        retry = Retry(seconds_max=self.rng.choice([0, 0.01, 0.05]), throttled_seconds=0.01)
         state = TableState(open_memory())
-        return self.head_class(log, state, clock=self.clock, chance=self.chance, retry=retry)
+        return self.head_class(log, state, clock=self.clock, rng=self.rng, retry=retry)
 
     def calm_head(self) -> TableHead:
         state = TableState(open_memory())
-        return TableHead(self.log, state, clock=self.clock, chance=self.chance)
+        return TableHead(self.log, state, clock=self.clock, rng=self.rng)
 
     def one_more(self) -> None:
         """Let a writer with a head of its own do one piece of work."""
@@ -83,15 +83,15 @@ class World:
         """Commit a group, perhaps again through other heads, and note the answers."""
         with suppress(UnavailableError):
             head.follow()
-        group = [self.transaction(head) for _ in range(self.chance.choice([1, 1, 2, 3]))]
-        if self.chance.random() < 0.1:
+        group = [self.transaction(head) for _ in range(self.rng.choice([1, 1, 2, 3]))]
+        if self.rng.random() < 0.1:
             group.append(group[0])
-        for _ in range(self.chance.randrange(1, 4)):
+        for _ in range(self.rng.randrange(1, 4)):
             for transaction, answer in zip(group, head.commit_group(group), strict=True):
                 self.answers.setdefault(transaction.id, []).append(answer)
-            if self.chance.random() < 0.5:
+            if self.rng.random() < 0.5:
                 return
-            head = self.chance.choice(self.heads) if self.depth == 0 else self.head()
+            head = self.rng.choice(self.heads) if self.depth == 0 else self.head()
 
     def transaction(self, head: TableHead) -> Transaction:
         self.commits += 1
@@ -107,15 +107,15 @@ class World:
         )
 
     def change(self, base: TransactionNumber) -> Change:
-        kind = self.chance.random()
+        kind = self.rng.random()
         if kind < 0.15:
-            floor = max(0, base - self.chance.randrange(3))
+            floor = max(0, base - self.rng.randrange(3))
             return RaiseFloor(TransactionNumber(floor))
         if kind < 0.2:
             return ReleaseClaim(JobId("nobody"))
         if kind < 0.5:
             return PutPin(f"pin-{self.commits}", self.clock.now())
-        same = self.chance.random() < 0.3  # others may be adding it at this moment
+        same = self.rng.random() < 0.3  # others may be adding it at this moment
         job = JobId("same" if same else f"job-{self.commits}")
         name = file_name(base=base, job=job, run=0, sequence=0)
         stored = StoredFile(name, 10, 5, 1, 1)
@@ -123,7 +123,7 @@ class World:
         return AddFiles((reference,))
 
     def positions(self, head: TableHead) -> tuple[PositionChange, ...]:
-        if self.chance.random() < 0.8:
+        if self.rng.random() < 0.8:
             return ()
         found = head.state.position("topic")
         value = self.commits.to_bytes(4, "big")
@@ -156,7 +156,7 @@ class World:
 def run(seed: int, head: type[TableHead] = TableHead) -> Faults:
     world = World(seed, head)
     for _ in range(COMMITS):
-        world.work(world.chance.choice(world.heads))
+        world.work(world.rng.choice(world.heads))
     world.check()
     return world.faults
 
@@ -240,7 +240,7 @@ def test_a_head_that_does_not_tell_the_truth_is_caught(twin: type[TableHead]) ->
 def test_refusals_are_of_kinds_that_say_nothing_was_written() -> None:
     world = World(0, TableHead)
     for _ in range(COMMITS):
-        world.work(world.chance.choice(world.heads))
+        world.work(world.rng.choice(world.heads))
     answers = [a for told in world.answers.values() for a in told if isinstance(a, LakebedError)]
     kinds = (ConflictError, UnavailableError, InvalidError, UnknownOutcomeError)
     assert {a for a in answers if isinstance(a, kinds)}

@@ -65,21 +65,21 @@ def rows_of(schema: Schema, data: st.DataObject) -> pa.RecordBatch:
     key = st.tuples(*(KEY_VALUES[str(f.type)] for f in fields))
     keys = data.draw(st.lists(key, min_size=1, max_size=8))
     count = data.draw(st.integers(1, 70))
-    chance = random.Random(data.draw(st.integers(0, 2**32)))
-    mixed = [tuple(chance.choice(keys)[n] for n in range(len(fields))) for _ in range(count)]
+    rng = random.Random(data.draw(st.integers(0, 2**32)))
+    mixed = [tuple(rng.choice(keys)[n] for n in range(len(fields))) for _ in range(count)]
     columns: list[pa.Array] = []
     for place, field in enumerate(schema.row_keys):
         kind, some = schema_column(schema, field.name).type, [one[place] for one in mixed]
         is_time = pa.types.is_timestamp(kind)
         columns.append(pa.array(some, pa.int64()).cast(kind) if is_time else pa.array(some, kind))
-    columns.append(pa.array([chance.randrange(-9, 9) for _ in mixed], pa.int32()))
+    columns.append(pa.array([rng.randrange(-9, 9) for _ in mixed], pa.int32()))
     for field in schema.values:
         name = str(field.type)
         kind = pa.string() if field.name == REPEATED else schema_column(schema, field.name).type
         some: list[Any] = [None, "north", "south"]
         if field.name != REPEATED:
             some = [None, *data.draw(st.lists(FLAT[name], min_size=1, max_size=3))]
-        values = [chance.choice(some) for _ in range(count)]
+        values = [rng.choice(some) for _ in range(count)]
         is_time = name.startswith("timestamp")
         columns.append(pa.array(values, pa.int64() if is_time else kind).cast(kind))
     return pa.RecordBatch.from_arrays(columns, schema=arrow_columns(schema))
@@ -210,16 +210,16 @@ SCHEMA = schema_of(
 
 
 def damaged_lake(tmp_path: Path) -> tuple[Lake, FilePart, Damaged, pa.Table]:
-    chance = random.Random(5)
+    rng = random.Random(5)
     rows = [
         {
-            "key": f"{chance.randrange(12):02}",
-            "n": chance.randrange(3),
-            "at": chance.randrange(10**6),
-            "few": chance.choice([None, "red", "green"]),
-            "many": chance.choice([None, chance.randbytes(6).hex()]),
-            "amount": chance.choice([None, chance.random()]),
-            "flag": chance.random() < 0.5,
+            "key": f"{rng.randrange(12):02}",
+            "n": rng.randrange(3),
+            "at": rng.randrange(10**6),
+            "few": rng.choice([None, "red", "green"]),
+            "many": rng.choice([None, rng.randbytes(6).hex()]),
+            "amount": rng.choice([None, rng.random()]),
+            "flag": rng.random() < 0.5,
         }
         for _ in range(90)
     ]
@@ -232,21 +232,21 @@ def damaged_lake(tmp_path: Path) -> tuple[Lake, FilePart, Damaged, pa.Table]:
 @pytest.mark.parametrize("tail_is_cached", [True, False])
 def test_no_changed_byte_of_a_file_makes_wrong_rows(tmp_path: Path, tail_is_cached: bool) -> None:
     lake, part, store, rows = damaged_lake(tmp_path)
-    chance = random.Random(11)
+    rng = random.Random(11)
     good, noticed, harmless = store.body, 0, 0
     keys = [(f"{n:02}",) for n in range(12)]
     wanted = {key: told(rows.filter(pa.compute.equal(rows["key"], key[0]))) for key in keys}
     end = part.file.tail_offset
-    places = chance.sample(range(end) if tail_is_cached else range(end, len(good)), 150)
+    places = rng.sample(range(end) if tail_is_cached else range(end, len(good)), 150)
     for at in places:
         files = lake.over(store)
         store.body = good
         if tail_is_cached:
             files.sample(SCHEMA, part)
         changed = bytearray(good)
-        changed[at] ^= chance.choice([1 << chance.randrange(8), 1 + chance.randrange(255)])
+        changed[at] ^= rng.choice([1 << rng.randrange(8), 1 + rng.randrange(255)])
         store.body = bytes(changed)
-        key = chance.choice(keys)
+        key = rng.choice(keys)
         condition = Condition((box_of_key(SCHEMA, key),))
         try:
             found = pa.Table.from_batches(files.read(SCHEMA, [[part]], condition), rows.schema)
@@ -262,8 +262,8 @@ def test_no_changed_byte_of_a_file_makes_wrong_rows(tmp_path: Path, tail_is_cach
 FIXED = schema_of(row_keys={"key": "int64"}, values={"v": "float64"})
 
 
-def fixed_part(lake: Lake, chance: random.Random) -> FilePart:
-    rows = [{"key": n, "v": chance.random()} for n in range(60)]
+def fixed_part(lake: Lake, rng: random.Random) -> FilePart:
+    rows = [{"key": n, "v": rng.random()} for n in range(60)]
     batch = pa.RecordBatch.from_pylist(rows, schema=arrow_columns(FIXED))
     return lake.part(lake.sort_and_write(FIXED, [batch]))
 

@@ -184,17 +184,17 @@ def test_a_wrong_byte_is_refused_or_harmless_and_never_more(kind: str) -> None:
     footer = footer_of(written(table, write_page_index=True, **options))
     tail, offset = footer.tail, footer.tail_offset
     assert read_all(tail, offset) > 60
-    chance, refused = random.Random(kind), 0
+    rng, refused = random.Random(kind), 0
     for _ in range(1000):
         damaged = bytearray(tail)
         if kind == "flip":
-            damaged[chance.randrange(len(tail))] ^= 1 << chance.randrange(8)
+            damaged[rng.randrange(len(tail))] ^= 1 << rng.randrange(8)
         elif kind == "cut":
-            start = chance.randrange(len(tail))
-            del damaged[start : start + chance.randrange(1, 9)]
+            start = rng.randrange(len(tail))
+            del damaged[start : start + rng.randrange(1, 9)]
         else:
-            start = chance.randrange(len(tail) - 8)
-            damaged[start : start + 8] = chance.randbytes(8)
+            start = rng.randrange(len(tail) - 8)
+            damaged[start : start + 8] = rng.randbytes(8)
         try:
             read_all(bytes(damaged), offset)
         except MalformedError:

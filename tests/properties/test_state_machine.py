@@ -68,46 +68,46 @@ class Writers:
     """Three heads that lag behind each other, and what they may try."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.clock = VirtualClock()
         self.log = MemoryTransactionLog(self.clock)
         self.heads = [self.head() for _ in range(3)]
         self.sent: list[Transaction] = []
-        points = self.points() if self.chance.random() < 0.5 else ()
+        points = self.points() if self.rng.random() < 0.5 else ()
         creation = create_table(SCHEMA, {}, tuple(sorted(set(points))))
         self.heads[0].commit(self.transaction(self.heads[0].state, creation))
 
     def head(self) -> TableHead:
         state = TableState(open_memory())
-        return TableHead(self.log, state, clock=self.clock, chance=self.chance)
+        return TableHead(self.log, state, clock=self.clock, rng=self.rng)
 
     def step(self, kinds: list[int]) -> None:
         """Plan a group on what one head knows and commit it through another."""
-        self.clock.advance(self.chance.choice([0, 30, 90]))
-        state = self.chance.choice(self.heads).state
+        self.clock.advance(self.rng.choice([0, 30, 90]))
+        state = self.rng.choice(self.heads).state
         if state.head().number == 0:
             return
         group = [self.planned(state, kind) for kind in kinds]
         self.sent += group
-        for answer in self.chance.choice(self.heads).commit_group(group):
+        for answer in self.rng.choice(self.heads).commit_group(group):
             expected = (ConflictError, InvalidError, FencedError, int)
             assert isinstance(answer, expected), answer
-        if self.chance.random() < 0.3:
-            self.chance.choice(self.heads).follow()
+        if self.rng.random() < 0.3:
+            self.rng.choice(self.heads).follow()
 
     def planned(self, state: TableState, kind: int) -> Transaction:
-        if self.sent and self.chance.random() < 0.05:
-            return self.chance.choice(self.sent)
+        if self.sent and self.rng.random() < 0.05:
+            return self.rng.choice(self.sent)
         change = KINDS[kind % len(KINDS)]
         return self.transaction(state, *(made for made in [change(self, state)] if made))
 
     def transaction(self, state: TableState, *changes: Change) -> Transaction:
         known = state.head()
-        odd = self.chance.random()
+        odd = self.rng.random()
         generation = known.generation + (1 if self.sent and odd < 0.02 else 0)
-        id_ = f"{self.chance.getrandbits(64):x}"
+        id_ = f"{self.rng.getrandbits(64):x}"
         found = (state.position("topic") or (None, 0))[0]
-        value = self.chance.randbytes(2)
+        value = self.rng.randbytes(2)
         positions = (PositionChange("topic", found, value),) if odd > 0.9 else ()
         return Transaction(
             CommitId(id_),
@@ -116,72 +116,72 @@ class Writers:
             Generation(generation),
             changes,
             positions,
-            self.chance.random() < 0.5,
+            self.rng.random() < 0.5,
         )
 
     def key(self) -> bytes:
-        text = self.chance.choice([*LETTERS, LONG + self.chance.choice(LETTERS)])
-        return encode_key(SCHEMA.row_keys, (text, self.chance.randrange(-3, 4)))
+        text = self.rng.choice([*LETTERS, LONG + self.rng.choice(LETTERS)])
+        return encode_key(SCHEMA.row_keys, (text, self.rng.randrange(-3, 4)))
 
     def points(self) -> tuple[bytes, ...]:
-        some = self.chance.randrange(1, 5)
-        if self.chance.random() < 0.3:  # of whole keys, some of which share the first field
+        some = self.rng.randrange(1, 5)
+        if self.rng.random() < 0.3:  # of whole keys, some of which share the first field
             encoded = list({self.key() for _ in range(some)})
         else:
-            values = self.chance.sample([*LETTERS, *(LONG + c for c in LETTERS)], some)
+            values = self.rng.sample([*LETTERS, *(LONG + c for c in LETTERS)], some)
             encoded = [encode_field(STRING, value) for value in values]
-        return tuple(encoded if self.chance.random() < 0.1 else sorted(encoded))
+        return tuple(encoded if self.rng.random() < 0.1 else sorted(encoded))
 
     def partition(self, state: TableState) -> PartitionId:
         """Return any partition that ever was, or will be."""
-        if self.chance.random() < 0.7:
-            return self.chance.choice(state.leaf_figures()).partition
-        return PartitionId(self.chance.randrange(1, state.head().partition_next + 1))
+        if self.rng.random() < 0.7:
+            return self.rng.choice(state.leaf_figures()).partition
+        return PartitionId(self.rng.randrange(1, state.head().partition_next + 1))
 
     def reference(self, state: TableState, partition: PartitionId) -> FileReference:
-        run = self.chance.getrandbits(32)
+        run = self.rng.getrandbits(32)
         name = file_name(base=state.head().number, job=JobId("j"), run=run, sequence=0)
         least, most = sorted([self.key(), self.key()])
         bounds = bounds_of(least, most)
         region = own_region(state, partition)
-        if region.overlaps(bounds.as_range()) and self.chance.random() < 0.5:
+        if region.overlaps(bounds.as_range()) and self.rng.random() < 0.5:
             bounds = bounds.inside(region)
-        stored = StoredFile(name, 100, 50, self.chance.getrandbits(64), 1)
-        return FileReference(stored, partition, self.chance.randrange(1000), bounds)
+        stored = StoredFile(name, 100, 50, self.rng.getrandbits(64), 1)
+        return FileReference(stored, partition, self.rng.randrange(1000), bounds)
 
     # one method for each kind of change
 
     def add(self, state: TableState) -> Change:
         first = self.reference(state, self.partition(state))
         others = []
-        for _ in range(self.chance.choice([0, 0, 1, 2])):
+        for _ in range(self.rng.choice([0, 0, 1, 2])):
             other = self.reference(state, self.partition(state))
             same = FileReference(first.file, other.partition, other.rows, other.bounds)
-            others.append(self.chance.choice([other, same]))
+            others.append(self.rng.choice([other, same]))
         return AddFiles((first, *others))
 
     def claim(self, state: TableState) -> Change:
         partition = self.partition(state)
         files = [r.file.name for r, _ in state.references(partition)]
-        some = self.chance.sample(files, self.chance.randrange(len(files) + 1))
-        return ClaimFiles(JobId(f"job-{self.chance.randrange(9)}"), partition, tuple(some))
+        some = self.rng.sample(files, self.rng.randrange(len(files) + 1))
+        return ClaimFiles(JobId(f"job-{self.rng.randrange(9)}"), partition, tuple(some))
 
     def replace(self, state: TableState) -> Change | None:
         jobs = state.jobs()
         if not jobs:
             return None
-        job = self.chance.choice(jobs)
+        job = self.rng.choice(jobs)
         inputs = {r.file.name for r in state.claimed(job.id)}
-        output = self.chance.choice([None, self.reference(state, job.partition)])
+        output = self.rng.choice([None, self.reference(state, job.partition)])
         return ReplaceFiles(job.id, job.partition, tuple(inputs), output)
 
     def give_up(self, state: TableState) -> Change:
-        return ReleaseClaim(JobId(f"job-{self.chance.randrange(9)}"))
+        return ReleaseClaim(JobId(f"job-{self.rng.randrange(9)}"))
 
     def split(self, state: TableState) -> Change:
         partition = self.partition(state)
         points = self.points()
-        weights = tuple(self.chance.randrange(4) for _ in range(len(points) + 1))
+        weights = tuple(self.rng.randrange(4) for _ in range(len(points) + 1))
         shares = tuple((r.file.name, weights) for r, _ in state.references(partition)[::2])
         return Split(partition, points, shares)
 
@@ -194,18 +194,18 @@ class Writers:
 
     def floor(self, state: TableState) -> Change:
         number = state.head().number
-        below = TransactionNumber(self.chance.randrange(number + 1))
-        return RaiseFloor(TransactionNumber(max(0, number - self.chance.randrange(4))), below)
+        below = TransactionNumber(self.rng.randrange(number + 1))
+        return RaiseFloor(TransactionNumber(max(0, number - self.rng.randrange(4))), below)
 
     def clear(self, state: TableState) -> Change:
-        return Clear(self.chance.choice([None, (), self.points()]))
+        return Clear(self.rng.choice([None, (), self.points()]))
 
     def settle(self, state: TableState) -> Change:
-        return ChangeSettings({"job_files_max": self.chance.randrange(4)})
+        return ChangeSettings({"job_files_max": self.rng.randrange(4)})
 
     def pin(self, state: TableState) -> Change:
-        until = Micros(self.clock.now() + self.chance.randrange(200_000_000))
-        return self.chance.choice([PutPin("p", until), PutPin("q", until), DropPin("p")])
+        until = Micros(self.clock.now() + self.rng.randrange(200_000_000))
+        return self.rng.choice([PutPin("p", until), PutPin("q", until), DropPin("p")])
 
 
 KINDS: list[Callable[[Writers, TableState], Change | None]] = [

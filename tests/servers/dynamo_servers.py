@@ -52,7 +52,7 @@ class MotoServer:
     def clients(self, *, clock: Clock | None = None) -> AmazonClients:
         """Return clients; only while moto is on."""
         return AmazonClients(
-            clock=clock or SystemClock(), chance=system_random(), region_name="us-east-1"
+            clock=clock or SystemClock(), rng=system_random(), region_name="us-east-1"
         )
 
     def new_table(self, table: DynamoTable) -> str:

@@ -69,7 +69,7 @@ class S3Server:
         """Return clients of its other services, where it has them. url: of a proxy."""
         return AmazonClients(
             clock=clock or SystemClock(),
-            chance=system_random() if clock is None else random.Random(1),
+            rng=system_random() if clock is None else random.Random(1),
             patience=patience or self.patience,
             endpoint_url=url or self.url,
             region_name="us-east-1",
@@ -107,7 +107,7 @@ class S3Server:
             bucket,
             prefix,
             clock=clock or SystemClock(),
-            chance=system_random() if clock is None else random.Random(1),
+            rng=system_random() if clock is None else random.Random(1),
             config={**given, **config},
             patience=patience or self.patience,
             single_bytes_max=single_bytes_max,

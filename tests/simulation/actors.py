@@ -45,10 +45,10 @@ def ingest(world: World, machine: Machine) -> None:
     """Take new rows, mostly under an id that the user chose, sometimes under one used before."""
     table = world.some_table(machine)
     id_ = None
-    if world.chance.random() < 0.08 and world.truth.asked:
-        id_ = world.chance.choice(list(world.truth.asked.values())).request.id
+    if world.rng.random() < 0.08 and world.truth.asked:
+        id_ = world.rng.choice(list(world.truth.asked.values())).request.id
     asked = world.ask(table.id, id_)
-    if world.chance.random() < 0.15:
+    if world.rng.random() < 0.15:
         asked.job = None
     send(world, machine, table, asked)
 
@@ -58,7 +58,7 @@ def send_again(world: World, machine: Machine) -> None:
     table = world.some_table(machine)
     recent = [a for a in world.truth.asked.values() if a.table == table.id and a.job]
     if recent:
-        asked = world.chance.choice(recent[-6:])
+        asked = world.rng.choice(recent[-6:])
         if world.is_remembered(asked):
             send(world, machine, table, asked)
 
@@ -85,12 +85,12 @@ def send(world: World, machine: Machine, table: OpenTable, asked: Asked) -> None
 
 
 def create_jobs(world: World, machine: Machine) -> None:
-    machine.create_jobs.run(world.some_table(machine), everything=world.chance.random() < 0.2)
+    machine.create_jobs.run(world.some_table(machine), everything=world.rng.random() < 0.2)
 
 
 def work(world: World, machine: Machine) -> None:
     """Take messages and run their jobs."""
-    machine.worker.run(jobs_max=world.chance.randrange(1, 4))
+    machine.worker.run(jobs_max=world.rng.randrange(1, 4))
 
 
 def run_any_job(world: World, machine: Machine) -> None:
@@ -99,7 +99,7 @@ def run_any_job(world: World, machine: Machine) -> None:
     with table.head.reading() as state:
         jobs = [job.id for job in state.jobs()]
     if jobs:
-        machine.run_job.run(table, world.chance.choice(jobs))
+        machine.run_job.run(table, world.rng.choice(jobs))
 
 
 def give_up(world: World, machine: Machine) -> None:
@@ -107,7 +107,7 @@ def give_up(world: World, machine: Machine) -> None:
     with table.head.reading() as state:
         jobs = [job.id for job in state.jobs()]
     if jobs:
-        machine.give_up.run(table, world.chance.choice(jobs), reason="an operator")
+        machine.give_up.run(table, world.rng.choice(jobs), reason="an operator")
 
 
 def dead_letters(world: World, machine: Machine) -> None:
@@ -153,7 +153,7 @@ def damage_snapshot(world: World, machine: Machine) -> None:
     objects = machine.shared.objects
     found = [path for path in objects.paths() if snapshot_of(path)]
     if found and not world.weather.happened[Mishap.SNAPSHOT_DAMAGED]:
-        objects.damage(world.chance.choice(found))
+        objects.damage(world.rng.choice(found))
         world.weather.happened[Mishap.SNAPSHOT_DAMAGED] += 1
 
 
@@ -161,7 +161,7 @@ def clear(world: World, machine: Machine) -> None:
     table = world.some_table(machine)
     with table.head.reading() as state:
         start = start_of(state)
-    points = None if world.chance.random() < 0.5 else ()
+    points = None if world.rng.random() < 0.5 else ()
     table.head.commit(table.own(start, Clear(points)))
 
 
@@ -169,21 +169,21 @@ def change_settings(world: World, machine: Machine) -> None:
     table = world.some_table(machine)
     with table.head.reading() as state:
         start = start_of(state)
-    changes = {"leaf_rows_max": world.chance.choice((8, 20, 60)), "leaf_jobs_max": 3}
+    changes = {"leaf_rows_max": world.rng.choice((8, 20, 60)), "leaf_jobs_max": 3}
     table.head.commit(table.own(start, ChangeSettings(changes)))
 
 
 def alter(world: World, machine: Machine) -> None:
     """Add, rename or drop a field; who sends rows goes on with the schema of the beginning."""
     table = world.some_table(machine)
-    schema, name = table.schema, f"f{world.chance.randrange(1_000)}"
+    schema, name = table.schema, f"f{world.rng.randrange(1_000)}"
     added = [f.name for f in schema.values if f.number > len(world.schema.fields)]
     changes: dict[str, Any] = {"add": {}, "rename": {}, "drop": [], "widen": {}}
-    match world.chance.choice(("add", "rename", "drop")):
+    match world.rng.choice(("add", "rename", "drop")):
         case "rename":
-            changes["rename"] = {world.chance.choice(schema.fields).name: name}
+            changes["rename"] = {world.rng.choice(schema.fields).name: name}
         case "drop" if added:
-            changes["drop"] = [world.chance.choice(added)]
+            changes["drop"] = [world.rng.choice(added)]
         case _:
             changes["add"] = {name: "int64?"}
     with world.expected_errors(InvalidError, ConflictError):  # names taken, or processing's
@@ -243,7 +243,7 @@ def read_all(world: World, machine: Machine, table: OpenTable, *, until: Micros 
     paths = paths_of(auditor) if auditor.number == number else None
     seen: Counter[Row] = Counter()
     keys: list[bytes] = []
-    slowly = world.chance.choice((0.0, 60.0, 20_000.0))
+    slowly = world.rng.choice((0.0, 60.0, 20_000.0))
     try:
         for batch in batches:
             rows = rows_asked(batch, world.schema)
@@ -251,7 +251,7 @@ def read_all(world: World, machine: Machine, table: OpenTable, *, until: Micros 
             width = len(schema.key_fields)
             keys += [encode_key(schema.key_fields, row[:width]) for row in rows]
             if world.weather.rates:
-                world.scheduler.pause(slowly * world.chance.random())
+                world.scheduler.pause(slowly * world.rng.random())
     except VersionExpiredError as error:
         check_expired(world, auditor, paths, until, error)
         if seen - wanted:
@@ -292,15 +292,15 @@ def paths_of(auditor: Auditor) -> set[str]:
 
 def some_condition(world: World) -> Condition | None:
     """Return a range, a key, or nothing."""
-    if world.chance.random() < 0.6:
+    if world.rng.random() < 0.6:
         return None
     least, most = sorted((world.row_maker.key(), world.row_maker.key()))
-    if world.chance.random() < 0.3:
+    if world.rng.random() < 0.3:
         return condition_of(world.schema, keys=[least])
-    given = {"key": Range(least, most, max_inclusive=world.chance.random() < 0.5)}
-    if len(world.schema.row_keys) > 1 and world.chance.random() < 0.6:
-        part = {"part": Range(world.chance.choice("abc"), None)}
-        given = part if world.chance.random() < 0.5 else given | part
+    given = {"key": Range(least, most, max_inclusive=world.rng.random() < 0.5)}
+    if len(world.schema.row_keys) > 1 and world.rng.random() < 0.6:
+        part = {"part": Range(world.rng.choice("abc"), None)}
+        given = part if world.rng.random() < 0.5 else given | part
     return condition_of(world.schema, ranges=given)
 
 

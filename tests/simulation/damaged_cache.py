@@ -57,46 +57,46 @@ def proves_itself(state: TableState) -> bool:
         return False
 
 
-def change_byte(content: bytes, chance: random.Random) -> bytes:
+def change_byte(content: bytes, rng: random.Random) -> bytes:
     """Return a database with another value of a byte that is not zero."""
     changed = bytearray(content)
     at = HEADER_BYTES
     while not changed[at]:
-        at = chance.randrange(HEADER_BYTES, len(changed))
-    changed[at] ^= chance.randrange(1, 256)
+        at = rng.randrange(HEADER_BYTES, len(changed))
+    changed[at] ^= rng.randrange(1, 256)
     return bytes(changed)
 
 
-def zero_page(content: bytes, chance: random.Random) -> bytes:
+def zero_page(content: bytes, rng: random.Random) -> bytes:
     """Return a database of which a page has nothing but zeros."""
-    start = PAGE_BYTES * chance.randrange(len(content) // PAGE_BYTES)
+    start = PAGE_BYTES * rng.randrange(len(content) // PAGE_BYTES)
     return content[:start] + bytes(PAGE_BYTES) + content[start + PAGE_BYTES :]
 
 
-def cut(content: bytes, chance: random.Random) -> bytes:
+def cut(content: bytes, rng: random.Random) -> bytes:
     """Return the first pages of a database."""
-    return content[: PAGE_BYTES * chance.randrange(1, len(content) // PAGE_BYTES)]
+    return content[: PAGE_BYTES * rng.randrange(1, len(content) // PAGE_BYTES)]
 
 
-def lose_row(content: bytes, chance: random.Random) -> bytes:
+def lose_row(content: bytes, rng: random.Random) -> bytes:
     """Return a database without one of its rows."""
-    return _after(content, chance, "DELETE FROM {table} WHERE ({key}) = ({row})")
+    return _after(content, rng, "DELETE FROM {table} WHERE ({key}) = ({row})")
 
 
-def change_row(content: bytes, chance: random.Random) -> bytes:
+def change_row(content: bytes, rng: random.Random) -> bytes:
     """Return a database in which one row has another number or time."""
     update = "UPDATE {table} SET {column} = {column} + 1 WHERE ({key}) = ({row})"
-    return _after(content, chance, update)
+    return _after(content, rng, update)
 
 
-def _after(content: bytes, chance: random.Random, statement: str) -> bytes:
+def _after(content: bytes, rng: random.Random, statement: str) -> bytes:
     """Return a database after a statement on one row of some table that has any."""
     with closing(connection_to(content)) as connection, suppress(sqlite3.DatabaseError):
-        for table in chance.sample(list(ROWS), len(ROWS)):
+        for table in rng.sample(list(ROWS), len(ROWS)):
             key, column = ROWS[table]
             select = f"SELECT {key} FROM {table} ORDER BY {key}"
             if rows := connection.execute(select).fetchall():
-                row = chance.choice(rows)
+                row = rng.choice(rows)
                 places = ", ".join("?" * len(row))
                 done = statement.format(table=table, key=key, column=column, row=places)
                 connection.execute(done, row)

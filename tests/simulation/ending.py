@@ -56,7 +56,7 @@ def end_in_peace(world: World) -> None:
         world.clock.advance(80 * 3_600)
         machine.collect.run(table)
         machine.sweep.run(table)
-    if world.chance.random() < 0.5:
+    if world.rng.random() < 0.5:
         damage_snapshot(world, machine)
 
 
@@ -162,12 +162,12 @@ def check_replay(world: World, table: OpenTable, auditor: Auditor) -> None:
     known = [m.states[table.id] for m in world.machines if table.id in m.states]
     informed = [state for state in known if proves_itself(state)]
     doubtful = [state for state in informed if state in world.shared.doubtful]
-    for state in (world.chance.choice(informed), informed[-1], *doubtful):
+    for state in (world.rng.choice(informed), informed[-1], *doubtful):
         if digest_at_end(auditor, state) != wanted:
             raise Violation(REPLAY, "a machine's state is another than the log's")
     snapshots = Snapshots(table.id, world.shared.objects, scratch=world.shared.scratch)
     paths = list(world.shared.objects.list(snapshots_prefix(table.id)))
-    for path in world.chance.sample(paths, min(2, len(paths))):
+    for path in world.rng.sample(paths, min(2, len(paths))):
         parsed = snapshot_of(path)
         if parsed is None or not snapshots.prove(path):
             continue

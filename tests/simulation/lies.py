@@ -25,9 +25,9 @@ AHEAD_SECONDS_MAX = 590.0
 class Lies:
     """Who lies in a world, and when. No two lies are alike: then they would confirm each other."""
 
-    def __init__(self, chance: random.Random, weather: Weather, *, idle_chance: float) -> None:
+    def __init__(self, rng: random.Random, weather: Weather, *, idle_chance: float) -> None:
         self._idle_chance = idle_chance
-        self._chance = chance
+        self._rng = rng
         self._weather = weather
         self._told = 0
         self.liar: ScheduledClock | None = None
@@ -36,24 +36,24 @@ class Lies:
         """Let a clock leap now and then, if it is the one that does."""
         if clock is not self.liar or clock.lies or not self._weather.rates:
             return
-        if self._chance.random() > 0.3:
+        if self._rng.random() > 0.3:
             return
         self._told += 1
-        days = 30 + 3 * self._told + self._chance.random()
+        days = 30 + 3 * self._told + self._rng.random()
         micros = round(days * DAY_SECONDS * MICROS_PER_SECOND)
-        if self._chance.random() < 0.6:
+        if self._rng.random() < 0.6:
             self._weather.happened[Mishap.CLOCK_MONTHS_AHEAD] += 1
-            clock.lie(micros, seconds=self._chance.uniform(1, AHEAD_SECONDS_MAX))
+            clock.lie(micros, seconds=self._rng.uniform(1, AHEAD_SECONDS_MAX))
         else:
             self._weather.happened[Mishap.CLOCK_MONTHS_BEHIND] += 1
-            clock.lie(-micros, seconds=self._chance.choice((60, 3_600, 200_000)))
+            clock.lie(-micros, seconds=self._rng.choice((60, 3_600, 200_000)))
 
     def idle_seconds(self) -> float:
         """Return for how long nobody does anything: mostly not at all."""
-        if self._chance.random() > self._idle_chance:
+        if self._rng.random() > self._idle_chance:
             return 0
         self._weather.happened[Mishap.IDLE_MONTHS] += 1
-        return self._chance.uniform(20, 200) * DAY_SECONDS
+        return self._rng.uniform(20, 200) * DAY_SECONDS
 
 
 class OwnTimeLogs:

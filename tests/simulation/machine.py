@@ -89,19 +89,19 @@ class Machine:
         shared: Shared,
         *,
         clock: ScheduledClock,
-        chance: random.Random,
+        rng: random.Random,
         crashes: CrashPlan,
         states: dict[TableId, TableState] | None = None,
     ) -> None:
         self.shared = shared
         self.clock = clock
-        self.chance = chance
+        self.rng = rng
         self.crashes = crashes
         self.is_busy = False
         self.states = states or {}
         self._heads: dict[TableId, TableHead] = {}
         parts = shared.parts
-        seconds = chance.choice((0.0, 60.0, 300_000.0))
+        seconds = rng.choice((0.0, 60.0, 300_000.0))
         self._retry = Retry(seconds_max=seconds, throttled_seconds=max(0.2, seconds / 10))
         self.logs: TransactionLogs = FaultyTransactionLogs(shared.logs, shared.weather, crashes)
         if shared.own_time:
@@ -114,8 +114,8 @@ class Machine:
         self.commits = SendCommits(
             queue=commits,
             objects=self.objects,
-            chance=chance,
-            body_bytes_max=chance.choice((BODY_BYTES_MAX, BODY_BYTES_SMALL)),
+            rng=rng,
+            body_bytes_max=rng.choice((BODY_BYTES_MAX, BODY_BYTES_SMALL)),
         )
         self.committer = parts.committer(
             queue=commits, objects=self.objects, heads=self.head, **told
@@ -123,7 +123,7 @@ class Machine:
         self.ingest = IngestRows[Any](files=self.files, **told)
         self.queued_ingest = IngestRows[Any](files=self.files, commits=self.commits, **told)
         self.create_jobs = CreateCompactionJobs(queue=self.queue, **told)
-        commits_of_jobs = self.commits if chance.random() < 0.3 else None
+        commits_of_jobs = self.commits if rng.random() < 0.3 else None
         self.run_job = RunCompactionJob[Any](files=self.files, commits=commits_of_jobs, **told)
         self.give_up = GiveUpCompactionJob(**told)
         self.split = SplitLeaves(files=self.files)
@@ -135,7 +135,7 @@ class Machine:
             logs=self.logs,
             open_head=self.head,
             delete_objects=DeleteTableObjects(objects=self.objects),
-            chance=chance,
+            rng=rng,
         )
         self.give_up_dead_jobs = self._give_up_dead_jobs(commits)
         self.worker = self._worker()
@@ -164,7 +164,7 @@ class Machine:
                 self.logs.open(table),
                 state,
                 clock=self.clock,
-                chance=self.chance,
+                rng=self.rng,
                 snapshots=self.snapshots(table),
                 retry=self._retry,
             )
@@ -183,14 +183,14 @@ class Machine:
     def damage_cache(self) -> None:
         """Let a disk or a hand damage a state of this process, which reads it anew when it is used
         next. For a process that does nothing just now."""
-        table = self.chance.choice(list(self.states))
-        mishap = self.chance.choice(list(DAMAGES))
+        table = self.rng.choice(list(self.states))
+        mishap = self.rng.choice(list(DAMAGES))
         self.shared.weather.happened[mishap] += 1
         content = self.states[table].connection.serialize()
         if table in self._heads:
             self._heads[table].close()
         self.states.pop(table).connection.close()
-        state = opened(DAMAGES[mishap](content, self.chance))
+        state = opened(DAMAGES[mishap](content, self.rng))
         if state is None:
             self.shared.weather.happened[Mishap.CACHE_SET_ASIDE] += 1
         else:

@@ -45,7 +45,7 @@ def queue_rows(world: World, machine: Machine) -> None:
     """Take new rows, or some that were sent before, by a commit that is queued."""
     table = world.some_table(machine)
     recent = [a for a in world.truth.asked.values() if a.table == table.id and a.job]
-    asked = world.chance.choice(recent[-6:]) if recent and world.chance.random() < 0.2 else None
+    asked = world.rng.choice(recent[-6:]) if recent and world.rng.random() < 0.2 else None
     if asked is None or not world.is_remembered(asked):
         asked = world.ask(table.id)
     queue_request(world, machine, table, asked)
@@ -76,13 +76,13 @@ def queue_claims_of(world: World, machine: Machine, table: OpenTable) -> None:
         leaves = [f.partition for f in state.leaf_figures() if f.files]
         if not leaves:
             return
-        leaf = world.chance.choice(leaves)
+        leaf = world.rng.choice(leaves)
         references = state.references(leaf)
     held = [r.file.name for r, job in references if job is not None]
-    files = held if held and world.chance.random() < 0.5 else [r.file.name for r, _ in references]
+    files = held if held and world.rng.random() < 0.5 else [r.file.name for r, _ in references]
     commits = []
-    for _ in range(world.chance.choice((1, 2))):
-        some = world.chance.sample(files, world.chance.randint(1, min(3, len(files))))
+    for _ in range(world.rng.choice((1, 2))):
+        some = world.rng.sample(files, world.rng.randint(1, min(3, len(files))))
         job, run = JobId(table.fresh_id()), run_name(table.fresh_run())
         transaction = table.own(start, ClaimFiles(job, leaf, tuple(some)))
         commits.append(QueuedCommit(transaction, CommitRequester("compaction", job, run)))
@@ -91,7 +91,7 @@ def queue_claims_of(world: World, machine: Machine, table: OpenTable) -> None:
 
 
 def commit_queued(world: World, machine: Machine) -> None:
-    machine.committer.run(batches_max=world.chance.randrange(1, 4))
+    machine.committer.run(batches_max=world.rng.randrange(1, 4))
 
 
 def hear(world: World) -> None:

@@ -45,13 +45,13 @@ def check_rolled_back(world: World) -> None:
     kept = auditor.number - log._oldest
     if kept < 1 or auditor.state.head().dropped:
         return
-    lost = world.chance.randint(1, min(LOST_MAX, kept))
+    lost = world.rng.randint(1, min(LOST_MAX, kept))
     ends = TransactionNumber(auditor.number - lost)
     copy = world.shared.parts.log(world.clock, _Deaf())
     copy._bodies = {number: body for number, body in log._bodies.items() if number <= ends}
     copy._oldest = log._oldest
     world.weather.happened[Mishap.LOG_ROLLED_BACK] += 1
-    more = world.chance.choice((0, 0, lost, world.chance.randint(1, LOST_MAX + 1)))
+    more = world.rng.choice((0, 0, lost, world.rng.randint(1, LOST_MAX + 1)))
     if more:
         world.weather.happened[Mishap.LOG_WENT_ON] += 1
         bystander = _head(world, copy, _state_at(auditor, ends))
@@ -61,7 +61,7 @@ def check_rolled_back(world: World) -> None:
         bystander.state.connection.close()
     knowing = _head(world, copy, state_in(auditor.state.connection.serialize()))
     steps = [_check_commit, _check_read]
-    for step in world.chance.sample(steps, len(steps)):
+    for step in world.rng.sample(steps, len(steps)):
         step(world, copy, knowing)
     knowing.state.connection.close()
 
@@ -100,14 +100,14 @@ def _head(world: World, log: ObservedLog, state: TableState) -> TableHead:
         log,
         state,
         clock=world.clock,
-        chance=random.Random(world.chance.getrandbits(64)),
+        rng=random.Random(world.rng.getrandbits(64)),
         retry=Retry(seconds_max=0.0),
     )
 
 
 def _pin(world: World, head: TableHead) -> Transaction:
     known = head.state.head()
-    id_ = f"pin-{world.chance.getrandbits(64):016x}"
+    id_ = f"pin-{world.rng.getrandbits(64):016x}"
     until = Micros(known.at + 1)
     return Transaction(
         CommitId(id_),

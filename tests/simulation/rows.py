@@ -51,35 +51,35 @@ class Request(msgspec.Struct, frozen=True):
 class RowMaker:
     """Makes requests whose keys meet often: some keys are hot, and the hot ones move."""
 
-    def __init__(self, schema: Schema, chance: random.Random, now: Callable[[], Micros]) -> None:
+    def __init__(self, schema: Schema, rng: random.Random, now: Callable[[], Micros]) -> None:
         self._now = now
         self._schema = schema
-        self._chance = chance
+        self._rng = rng
         self._last = 0
-        self._width = chance.choice((3, 30, 300))
+        self._width = rng.choice((3, 30, 300))
         self._is_text = str(schema.row_keys[0].type) == "string"
 
     def request(self, id_: CommitId, *, rows_max: int = 14) -> Request:
         """Return a request with fresh rows under this id."""
-        middle = self._chance.randrange(-self._width, self._width)
+        middle = self._rng.randrange(-self._width, self._width)
         batches = []
-        for _ in range(self._chance.choice((1, 1, 2))):
-            rows = [self._row(middle) for _ in range(self._chance.randrange(1, rows_max))]
+        for _ in range(self._rng.choice((1, 1, 2))):
+            rows = [self._row(middle) for _ in range(self._rng.randrange(1, rows_max))]
             batches.append(tuple(rows))
         return Request(id_, digest_of(id_.encode(), str(self._last).encode()), tuple(batches))
 
     def key(self) -> Any:  # noqa: ANN401 - an integer or text, as the schema has it
         """Return some key."""
-        number = self._chance.randrange(-self._width, self._width)
+        number = self._rng.randrange(-self._width, self._width)
         return f"{number + 500:05}" if self._is_text else number
 
     def _row(self, middle: int) -> Row:
         self._last += 1
-        number = middle + self._chance.randrange(5) if self._chance.random() < 0.5 else None
+        number = middle + self._rng.randrange(5) if self._rng.random() < 0.5 else None
         key = self.key()
         if number is not None:
             key = f"{number + 500:05}" if self._is_text else number
-        others = {"at": self._chance.randrange(3), "part": self._chance.choice("abc")}
+        others = {"at": self._rng.randrange(3), "part": self._rng.choice("abc")}
         others |= {"id": self._last, "note": None, "born": self._now()}
         return (key, *(others[f.name] for f in self._schema.fields[1:]))
 

@@ -97,9 +97,9 @@ _IDLE: list[_Hand] = []
 class Scheduler:
     """Runs tasks by turns on one virtual clock."""
 
-    def __init__(self, clock: VirtualClock, chance: random.Random) -> None:
+    def __init__(self, clock: VirtualClock, rng: random.Random) -> None:
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._back = threading.Lock()
         self._back.acquire()
         self._current: Task | None = None
@@ -122,7 +122,7 @@ class Scheduler:
             soonest = min(self.tasks, key=lambda t: t.wakes_at)
             self._clock.advance(soonest.wakes_at - now)
             ready = [soonest]
-        task = self._chance.choice(ready)
+        task = self._rng.choice(ready)
         self._current = task
         task.resume()
         self._current = None

@@ -56,7 +56,7 @@ class NewIdAfterNoAnswer(TableHead):
         try:
             return super().commit(transaction)
         except head_module.UnknownOutcomeError:
-            id_ = CommitId(f"{self._chance.getrandbits(128):032x}")
+            id_ = CommitId(f"{self._rng.getrandbits(128):032x}")
             return super().commit(msgspec.structs.replace(transaction, id=id_))
 
 

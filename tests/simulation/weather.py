@@ -61,17 +61,17 @@ class Weather(Faults):
 
     def __init__(
         self,
-        chance: random.Random,
+        rng: random.Random,
         *,
         pause: Callable[[float], None],
         advance: Callable[[float], None],
     ) -> None:
-        super().__init__(chance, chance.choice((HARSHER, MILD, MILD)))
+        super().__init__(rng, rng.choice((HARSHER, MILD, MILD)))
         self.happened: Counter[str] = Counter()
-        self.stall_chance = chance.choice((0.0, 0.01, 0.04))
-        self.spoil_chance = chance.choice((0.0, 0.0, 0.1, 0.4))
-        self.cache_chance = chance.choice((0.0, 0.0, 0.03))
-        self.others_chance = chance.choice((0.15, 0.4))
+        self.stall_chance = rng.choice((0.0, 0.01, 0.04))
+        self.spoil_chance = rng.choice((0.0, 0.0, 0.1, 0.4))
+        self.cache_chance = rng.choice((0.0, 0.0, 0.03))
+        self.others_chance = rng.choice((0.15, 0.4))
         self.stalled = 0
         self._was_put = False
         self._pause = pause
@@ -83,7 +83,7 @@ class Weather(Faults):
             return
         arrives = self.rates.get(Fault.LATE_DELIVERED, 0.0)
         self.deliver_late(arrives)
-        drawn = self.chance.random()
+        drawn = self.rng.random()
         # A stall is worst between a put and its commit: that is what the floor is for.
         worst = self._was_put or another is Fault.ANOTHER_BEFORE_APPEND
         stalls = self.stall_chance * (5 if worst else 1)
@@ -98,7 +98,7 @@ class Weather(Faults):
     def spoils(self, path: str) -> bool:
         """Whether what is put at a path is damaged on its way, a snapshot before it is proven."""
         spoiled = bool(self.rates) and snapshot_of(path) is not None
-        spoiled = spoiled and self.chance.random() < self.spoil_chance
+        spoiled = spoiled and self.rng.random() < self.spoil_chance
         self.happened[Mishap.SNAPSHOT_SPOILED] += spoiled
         return spoiled
 
@@ -108,24 +108,24 @@ class Weather(Faults):
         self._was_put = True
 
     def _stall(self) -> None:
-        mishap = self.chance.choice(list(STALLS))
+        mishap = self.rng.choice(list(STALLS))
         self.happened[mishap] += 1
-        seconds = self.chance.uniform(*STALLS[mishap])
+        seconds = self.rng.uniform(*STALLS[mishap])
         self.stalled += 1
         try:
-            if self.chance.random() < 0.3:
+            if self.rng.random() < 0.3:
                 self._pause(seconds)
             else:  # others commit, then it is late, then they have some time to act on that
-                self._pause(self.chance.choice((0, 10, 60)))
+                self._pause(self.rng.choice((0, 10, 60)))
                 self._advance(seconds)
-                self._pause(self.chance.choice((0, 10, 60, 200)))
+                self._pause(self.rng.choice((0, 10, 60, 200)))
         finally:
             self.stalled -= 1
 
     def clear_up(self) -> None:
         """From now on nothing goes wrong; what is under way arrives, or never does."""
         self.rates = {}
-        if self.chance.random() < 0.5:
+        if self.rng.random() < 0.5:
             self.settle()
         else:
             self.happened[Mishap.LATE_DROPPED] += self.late_count

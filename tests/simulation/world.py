@@ -74,32 +74,32 @@ class World:
         settings: Mapping[str, object] | None = None,
     ) -> None:
         self.seed = seed
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.parquet = seed % PARQUET_EVERY == PARQUET_EVERY - 1
         self.clock = VirtualClock()
-        self.scheduler = Scheduler(self.clock, self.chance)
-        self.weather = Weather(self.chance, pause=self.scheduler.pause, advance=self.clock.advance)
+        self.scheduler = Scheduler(self.clock, self.rng)
+        self.weather = Weather(self.rng, pause=self.scheduler.pause, advance=self.clock.advance)
         lying = theme in IDLE_CHANCES or (not theme and seed % LYING_EVERY == LYING_EVERY - 1)
         self.ages = lying and (theme is not None or seed % 2 == 0)
-        self.schema = AGING_SCHEMA if self.ages else self.chance.choice(SCHEMAS)
+        self.schema = AGING_SCHEMA if self.ages else self.rng.choice(SCHEMAS)
         self.processing = (
             AGING if self.ages else None if theme else processing_of(seed, self.schema)
         )
-        self.row_maker = RowMaker(self.schema, self.chance, self.clock.now)
+        self.row_maker = RowMaker(self.schema, self.rng, self.clock.now)
         self.auditors: dict[TableId, Auditor] = {}
         self.truth = Truth(self.auditors)
         self.sent: list[Sent] = []
         self._requests: dict[Any, Request] = _Requests(self.truth)
         idle_chance = IDLE_CHANCES.get(theme or "", IDLE_CHANCE)
-        self.lies = Lies(self.chance, self.weather, idle_chance=idle_chance)
+        self.lies = Lies(self.rng, self.weather, idle_chance=idle_chance)
         self.shared = self._made_of(parts or Parts(), scratch, own_time=lying)
         self.actors: Sequence[Actor] = list(ACTORS)
-        self.theme = theme or self.chance.choice(list(THEMES))
-        self.pending_seconds = self.chance.choice((3_600, 7_200, 48 * 3_600))
+        self.theme = theme or self.rng.choice(list(THEMES))
+        self.pending_seconds = self.rng.choice((3_600, 7_200, 48 * 3_600))
         self.garbage_seconds: tuple[int, ...] = (0, 3_600, 3 * 86_400) if lying else (0, 0, 3_600)
         if theme is not None:
             self._hurt_twins(theme)
-        make_states_large(large=self.chance.random() < 0.3)
+        make_states_large(large=self.rng.random() < 0.3)
         self.weights = self._drawn_weights()
         self._latest = self.actors[0]
         self.machines: list[Machine] = []
@@ -111,7 +111,7 @@ class World:
                 settings=self.some_settings() | dict(settings or {}),
                 processing=self.processing,
             )
-        self.machines += [self.new_machine() for _ in range(self.chance.choice(MACHINES))]
+        self.machines += [self.new_machine() for _ in range(self.rng.choice(MACHINES))]
         self.lies.liar = self.machines[0].clock if lying else None
 
     def _made_of(self, parts: Parts, scratch: Path, *, own_time: bool) -> Shared:
@@ -141,7 +141,7 @@ class World:
 
     def _drawn_weights(self) -> list[int]:
         weights = [
-            w * self.chance.choice((0, 1, 1, 2)) + 40 * (actor in THEMES_OF_TWINS[self.theme])
+            w * self.rng.choice((0, 1, 1, 2)) + 40 * (actor in THEMES_OF_TWINS[self.theme])
             for actor, w in ACTORS.items()
         ]
         return [max(20, weights[0]), *weights[1:]]
@@ -157,14 +157,14 @@ class World:
 
     def some_points(self) -> list[object]:
         """Return values at which a new table is split, or none."""
-        some: set[Any] = {self.row_maker.key() for _ in range(self.chance.choice((0, 0, 1, 3)))}
-        if len(self.schema.row_keys) > 1 and self.chance.random() < 0.5:
-            some = {(key, self.chance.choice("abc")) for key in some}
+        some: set[Any] = {self.row_maker.key() for _ in range(self.rng.choice((0, 0, 1, 3)))}
+        if len(self.schema.row_keys) > 1 and self.rng.random() < 0.5:
+            some = {(key, self.rng.choice("abc")) for key in some}
         return sorted(some)
 
     def some_settings(self) -> dict[str, object]:
         """Return settings with small numbers, so that little data does a lot."""
-        choice = self.chance.choice
+        choice = self.rng.choice
         return {
             "compaction_strategy": choice(("basic", "size_ratio")),
             "job_files_max": choice((2, 3, 4)),
@@ -201,14 +201,14 @@ class World:
     ) -> Machine:
         """Return a machine with some clock, that is killed at some effect, or never. clock: that of
         the process whose place it takes."""
-        offset = self.chance.choice(OFFSETS_SECONDS)
+        offset = self.rng.choice(OFFSETS_SECONDS)
         if self.shared.own_time:  # nobody tells a machine that it is more than ten minutes ahead
             offset = min(offset, 580)
         if offset:
             ahead = offset > 0
             self.weather.happened[Mishap.CLOCK_AHEAD if ahead else Mishap.CLOCK_BEHIND] += 1
-        at = self.chance.randrange(1, 15) if self.chance.random() < 0.5 else None
-        crashes = CrashPlan(at, self.chance.choice(("before", "after")))
+        at = self.rng.randrange(1, 15) if self.rng.random() < 0.5 else None
+        crashes = CrashPlan(at, self.rng.choice(("before", "after")))
         return self._machine(offset, crashes, states, clock)
 
     def _machine(
@@ -222,14 +222,14 @@ class World:
         return Machine(
             self.shared,
             clock=clock or own,
-            chance=random.Random(self.chance.getrandbits(64)),
+            rng=random.Random(self.rng.getrandbits(64)),
             crashes=crashes,
             states=states,
         )
 
     def replace(self, machine: Machine) -> None:
         """Another process starts in the place of one that ended: with its caches, or without."""
-        if self.chance.random() < 0.7:
+        if self.rng.random() < 0.7:
             self.weather.happened[Mishap.CACHE_KEPT] += 1
             states = machine.states
         else:
@@ -245,29 +245,29 @@ class World:
         """Let things happen; for longer in one seed of ten."""
         left = TASKS if self.seed % LONG_EVERY else TASKS_LONG
         while left:
-            self.clock.advance(self.chance.choice((0.01, 1.0, 5.0)))
-            if self.chance.random() < 0.01:
-                self.clock.advance(self.chance.choice((1_000, 10_000, 200_000)))
+            self.clock.advance(self.rng.choice((0.01, 1.0, 5.0)))
+            if self.rng.random() < 0.01:
+                self.clock.advance(self.rng.choice((1_000, 10_000, 200_000)))
             if self.shared.own_time and (seconds := self.lies.idle_seconds()):
                 self.clock.advance(seconds)
             idle = [m for m in self.machines if not m.is_busy]
-            if idle and (not self.scheduler.tasks or self.chance.random() < 0.2):
+            if idle and (not self.scheduler.tasks or self.rng.random() < 0.2):
                 left -= 1
-                self._begin(self.chance.choice(idle))
+                self._begin(self.rng.choice(idle))
             else:
                 self.scheduler.step()
 
     def _begin(self, machine: Machine) -> None:
-        if self.chance.random() < 0.03:
+        if self.rng.random() < 0.03:
             self.replace(machine)
             return
-        if machine.states and self.chance.random() < self.weather.cache_chance:
+        if machine.states and self.rng.random() < self.weather.cache_chance:
             machine.damage_cache()
-        drawn = self.chance.random()
+        drawn = self.rng.random()
         if self.weather.stalled and drawn < 0.4:
-            self._latest = self.chance.choice(WHILE_OTHERS_STALL)
+            self._latest = self.rng.choice(WHILE_OTHERS_STALL)
         elif drawn < 0.7:  # else two do the same at once
-            (self._latest,) = self.chance.choices(self.actors, self.weights)
+            (self._latest,) = self.rng.choices(self.actors, self.weights)
         actor = self._latest
         self.lies.maybe(machine.clock)
         machine.is_busy = True
@@ -317,7 +317,7 @@ class World:
 
     def some_table(self, machine: Machine) -> OpenTable:
         """Return a table, mostly the main one."""
-        name = "main" if self.chance.random() < 0.85 else "other"
+        name = "main" if self.rng.random() < 0.85 else "other"
         return machine.catalog.find(name)
 
     def is_remembered(self, asked: Asked) -> bool:

@@ -62,7 +62,7 @@ REGISTRY_HOST = re.compile(
 
 
 def outside_comes_in_as_an_argument(source: Source) -> Iterator[Finding]:
-    """Time, chance and ids are real in two places only."""
+    """Time, randomness and ids are real in two places only."""
     if not (source.is_python and source.inside("lakebed")):
         return
     if source.inside("lakebed/backends/system", "lakebed/bootstrap", *PROGRAMS):

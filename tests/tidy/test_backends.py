@@ -8,7 +8,7 @@ import pytest
 from tests.tidy.source import ROOT
 
 FAMILIES = ("aws", "local", "memory", "web")
-"""Of backends. Those of `faulty` are wrappers, those of `system` are the real clock and chance."""
+"""Of backends. `faulty` has wrappers, `system` the real clock and the real random source."""
 ELSEWHERE = {
     "EcsTaskRunner": "tests/cloud/test_tasks.py",  # as the local cloud deploys it
     "MemoryTaskRunner": "tests/unit/tasks/test_start_tasks.py",

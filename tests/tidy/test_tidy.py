@@ -95,7 +95,7 @@ def test_a_planted_violation_is_found(rule: rules.Rule, path: str, text: str, sa
 FINE = [
     ("lakebed/backends/system/clock.py", "import time\ntime.time()"),
     ("lakebed/bootstrap/local.py", "import uuid\nuuid.uuid4()"),
-    (CORE, "import random\ndef jitter(chance: random.Random): return random.Random(7)"),
+    (CORE, "import random\ndef jitter(rng: random.Random): return random.Random(7)"),
     (CORE, "self.time.sleep(1)\nrandom.choice(x)"),
     (CORE, "key = column[0].as_py()  # bounded: one row per file"),
     (CORE, "keys = pick(\n    sample\n).to_pylist()  # bounded: 128 keys"),

@@ -83,14 +83,14 @@ class AmazonClients:
         self,
         *,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         patience: Patience | None = None,
         **config: str,
     ) -> None:
         self.clock = clock
         self.store_time = StoreTime(clock)
         self.at_once = AtOnce()
-        self._chance = chance
+        self._rng = rng
         self._patience = patience or Patience()
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         self._config = {"region_name": region, **config} if region else config
@@ -106,7 +106,7 @@ class AmazonClients:
             language,
             place,
             clock=self.clock,
-            chance=self._chance,
+            rng=self._rng,
             patience=patience or self._patience,
         )
 

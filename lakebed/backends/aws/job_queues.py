@@ -71,15 +71,15 @@ _LOOK = Request(what="looking at a queue", needs="sqs:GetQueueAttributes, sqs:Ge
 class SqsJobQueue:
     """One queue, with the dead letters that its redrive policy names.
 
-    chance: makes ids of messages that nobody named. Safe to share among threads.
+    rng: makes ids of messages that nobody named. Safe to share among threads.
     """
 
-    def __init__(self, clients: AmazonClients, url: str, *, chance: random.Random) -> None:
+    def __init__(self, clients: AmazonClients, url: str, *, rng: random.Random) -> None:
         if not url.endswith(".fifo"):
             raise InvalidError("not a FIFO queue", queue=url, hint="name one that ends in `.fifo`")
         self._clients = clients
         self._url = url
-        self._chance = chance
+        self._rng = rng
         self._requests = clients.requests(AMAZON_QUEUE, url.rpartition("/")[2])
         self._dead_url: str | None = None
 
@@ -164,7 +164,7 @@ class SqsJobQueue:
         }
 
     def _fresh_id(self) -> str:
-        return f"{self._chance.getrandbits(128):032x}"
+        return f"{self._rng.getrandbits(128):032x}"
 
     def _send(self, url: str, entries: list[SendMessageBatchRequestEntryTypeDef]) -> None:
         answer = self._clients.sqs.send_message_batch(QueueUrl=url, Entries=entries)
@@ -239,18 +239,18 @@ class SqsJobQueues:
     """Queues by the kind of their jobs. urls: by kind, as the deployment made them."""
 
     def __init__(
-        self, clients: AmazonClients, urls: Mapping[str, str], *, chance: random.Random
+        self, clients: AmazonClients, urls: Mapping[str, str], *, rng: random.Random
     ) -> None:
         self._clients = clients
         self._urls = urls
-        self._chance = chance
+        self._rng = rng
 
     def open(self, name: str) -> SqsJobQueue:
         """Return the queue called `name`. Raises: InvalidError, if none was deployed."""
         if name not in self._urls:
             hint = did_you_mean(name, self._urls, what="queue")
             raise InvalidError("there is no such queue", queue=name, hint=hint)
-        return SqsJobQueue(self._clients, self._urls[name], chance=self._chance)
+        return SqsJobQueue(self._clients, self._urls[name], rng=self._rng)
 
     def names(self) -> list[str]:
         """Return the kinds of queues that were deployed."""

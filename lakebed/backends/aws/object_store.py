@@ -55,7 +55,7 @@ class S3ObjectStore:
 
     prefix: "" or folders inside the bucket. config: obstore's names; what it leaves out comes from
     the environment (AWS_REGION, AWS_ACCESS_KEY_ID, ...) or the machine's role. credentials: what
-    gives them, in place of both. chance: for waits
+    gives them, in place of both. rng: for waits
     and for names of unfinished objects, so never one seed in two processes. single_bytes_max: up
     to here an object is held in memory and put at once, above it goes in parts of part_bytes.
     """
@@ -66,7 +66,7 @@ class S3ObjectStore:
         prefix: str = "",
         *,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         config: Mapping[str, str] | None = None,
         credentials: S3CredentialProvider | None = None,
         patience: Patience | None = None,
@@ -76,7 +76,7 @@ class S3ObjectStore:
         self.single_bytes_max = single_bytes_max
         self.part_bytes = part_bytes
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._root = f"{check_path(prefix)}/" if prefix else ""
         self.place = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
         patience = patience or Patience()
@@ -86,16 +86,16 @@ class S3ObjectStore:
         self._unfinished = open_(self._root + UNFINISHED)
         # Parts of what nobody sees may be repeated by obstore itself.
         self.uploads = open_(self._root + UNFINISHED, patience=patience)
-        self.requests = Requests(S3, bucket, clock=clock, chance=chance, patience=patience)
+        self.requests = Requests(S3, bucket, clock=clock, rng=rng, patience=patience)
         once = Patience(tries_max=1)
-        self.once = Requests(S3, bucket, clock=clock, chance=chance, patience=once)
+        self.once = Requests(S3, bucket, clock=clock, rng=rng, patience=once)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lakebed-read")
         self._lock = threading.Lock()
         self._sums: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def create(self, path: str) -> S3ObjectWriter:
         """Begin an object. Nothing is sent yet."""
-        return S3ObjectWriter(self, check_path(path), f"{self._chance.getrandbits(128):032x}")
+        return S3ObjectWriter(self, check_path(path), f"{self._rng.getrandbits(128):032x}")
 
     def look(self, path: str) -> ObjectFacts | None:
         """Return what is at `path`, or None.

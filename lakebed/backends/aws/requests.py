@@ -67,13 +67,13 @@ class Requests:
         place: str,
         *,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         patience: Patience,
     ) -> None:
         self._language = language
         self._place = place
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._patience = patience
 
     def run(self, request: Request, call: Callable[[], T]) -> T:
@@ -99,7 +99,7 @@ class Requests:
             unanswered = answer.meaning is Meaning.UNANSWERED
             in_doubt = in_doubt or (request.writes and unanswered)
             wait = min(patience.first_wait_seconds * 2**attempt, patience.wait_seconds_max)
-            wait *= self._chance.random()
+            wait *= self._rng.random()
             last = attempt + 1 == patience.tries_max or self._clock.monotonic() + wait > end
             if last or not answer.meaning.may_pass or (unanswered and request.once):
                 self._refuse(request, answer, in_doubt=in_doubt)

@@ -49,14 +49,14 @@ class S3SourceFiles:
         folder: Path,
         *,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         config: Mapping[str, str] | None = None,
         credentials: S3CredentialProvider | None = None,
         patience: Patience | None = None,
     ) -> None:
         self._folder = folder
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._open = partial(open_bucket, config=dict(config or {}), credentials=credentials)
         self._patience = patience or Patience()
         self._stores: dict[str, S3Store] = {}
@@ -158,7 +158,7 @@ class S3SourceFiles:
             ) from None
 
     def _requests(self, bucket: str) -> Requests:
-        return Requests(S3, bucket, clock=self._clock, chance=self._chance, patience=self._patience)
+        return Requests(S3, bucket, clock=self._clock, rng=self._rng, patience=self._patience)
 
     def _store(self, bucket: str) -> S3Store:
         if bucket not in self._stores:

@@ -62,7 +62,7 @@ _FREE = Condition(IS_NEW)
 
 
 class DynamoTransactionLog:
-    """One table's log. chance: for names of objects. page_entries: how many a request reads."""
+    """One table's log. rng: for names of objects. page_entries: how many a request reads."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class DynamoTransactionLog:
         *,
         objects: ObjectStore,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         page_entries: int,
     ) -> None:
         self._items = items
         self._table = table
         self._objects = objects
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._page_entries = page_entries
 
     def append(
@@ -203,7 +203,7 @@ class DynamoTransactionLog:
         Raises:
             UnavailableError: it may not be there, so no entry was written that needs it.
         """
-        path = entry_path(self._table, number, f"{self._chance.getrandbits(128):032x}")
+        path = entry_path(self._table, number, f"{self._rng.getrandbits(128):032x}")
         writer = self._objects.create(path)
         try:
             writer.write(body)
@@ -295,13 +295,13 @@ class DynamoTransactionLogs:
         table: str,
         *,
         objects: ObjectStore,
-        chance: random.Random,
+        rng: random.Random,
         page_entries: int = PAGE_ENTRIES,
     ) -> None:
         self._items = Items(clients, table)
         self._objects = objects
         self._clock = clients.clock
-        self._chance = chance
+        self._rng = rng
         self._page_entries = page_entries
 
     def open(self, table: TableId) -> DynamoTransactionLog:
@@ -311,7 +311,7 @@ class DynamoTransactionLogs:
             table_id(table),
             objects=self._objects,
             clock=self._clock,
-            chance=self._chance,
+            rng=self._rng,
             page_entries=self._page_entries,
         )
 

@@ -71,7 +71,7 @@ MILD: Mapping[Fault, float] = {fault: rate / 5 for fault, rate in HARSH.items()}
 
 
 class Faults:
-    """The ill luck of one world, shared by all its doors. A rate is a chance per request.
+    """The ill luck of one world, shared by all its doors. A rate is a probability per request.
 
     let_another_run: called where another worker may do some work before a request is sent; it is
     not called again while it runs. Replaced and stopped at will: `rates`, `let_another_run`.
@@ -79,12 +79,12 @@ class Faults:
 
     def __init__(
         self,
-        chance: random.Random,
+        rng: random.Random,
         rates: Mapping[Fault, float] = HARSH,
         *,
         let_another_run: Callable[[], None] | None = None,
     ) -> None:
-        self.chance = chance
+        self.rng = rng
         self.rates = rates
         self.let_another_run = let_another_run
         self.fired: Counter[Fault] = Counter()
@@ -103,7 +103,7 @@ class Faults:
 
     def choose(self, *faults: Fault) -> Fault | None:
         """Return the fault of these that happens to a request, and count it; None: all is well."""
-        drawn = self.chance.random()
+        drawn = self.rng.random()
         for fault in faults:
             drawn -= self.rates.get(fault, 0.0)
             if drawn < 0:
@@ -128,13 +128,13 @@ class Faults:
         self._late.append(request)
 
     def deliver_late(self, probability: float) -> None:
-        """Let each request that is under way arrive with so much chance, in any order."""
+        """Let each request that is under way arrive with this probability, in any order."""
         if not self._late or probability <= 0:
             return
         waiting, self._late = self._late, []
-        self.chance.shuffle(waiting)
+        self.rng.shuffle(waiting)
         for request in waiting:
-            if self.chance.random() >= probability:
+            if self.rng.random() >= probability:
                 self._late.append(request)
                 continue
             self.fired[Fault.LATE_DELIVERED] += 1

@@ -45,7 +45,7 @@ class FaultyTransactionLog:
         fault = self._faults.choose(Fault.LOG_READ_THROTTLED, Fault.LOG_READ_CUT)
         if fault is Fault.LOG_READ_THROTTLED:
             raise UnavailableError("read throttled", after=number)
-        left = self._faults.chance.randrange(1, 4) if fault is Fault.LOG_READ_CUT else None
+        left = self._faults.rng.randrange(1, 4) if fault is Fault.LOG_READ_CUT else None
         for entry in self._log.read_after(number, checksum):
             self._crashes.check_alive()
             yield entry
@@ -73,7 +73,7 @@ class FaultyTransactionLog:
                 case None:
                     self._log.truncate(below)
                 case Fault.TRUNCATE_PARTIAL:
-                    some = self._faults.chance.randrange(1, below + 1)
+                    some = self._faults.rng.randrange(1, below + 1)
                     self._log.truncate(TransactionNumber(some))
                     raise UnavailableError("truncation throttled", below=below)
                 case _:

@@ -96,7 +96,7 @@ class TrustingHead(Head):
 
 
 def commits_are_truthful(seed: int, kind: type[Head]) -> bool:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     clock = VirtualClock()
     logs = MemoryTransactionLogs(clock)
     faults = Faults(random.Random(seed + 1), HARSH)
@@ -108,7 +108,7 @@ def commits_are_truthful(seed: int, kind: type[Head]) -> bool:
         id_ = b"%d" % len(said)
         said[id_] = "unknown"
         try:
-            said[id_] = f"at {head.commit(id_, chance.randrange(5))}"
+            said[id_] = f"at {head.commit(id_, rng.randrange(5))}"
         except UnknownOutcomeError:
             pass
         except LakebedError:
@@ -116,7 +116,7 @@ def commits_are_truthful(seed: int, kind: type[Head]) -> bool:
 
     faults.let_another_run = lambda: one(kind(log, clock))
     for _ in range(25):
-        one(chance.choice(heads))
+        one(rng.choice(heads))
     faults.settle()
     fresh = Head(logs.open(TABLE), clock)
     fresh.follow()
@@ -144,7 +144,7 @@ class Files:
 
     def __init__(self, seed: int, twin: str) -> None:
         self.twin = twin
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         clock = VirtualClock()
         self.true_log = MemoryTransactionLogs(clock).open(TABLE)
         self.true_objects = MemoryObjectStore(clock)
@@ -170,7 +170,7 @@ class Files:
         base = self.state(self.log)[0]
         yield
         paths = []
-        for n in range(self.chance.randrange(1, 4)):
+        for n in range(self.rng.randrange(1, 4)):
             paths.append(f"{base:04}/{name}-{n}")
             writer = self.objects.create(paths[-1])
             try:
@@ -191,7 +191,7 @@ class Files:
     def sweeper(self) -> Iterator[None]:
         while True:
             number, _, before = self.state(self.log)
-            floor = self.chance.randrange(number + 1)
+            floor = self.rng.randrange(number + 1)
             yield
             number = self.state(self.log)[0]
             yield
@@ -208,10 +208,10 @@ class Files:
 
     def lose_nothing(self) -> bool:
         actors: list[Callable[[], Iterator[None]]] = [self.sweeper, self.sweeper]
-        actors += [partial(self.worker, name) for name in range(self.chance.randrange(3, 9))]
+        actors += [partial(self.worker, name) for name in range(self.rng.randrange(3, 9))]
         running = [actor() for actor in actors]
         for _ in range(400):
-            place = self.chance.randrange(len(running))
+            place = self.rng.randrange(len(running))
             try:
                 next(running[place])
             except (StopIteration, LakebedError):

@@ -65,7 +65,7 @@ def session() -> boto3.Session:
 def clients(clock: VirtualClock, session: boto3.Session) -> AmazonClients:
     made = AmazonClients(
         clock=clock,
-        chance=random.Random(1),
+        rng=random.Random(1),
         region_name="us-east-1",
         aws_access_key_id=KEY_ID,
         aws_secret_access_key="secret",
@@ -260,11 +260,11 @@ def test_a_region_that_nobody_names_is_asked_for(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    nowhere = AmazonClients(clock=clock, chance=random.Random(1))
+    nowhere = AmazonClients(clock=clock, rng=random.Random(1))
     with pytest.raises(InvalidError, match="AWS_REGION"):
         nowhere.dynamodb  # noqa: B018 - it is made when first used
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    somewhere = AmazonClients(clock=clock, chance=random.Random(1))
+    somewhere = AmazonClients(clock=clock, rng=random.Random(1))
     assert somewhere.dynamodb.meta.region_name == "eu-west-1"
 
 

@@ -41,7 +41,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[AmazonClients]:
     with closing(
         AmazonClients(
             clock=VirtualClock(),
-            chance=system_random(),
+            rng=system_random(),
             patience=Patience(tries_max=2),
             region_name="eu-central-1",
         )

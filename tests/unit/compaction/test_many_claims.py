@@ -39,9 +39,7 @@ class Office:
             queue=self.queue, tracker=self.tracker, clock=self.story.clock
         )
         head = self.story.another_head(retry=Retry(seconds_max=0.0))
-        self.table = OpenTable(
-            id_=TableId("t"), name=TableName("t"), head=head, chance=self.story.chance
-        )
+        self.table = OpenTable(id_=TableId("t"), name=TableName("t"), head=head, rng=self.story.rng)
 
     def entries(self) -> list[bytes]:
         """Return the claims' entries."""

@@ -34,7 +34,7 @@ def files_of(folder: Path) -> S3SourceFiles:
     return S3SourceFiles(
         folder,
         clock=VirtualClock(),
-        chance=system_random(),
+        rng=system_random(),
         config={"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b"},
     )
 

@@ -17,12 +17,12 @@ from tests.unit.inspection.patients import Patient
 Damage = Callable[[Patient, random.Random], set[str]]
 
 
-def a_file(lake: Patient, chance: random.Random) -> str:
+def a_file(lake: Patient, rng: random.Random) -> str:
     """Return the path of a file that the state refers to."""
     names = [
         name.hex() for (name,) in rows(lake.cache, "SELECT DISTINCT file FROM file_references")
     ]
-    name = chance.choice(sorted(names))
+    name = rng.choice(sorted(names))
     return next(path for path in lake.paths("files/") if name in path)
 
 
@@ -36,72 +36,72 @@ def change(database: Path, statement: str, *values: object) -> None:
         assert connection.execute(statement, values).rowcount, "nothing was changed"
 
 
-def flipped(body: bytes, chance: random.Random, *, start: int = 0) -> bytes:
+def flipped(body: bytes, rng: random.Random, *, start: int = 0) -> bytes:
     changed = bytearray(body)
-    changed[chance.randrange(start, len(changed))] ^= 1 << chance.randrange(8)
+    changed[rng.randrange(start, len(changed))] ^= 1 << rng.randrange(8)
     return bytes(changed)
 
 
-def a_flipped_bit_in_a_file(lake: Patient, chance: random.Random) -> set[str]:
-    path = a_file(lake, chance)
-    lake.write(path, flipped(lake.read(path), chance))
+def a_flipped_bit_in_a_file(lake: Patient, rng: random.Random) -> set[str]:
+    path = a_file(lake, rng)
+    lake.write(path, flipped(lake.read(path), rng))
     return {"file-damaged"}
 
 
-def a_file_cut_off(lake: Patient, chance: random.Random) -> set[str]:
-    path = a_file(lake, chance)
+def a_file_cut_off(lake: Patient, rng: random.Random) -> set[str]:
+    path = a_file(lake, rng)
     body = lake.read(path)
-    lake.write(path, body[: chance.randrange(len(body))])
+    lake.write(path, body[: rng.randrange(len(body))])
     return {"file-damaged"}
 
 
-def bytes_after_a_file(lake: Patient, chance: random.Random) -> set[str]:
-    path = a_file(lake, chance)
-    lake.write(path, lake.read(path) + chance.randbytes(chance.randrange(1, 9)))
+def bytes_after_a_file(lake: Patient, rng: random.Random) -> set[str]:
+    path = a_file(lake, rng)
+    lake.write(path, lake.read(path) + rng.randbytes(rng.randrange(1, 9)))
     return {"file-damaged"}
 
 
-def another_file_in_its_place(lake: Patient, chance: random.Random) -> set[str]:
-    path = a_file(lake, chance)
+def another_file_in_its_place(lake: Patient, rng: random.Random) -> set[str]:
+    path = a_file(lake, rng)
     others = [other for other in lake.paths("files/") if other != path]
-    lake.write(path, lake.read(chance.choice(others)))
+    lake.write(path, lake.read(rng.choice(others)))
     return {"file-damaged"}
 
 
-def a_file_gone(lake: Patient, chance: random.Random) -> set[str]:
-    lake.remove(a_file(lake, chance))
+def a_file_gone(lake: Patient, rng: random.Random) -> set[str]:
+    lake.remove(a_file(lake, rng))
     return {"file-missing"}
 
 
-def a_name_of(lake: Patient, base: int, chance: random.Random) -> str:
+def a_name_of(lake: Patient, base: int, rng: random.Random) -> str:
     folder = lake.paths("files/")[0].rpartition("/")[0]
-    return f"{folder}/{base:010x}{chance.randbytes(11).hex()}.parquet"
+    return f"{folder}/{base:010x}{rng.randbytes(11).hex()}.parquet"
 
 
-def an_old_object(lake: Patient, chance: random.Random) -> set[str]:
-    lake.write(a_name_of(lake, 0, chance), b"x")
+def an_old_object(lake: Patient, rng: random.Random) -> set[str]:
+    lake.write(a_name_of(lake, 0, rng), b"x")
     return {"object-unreferenced"}
 
 
-def a_new_object(lake: Patient, chance: random.Random) -> set[str]:
-    lake.write(a_name_of(lake, 99, chance), b"x")
+def a_new_object(lake: Patient, rng: random.Random) -> set[str]:
+    lake.write(a_name_of(lake, 99, rng), b"x")
     return {"object-pending"}
 
 
-def a_stranger(lake: Patient, chance: random.Random) -> set[str]:
+def a_stranger(lake: Patient, rng: random.Random) -> set[str]:
     table = lake.paths("files/")[0].rpartition("/files/")[0]
-    folder = chance.choice([f"{table}/files/", f"{table}/", "tables/nobody/files/", "", "logs/"])
+    folder = rng.choice([f"{table}/files/", f"{table}/", "tables/nobody/files/", "", "logs/"])
     lake.write(f"{folder}stranger.txt", b"x")
     return {"object-stray"}
 
 
-def a_flipped_bit_in_the_log(lake: Patient, chance: random.Random) -> set[str]:
-    number, body = chance.choice(lake.entries())
-    lake.set_entry(number, flipped(body, chance, start=1))
+def a_flipped_bit_in_the_log(lake: Patient, rng: random.Random) -> set[str]:
+    number, body = rng.choice(lake.entries())
+    lake.set_entry(number, flipped(body, rng, start=1))
     return {"log-damaged"}
 
 
-def an_entry_that_adds_other_rows(lake: Patient, chance: random.Random) -> set[str]:
+def an_entry_that_adds_other_rows(lake: Patient, rng: random.Random) -> set[str]:
     """Edit the log as its own code would write it, and take the cache away: the files tell."""
     for number, body in reversed(lake.entries()):
         entry = decode_entry(body, number)
@@ -110,36 +110,36 @@ def an_entry_that_adds_other_rows(lake: Patient, chance: random.Random) -> set[s
         if not isinstance(added, AddFiles) or not added.files:
             continue
         files = list(added.files)
-        place = chance.randrange(len(files))
+        place = rng.randrange(len(files))
         files[place] = msgspec.structs.replace(files[place], rows=files[place].rows + 1)
         changed = msgspec.structs.replace(transaction, changes=(AddFiles(tuple(files)),))
         edited = encode_entry(msgspec.structs.replace(entry, transactions=(changed,)))
         lake.set_entry(number, edited)
         break
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         return {"cache-differs", "log-differs"}
     lake.drop_cache()
     return {"rows-differ"}
 
 
-def an_entry_gone(lake: Patient, chance: random.Random) -> set[str]:
+def an_entry_gone(lake: Patient, rng: random.Random) -> set[str]:
     numbers = [number for number, _ in lake.entries()]
-    lake.set_entry(chance.randint(numbers[0] + 1, numbers[-1]), None)
+    lake.set_entry(rng.randint(numbers[0] + 1, numbers[-1]), None)
     return {"log-gap", "log-behind"}
 
 
-def two_entries_swapped(lake: Patient, chance: random.Random) -> set[str]:
-    (first, one), (second, other) = chance.sample(lake.entries()[1:], 2)
+def two_entries_swapped(lake: Patient, rng: random.Random) -> set[str]:
+    (first, one), (second, other) = rng.sample(lake.entries()[1:], 2)
     lake.set_entry(first, other)
     lake.set_entry(second, one)
     return {"log-damaged", "log-differs", "cache-differs", "log-time-backwards", "snapshot-differs"}
 
 
-def a_flipped_bit_in_a_snapshot(lake: Patient, chance: random.Random) -> set[str]:
-    path = chance.choice(lake.paths("snapshots/"))
+def a_flipped_bit_in_a_snapshot(lake: Patient, rng: random.Random) -> set[str]:
+    path = rng.choice(lake.paths("snapshots/"))
     body = changed = lake.read(path)
     while unpacked(changed) == unpacked(body):  # zstd leaves some bits without a meaning
-        changed = flipped(body, chance)
+        changed = flipped(body, rng)
     lake.write(path, changed)
     return {"snapshot-damaged"}
 
@@ -151,38 +151,38 @@ def unpacked(body: bytes) -> bytes | None:
         return None
 
 
-def a_snapshot_gone(lake: Patient, chance: random.Random) -> set[str]:
-    lake.remove(chance.choice(lake.paths("snapshots/")))
+def a_snapshot_gone(lake: Patient, rng: random.Random) -> set[str]:
+    lake.remove(rng.choice(lake.paths("snapshots/")))
     return {"snapshot-lost"}
 
 
-def both_snapshots_gone(lake: Patient, chance: random.Random) -> set[str]:
+def both_snapshots_gone(lake: Patient, rng: random.Random) -> set[str]:
     for path in lake.paths("snapshots/"):
         lake.remove(path)
     return {"no-base"}
 
 
-def the_log_gone(lake: Patient, chance: random.Random) -> set[str]:
+def the_log_gone(lake: Patient, rng: random.Random) -> set[str]:
     lake.drop_log()
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         lake.drop_cache()
     return {"name-without-log", "log-missing"}
 
 
-def a_name_gone(lake: Patient, chance: random.Random) -> set[str]:
+def a_name_gone(lake: Patient, rng: random.Random) -> set[str]:
     lake.drop_name()
     return {"name-lost"}
 
 
-def rows_spilled(lake: Patient, chance: random.Random) -> set[str]:
+def rows_spilled(lake: Patient, rng: random.Random) -> set[str]:
     (lake.spill / "99999999-0").mkdir()
     return {"spill-left"}
 
 
-def a_scrambled_cache(lake: Patient, chance: random.Random) -> set[str]:
+def a_scrambled_cache(lake: Patient, rng: random.Random) -> set[str]:
     body = bytearray(lake.cache.read_bytes())
-    start = chance.randrange(0, len(body) - 4_096, 4_096)
-    body[start : start + 4_096] = chance.randbytes(4_096)
+    start = rng.randrange(0, len(body) - 4_096, 4_096)
+    body[start : start + 4_096] = rng.randbytes(4_096)
     lake.cache.write_bytes(body)
     return {"cache-damaged", "cache-differs"}
 
@@ -231,11 +231,11 @@ _EDITS = {
 }
 
 
-def edited_rows_of_the_cache(lake: Patient, chance: random.Random) -> set[str]:
-    statement, codes = chance.choice(list(_EDITS.items()))
-    order = f"file {chance.choice(['', 'DESC'])}, partition {chance.choice(['', 'DESC'])}"
+def edited_rows_of_the_cache(lake: Patient, rng: random.Random) -> set[str]:
+    statement, codes = rng.choice(list(_EDITS.items()))
+    order = f"file {rng.choice(['', 'DESC'])}, partition {rng.choice(['', 'DESC'])}"
     change(lake.cache, statement.format(one=_REFERENCE.format(order)))
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         return {"cache-damaged"}
     with closing(sqlite3.connect(lake.cache)) as connection, connection:  # as a bug would
         connection.execute("DROP TABLE row_sums")

@@ -18,12 +18,12 @@ SCHEMA = schema_of(row_keys={"id": "string"}, sort_keys={"n": "int64"}, values={
 
 
 def rows(seed: int, count: int) -> pa.Table:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     return pa.table(
         {
-            "id": [f"{chance.randrange(10**6):06d}" for _ in range(count)],
+            "id": [f"{rng.randrange(10**6):06d}" for _ in range(count)],
             "n": pa.array(range(count), pa.int64()),
-            "note": [chance.choice([None, "x" * chance.randrange(9)]) for _ in range(count)],
+            "note": [rng.choice([None, "x" * rng.randrange(9)]) for _ in range(count)],
         }
     )
 

@@ -119,9 +119,7 @@ def test_a_tables_status_is_one_version_of_its_state() -> None:
     story.when_claimed("two", "R", "c")
     story.when_replaced("two", "R", "c", d=7)
     story.clock.advance(4_000)
-    table = OpenTable(
-        id_=TableId("t1"), name=TableName("t"), head=story.head, chance=random.Random(0)
-    )
+    table = OpenTable(id_=TableId("t1"), name=TableName("t"), head=story.head, rng=random.Random(0))
     tracker = MemoryJobTracker()
     status = table_status(table, tracker=tracker, loads={"a": (2, 1), "b": (3, 0), "c": (0, 4)})
     assert (status.rows, status.rows_exact, status.files, status.leaves) == (1507, True, 3, 2)

@@ -5,16 +5,16 @@ import random
 from lakebed.model.ranges import KeyRange, overlaps_any, union
 
 
-def some_range(chance: random.Random) -> KeyRange:
-    least, end = sorted(chance.choices(range(40), k=2))
-    return KeyRange(bytes([least]), None if chance.random() < 0.05 else bytes([end]))
+def some_range(rng: random.Random) -> KeyRange:
+    least, end = sorted(rng.choices(range(40), k=2))
+    return KeyRange(bytes([least]), None if rng.random() < 0.05 else bytes([end]))
 
 
 def test_a_region_overlaps_some_range_as_one_by_one() -> None:
-    chance, seen = random.Random(5), set()
+    rng, seen = random.Random(5), set()
     for _ in range(2_000):
-        ranges = union([some_range(chance) for _ in range(chance.randrange(6))])
-        region = some_range(chance)
+        ranges = union([some_range(rng) for _ in range(rng.randrange(6))])
+        region = some_range(rng)
         one_by_one = any(region.overlaps(r) for r in ranges)
         assert overlaps_any(region, ranges) == one_by_one, (region, ranges)
         seen.add(one_by_one)

@@ -49,8 +49,8 @@ PAGE = 100
 
 
 def column_of(type_: pa.DataType, values: list[Any], rows: int) -> pa.Array:
-    chance = random.Random(rows)
-    found = [chance.choice(values) for _ in range(rows)]
+    rng = random.Random(rows)
+    found = [rng.choice(values) for _ in range(rows)]
     if pa.types.is_temporal(type_):
         whole = pa.int32() if type_.bit_width == 32 else pa.int64()
         return pa.array(found, whole).cast(type_)

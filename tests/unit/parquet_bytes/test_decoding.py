@@ -141,8 +141,8 @@ def test_pages_hold_what_pyarrow_reads(name: str, encoding: str, draw: st.DataOb
 @pytest.mark.parametrize(("name", "encoding"), CASES)
 @pytest.mark.parametrize("nulls", [0, 0.2, 1])
 def test_many_rows_and_some_of_their_pages(name: str, encoding: str, nulls: float) -> None:
-    chance = random.Random(f"{name} {encoding} {nulls}")
-    column = many(name, 3000, nulls, chance)
+    rng = random.Random(f"{name} {encoding} {nulls}")
+    column = many(name, 3000, nulls, rng)
     file = written(column, encoding)
     got = decoded(file)
     assert got is not None
@@ -153,29 +153,27 @@ def test_many_rows_and_some_of_their_pages(name: str, encoding: str, nulls: floa
     assert some.equals(column.slice(3 * 64, 6 * 64))
 
 
-def many(name: str, rows: int, nulls: float, chance: random.Random) -> pa.Array:
+def many(name: str, rows: int, nulls: float, rng: random.Random) -> pa.Array:
     """Return values of a type: texts that share beginnings, numbers of all widths."""
     type_ = VALUES[name][0]
     values: list[Any]
     if name in ("string", "binary"):
-        values = sorted(chance.choice(TEXTS) + str(chance.randrange(10**5)) for _ in range(rows))
+        values = sorted(rng.choice(TEXTS) + str(rng.randrange(10**5)) for _ in range(rows))
     elif name == "unlike":  # no string begins as the one before
-        values = [chr(97 + n % 26) * chance.randrange(40) for n in range(rows)]
+        values = [chr(97 + n % 26) * rng.randrange(40) for n in range(rows)]
     elif name == "bool":
-        values = [chance.random() < 0.5 for _ in range(rows)]
+        values = [rng.random() < 0.5 for _ in range(rows)]
     elif "decimal" in name:
         most = 10 ** (type_.precision - type_.scale) - 1
-        values = [Decimal(chance.randint(-most, most)) for _ in range(rows)]
+        values = [Decimal(rng.randint(-most, most)) for _ in range(rows)]
     elif "float" in name:
-        values = [float(np.float32(chance.uniform(-9, 9))) for _ in range(rows)]
+        values = [float(np.float32(rng.uniform(-9, 9))) for _ in range(rows)]
     else:
         bits = type_.bit_width - (1 if "u" not in name else 0)
         bits = 36 if name == "time" else bits
-        values = [chance.getrandbits(chance.randint(0, bits)) for _ in range(rows)]
-        values = [
-            v if "u" in name or name == "time" else v * chance.choice([1, -1]) for v in values
-        ]
-    return pa.array([None if chance.random() < nulls else v for v in values], type_)
+        values = [rng.getrandbits(rng.randint(0, bits)) for _ in range(rows)]
+        values = [v if "u" in name or name == "time" else v * rng.choice([1, -1]) for v in values]
+    return pa.array([None if rng.random() < nulls else v for v in values], type_)
 
 
 def test_a_dictionary_that_grew_too_large_is_left_for_plain_pages() -> None:
@@ -213,15 +211,15 @@ def test_nested_columns_are_not_flat(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "encoding"), CASES)
 def test_wrong_bytes_in_pages_give_nothing_or_some_rows(name: str, encoding: str) -> None:
-    chance = random.Random(f"{name} {encoding}")
-    column = many(name, 200, 0.2, chance)
-    file = written(column, encoding, compression=chance.choice(["zstd", "NONE"]))
+    rng = random.Random(f"{name} {encoding}")
+    column = many(name, 200, 0.2, rng)
+    file = written(column, encoding, compression=rng.choice(["zstd", "NONE"]))
     chunk = footer_of(file).group(0).chunks[0]
     for _ in range(100):
         wrong = bytearray(file)
-        for _ in range(chance.choice([1, 1, 3, 9])):
-            at = chance.randrange(chunk.start, chunk.end)
-            wrong[at] = chance.choice([wrong[at] ^ 1 << chance.randrange(8), 0, 127, 255])
+        for _ in range(rng.choice([1, 1, 3, 9])):
+            at = rng.randrange(chunk.start, chunk.end)
+            wrong[at] = rng.choice([wrong[at] ^ 1 << rng.randrange(8), 0, 127, 255])
         got = decoded(bytes(wrong))
         if got is not None:
             assert len(got) == 200

@@ -59,15 +59,15 @@ PROCESSINGS = {
 }
 
 
-def batch(schema: Schema, chance: random.Random, keys: Sequence[int]) -> pa.RecordBatch:
+def batch(schema: Schema, rng: random.Random, keys: Sequence[int]) -> pa.RecordBatch:
     rows = [
         {
             "key": key if schema is NUMBERS else f"{key:05d}" + "\x00é" * (key % 3 == 0),
-            "at": chance.randrange(30),
-            "number": chance.choice([None, 1]) if schema is NUMBERS else chance.randrange(99),
-            "small": chance.choice([None, 5, -7]),
-            "text": chance.choice([None, "", "x" * chance.randrange(30)]),
-            "list": [chance.randrange(9)] * chance.randrange(3),
+            "at": rng.randrange(30),
+            "number": rng.choice([None, 1]) if schema is NUMBERS else rng.randrange(99),
+            "small": rng.choice([None, 5, -7]),
+            "text": rng.choice([None, "", "x" * rng.randrange(30)]),
+            "list": [rng.randrange(9)] * rng.randrange(3),
         }
         for key in keys
     ]
@@ -139,9 +139,9 @@ class Merges:
         part = self.lake.part(self.lake.sort_and_write(self.schema, [rows]), region)
         return msgspec.structs.replace(part, rows=len(rows))
 
-    def parts(self, chance: random.Random, files: int, keys: int, rows: int) -> list[FilePart]:
-        numbers = [[chance.randrange(keys) for _ in range(rows)] for _ in range(files)]
-        return [self.part(batch(self.schema, chance, some)) for some in numbers]
+    def parts(self, rng: random.Random, files: int, keys: int, rows: int) -> list[FilePart]:
+        numbers = [[rng.randrange(keys) for _ in range(rows)] for _ in range(files)]
+        return [self.part(batch(self.schema, rng, some)) for some in numbers]
 
     def helpers(self, count: int) -> HelpersHere:
         return HelpersHere(self.lake.objects, count)

@@ -34,15 +34,15 @@ class DamagedStore:
 
 def written(tmp_path: Path, rows: int) -> tuple[Lake, FilePart, pa.Table]:
     lake = Lake(tmp_path)
-    chance = random.Random(7)
+    rng = random.Random(7)
     batch = batch_of(
         SLEEPER,
         [
             {
-                "key": f"{chance.randrange(10**6):06d}",
-                "timestamp": chance.randrange(-(10**12), 10**12),
-                "value": chance.choice(["red", "green"]),
-                "note": chance.choice([None, "x" * chance.randrange(9)]),
+                "key": f"{rng.randrange(10**6):06d}",
+                "timestamp": rng.randrange(-(10**12), 10**12),
+                "value": rng.choice(["red", "green"]),
+                "note": rng.choice([None, "x" * rng.randrange(9)]),
             }
             for _ in range(rows)
         ],
@@ -63,11 +63,11 @@ def test_a_flipped_bit_anywhere_is_found_and_never_makes_wrong_rows(
 ) -> None:
     lake, part, _ = written(tmp_path, 500)
     (body,) = lake.objects.read(part.path, [(0, part.file.size)])
-    chance = random.Random(seed)
-    places = chance.sample(range(len(body)), 300) + list(range(seed * 20, seed * 20 + 20))
+    rng = random.Random(seed)
+    places = rng.sample(range(len(body)), 300) + list(range(seed * 20, seed * 20 + 20))
     for at in places:
         flipped = bytearray(body)
-        flipped[at] ^= 1 << chance.randrange(8)
+        flipped[at] ^= 1 << rng.randrange(8)
         with pytest.raises(CorruptError):
             read_damaged(lake, part, bytes(flipped))
 
@@ -78,13 +78,13 @@ def test_a_flipped_bit_in_a_page_header_is_found_where_pages_are_read_piece_by_p
     lake, part, rows = written(tmp_path, 60_000)
     (body,) = lake.objects.read(part.path, [(0, part.file.size)])
     small = Lake(tmp_path, memory_bytes=1024 * 1024)
-    chance = random.Random(3)
+    rng = random.Random(3)
     store = DamagedStore(body)
     small.files = small.over(store)
     assert small.read(SLEEPER, [part]).equals(rows)
     for _ in range(20):
         flipped = bytearray(body)
-        flipped[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
+        flipped[rng.randrange(len(body))] ^= 1 << rng.randrange(8)
         store.body = bytes(flipped)
         small.files = small.over(store)
         with pytest.raises(CorruptError):

@@ -77,13 +77,13 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 def groups(draw: st.DrawFn) -> pa.Table:
     """Rows in order: a few values of each column, repeated in some way."""
     rows = draw(st.sampled_from([1, 2, 31, 33, 65, 129, 500, 1100, 2500]))
-    chance = random.Random(draw(st.integers(0, 99)))
+    rng = random.Random(draw(st.integers(0, 99)))
     arrays = []
     for field in arrow_schema(FLAT):
         values = VALUES[str(FLAT.field(field.name).type)]
         values = st.none() | values if field.nullable else values
         few = draw(st.lists(values, min_size=1, max_size=6))
-        found = [chance.choice(few) for _ in range(rows)]
+        found = [rng.choice(few) for _ in range(rows)]
         if pa.types.is_timestamp(field.type) or pa.types.is_time(field.type):
             arrays.append(pa.array(found, pa.int64()).cast(field.type))
         else:
@@ -218,17 +218,17 @@ MEASURED = schema_of(
 )
 
 
-def measurements(chance: random.Random, *, few: int) -> pa.Table:
+def measurements(rng: random.Random, *, few: int) -> pa.Table:
     """Return numbers that zstd hardly makes smaller, but `few` where it has so few values."""
     count = 5000
     return rows_of(
         MEASURED,
         {
             "k": [f"{n:06}" for n in range(count)],
-            "n": [chance.randrange(2**40) for _ in range(count)],
-            "f": [chance.random() for _ in range(count)],
-            "few": [chance.randrange(few) / few for _ in range(count)],
-            "v": [chance.randbytes(9) for _ in range(count)],
+            "n": [rng.randrange(2**40) for _ in range(count)],
+            "f": [rng.random() for _ in range(count)],
+            "few": [rng.randrange(few) / few for _ in range(count)],
+            "v": [rng.randbytes(9) for _ in range(count)],
         },
     )
 
@@ -243,8 +243,8 @@ def codecs_of(file: bytes, name: str) -> list[int]:
 def test_numbers_that_zstd_hardly_makes_smaller_are_left_alone_but_tried_again(
     compiled: bool,
 ) -> None:
-    chance = random.Random(1)
-    groups = [measurements(chance, few=4 if n >= 4 else 2**50) for n in range(TRIED_EVERY + 2)]
+    rng = random.Random(1)
+    groups = [measurements(rng, few=4 if n >= 4 else 2**50) for n in range(TRIED_EVERY + 2)]
     file = file_of(MEASURED, groups, compiled=compiled)
     zstd, plain = [Codec.ZSTD], [Codec.UNCOMPRESSED]
     alone = zstd + plain * (TRIED_EVERY - 1) + zstd + plain
@@ -257,15 +257,15 @@ def test_numbers_that_zstd_hardly_makes_smaller_are_left_alone_but_tried_again(
 @pytest.mark.parametrize("compiled", [True, False], ids=["by kernels", "plainly"])
 def test_a_row_group_of_few_rows_tells_nothing_of_those_behind_it(compiled: bool) -> None:
     schema = schema_of(row_keys={"k": "string"}, values={"few": "float64", "kind": "string"})
-    chance = random.Random(2)
+    rng = random.Random(2)
 
     def group(count: int) -> pa.Table:
         return rows_of(
             schema,
             {
                 "k": [f"{n:06}" for n in range(count)],
-                "few": [chance.randrange(1000) / 10 for _ in range(count)],
-                "kind": [chance.choice(["red", "green"]) for _ in range(count)],
+                "few": [rng.randrange(1000) / 10 for _ in range(count)],
+                "kind": [rng.choice(["red", "green"]) for _ in range(count)],
             },
         )
 

@@ -145,14 +145,14 @@ def test_compiled_and_plain_engines_order_keys_alike(given: tuple[Schema, Runs])
 
 def hold_equal_without_some(runs: Runs, schema: Schema, share: float, seed: int) -> None:
     """Merged with masks, and merged without the rows that masks leave out: the same."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     masks: dict[int, pa.BooleanArray | None] = {}
     left: Runs = []
     for run in runs:
         left.append([])
         for batch in run:
-            before = chance.randrange(3)
-            bits = [chance.random() < share for _ in range(before + len(batch))]
+            before = rng.randrange(3)
+            bits = [rng.random() < share for _ in range(before + len(batch))]
             mask = masks[id(batch)] = pa.array(bits, pa.bool_()).slice(before)
             left[-1].append(batch.filter(mask))
             if share == 1:
@@ -186,9 +186,9 @@ def test_rows_that_masks_leave_out_take_no_part(
 @pytest.mark.parametrize("count", [1, 3])
 def test_masks_of_large_batches_leave_rows_out(share: float, count: int) -> None:
     schema = schema_of(row_keys={"k": "int64"}, values={"v": "string"})
-    chance = random.Random(count)
+    rng = random.Random(count)
     batches = [
-        batch_of(schema, [{"k": chance.randrange(900), "v": f"{n}"} for n in range(1000)])
+        batch_of(schema, [{"k": rng.randrange(900), "v": f"{n}"} for n in range(1000)])
         for _ in range(count)
     ]
     hold_equal_without_some(runs_of(schema, batches, 333), schema, share, count)
@@ -246,24 +246,24 @@ WORDS = schema_of(row_keys={"k": "string"}, values={"v": "binary?", "n": "int64"
 
 @pytest.mark.parametrize(("runs", "keys", "step"), [(1, 9, 7), (10, 10**9, 997), (50, 300, 64)])
 def test_orders_of_thousands_of_rows_are_right(runs: int, keys: int, step: int) -> None:
-    chance = random.Random(runs)
+    rng = random.Random(runs)
     batches = []
     for _ in range(runs):
-        rows = chance.randrange(1, 4000)
-        words = [f"user/{chance.randrange(keys):010}" for _ in range(rows)]
-        values = [chance.choice([None, b"", b"x" * chance.randrange(99)]) for _ in range(rows)]
+        rows = rng.randrange(1, 4000)
+        words = [f"user/{rng.randrange(keys):010}" for _ in range(rows)]
+        values = [rng.choice([None, b"", b"x" * rng.randrange(99)]) for _ in range(rows)]
         columns = [pa.array(words), pa.array(values, pa.binary()), pa.array(range(rows))]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=arrow_schema(WORDS)))
     hold_equal(runs_of(WORDS, batches, step), WORDS)
 
 
 SORTED = {
-    "random": lambda chance: (chance.randrange(2**63), 0),
-    "few": lambda chance: (chance.randrange(4), chance.randrange(-(2**40), 2**40)),
+    "random": lambda rng: (rng.randrange(2**63), 0),
+    "few": lambda rng: (rng.randrange(4), rng.randrange(-(2**40), 2**40)),
     "one": lambda _: (7, 7),
-    "low bits": lambda chance: (chance.randrange(2), chance.randrange(9)),
-    "ends": lambda chance: (chance.choice([-(2**63), 2**63 - 1]), chance.randrange(2)),
-    "clusters": lambda chance: (2**50 * chance.randrange(9) + chance.randrange(9), 1),
+    "low bits": lambda rng: (rng.randrange(2), rng.randrange(9)),
+    "ends": lambda rng: (rng.choice([-(2**63), 2**63 - 1]), rng.randrange(2)),
+    "clusters": lambda rng: (2**50 * rng.randrange(9) + rng.randrange(9), 1),
 }
 NUMBERS = schema_of(row_keys={"a": "int64", "b": "int64"}, values={"n": "int32"})
 DEEP = schema_of(row_keys={"k": "binary", "b": "int32"}, values={"n": "int32"})
@@ -272,8 +272,8 @@ DEEP = schema_of(row_keys={"k": "binary", "b": "int32"}, values={"n": "int32"})
 @pytest.mark.parametrize("shape", SORTED)
 @pytest.mark.parametrize("rows", [1, 2, 23, 24, 25, 5000])
 def test_groups_of_any_size_are_sorted(shape: str, rows: int) -> None:
-    chance = random.Random(rows)
-    a, b = zip(*(SORTED[shape](chance) for _ in range(rows)), strict=True)
+    rng = random.Random(rows)
+    a, b = zip(*(SORTED[shape](rng) for _ in range(rows)), strict=True)
     columns = [pa.array(a), pa.array(b), pa.array(range(rows), pa.int32())]
     numbers = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(NUMBERS))
     long = [f"{'same' * 9}{x:x}{'same' * (x % 3)}".encode() for x in a]
@@ -289,8 +289,8 @@ def test_groups_of_any_size_are_sorted(shape: str, rows: int) -> None:
 
 @pytest.mark.parametrize("keys", [[b"", b"\0"], [b"a", b"a\0", b"a" + b"\0" * 9 + b"b", b"a\0\0"]])
 def test_many_keys_that_differ_in_zeros_only_are_sorted(keys: list[bytes]) -> None:
-    chance = random.Random(1)
-    given = [chance.choice(keys) for _ in range(3000)]
+    rng = random.Random(1)
+    given = [rng.choice(keys) for _ in range(3000)]
     numbers = pa.array(range(3000), pa.int32())
     columns = [pa.array(given, pa.binary()), pa.array([0] * 3000, pa.int32()), numbers]
     batch = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(DEEP))
@@ -303,8 +303,8 @@ def test_many_keys_that_differ_in_zeros_only_are_sorted(keys: list[bytes]) -> No
 )
 @pytest.mark.parametrize("longest", [3, 40])
 def test_texts_of_few_and_of_all_letters_are_sorted(letters: bytes, longest: int) -> None:
-    chance = random.Random(longest)
-    given = [bytes(chance.choices(letters, k=chance.randrange(longest))) for _ in range(3000)]
+    rng = random.Random(longest)
+    given = [bytes(rng.choices(letters, k=rng.randrange(longest))) for _ in range(3000)]
     rows = pa.array([0] * 3000, pa.int32())
     columns = [pa.array(given, pa.binary()), rows, rows]
     batch = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(DEEP))
@@ -314,11 +314,11 @@ def test_texts_of_few_and_of_all_letters_are_sorted(letters: bytes, longest: int
 
 @pytest.mark.parametrize("long", [1, 5000])
 def test_sorted_rows_come_in_batches_of_so_many_bytes(long: int) -> None:
-    chance = random.Random(long)
+    rng = random.Random(long)
     batches = []
     for seed in range(5):
-        words = [f"{chance.randrange(10**6):06}" for _ in range(700)]
-        values = [b"x" * (long if chance.random() < 0.05 else 1) for _ in words]
+        words = [f"{rng.randrange(10**6):06}" for _ in range(700)]
+        values = [b"x" * (long if rng.random() < 0.05 else 1) for _ in words]
         columns = [pa.array(words), pa.array(values, pa.binary()), pa.array([seed] * 700)]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=arrow_schema(WORDS)))
     wanted = pa.Table.from_batches(batches).sort_by("k")

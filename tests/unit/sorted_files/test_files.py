@@ -31,9 +31,9 @@ def point(value: int) -> bytes:
 
 
 def two_key_rows(rows: int, seed: int = 1) -> list[dict[str, Any]]:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     return [
-        {"a": chance.randrange(-20, 20), "b": chance.choice("abcdef"), "v": number}
+        {"a": rng.randrange(-20, 20), "b": rng.choice("abcdef"), "v": number}
         for number in range(rows)
     ]
 

@@ -47,13 +47,13 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def batch(numbers: Sequence[int], seed: int = 0) -> pa.RecordBatch:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     rows = [
         {
             "key": f"{n:08d}",
-            "timestamp": chance.randrange(100),
-            "value": chance.choice(["red", "green", "blue"]) * chance.randrange(3),
-            "note": chance.choice([None, "x" * chance.randrange(9)]),
+            "timestamp": rng.randrange(100),
+            "value": rng.choice(["red", "green", "blue"]) * rng.randrange(3),
+            "note": rng.choice([None, "x" * rng.randrange(9)]),
         }
         for n in numbers
     ]

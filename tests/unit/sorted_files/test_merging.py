@@ -73,15 +73,15 @@ def test_a_merge_gives_every_row_once_in_the_order_of_keys(
     assert sorted(map(as_told, merged)) == sorted(map(as_told, again))
 
 
-def sleeper_rows(chance: random.Random, rows: int, keys: int) -> pa.RecordBatch:
+def sleeper_rows(rng: random.Random, rows: int, keys: int) -> pa.RecordBatch:
     return batch_of(
         SLEEPER,
         [
             {
-                "key": f"{chance.randrange(keys):04x}",
-                "timestamp": chance.randrange(-20, 20),
-                "value": f"{chance.randrange(5)}",
-                "note": chance.choice([None, "", "n"]),
+                "key": f"{rng.randrange(keys):04x}",
+                "timestamp": rng.randrange(-20, 20),
+                "value": f"{rng.randrange(5)}",
+                "note": rng.choice([None, "", "n"]),
             }
             for _ in range(rows)
         ],
@@ -90,9 +90,9 @@ def sleeper_rows(chance: random.Random, rows: int, keys: int) -> pa.RecordBatch:
 
 @pytest.mark.parametrize(("runs", "keys"), [(1, 50), (2, 1), (10, 300), (50, 10_000)])
 def test_merged_files_are_what_datafusion_sorts(tmp_path: Path, runs: int, keys: int) -> None:
-    chance = random.Random(runs)
+    rng = random.Random(runs)
     lake = Lake(tmp_path)
-    batches = [sleeper_rows(chance, chance.choice([1, 30, 400]), keys) for _ in range(runs)]
+    batches = [sleeper_rows(rng, rng.choice([1, 30, 400]), keys) for _ in range(runs)]
     parts = [lake.part(lake.sort_and_write(SLEEPER, [batch])) for batch in batches]
     ours = lake.read(SLEEPER, parts)
     context = datafusion.SessionContext()

@@ -65,22 +65,20 @@ def only_by_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of(schema: Schema, rows: int, seed: int = 0) -> pa.RecordBatch:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     values: dict[str, Any] = {
-        "bool": lambda: chance.random() < 0.5,
-        "decimal": lambda: chance.randrange(-(10**9), 10**9),
-        "text": lambda: chance.choice(["", "\0", "ü", "日本", "x" * chance.randrange(90)]),
-        "bytes": lambda: chance.randbytes(chance.randrange(9)),
-        "kind": lambda: chance.choice(["red", "green", "blue"]),
-        "s": lambda: f"key {chance.randrange(10**4)}",
-        "time": lambda: chance.randrange(86_400_000_000),
+        "bool": lambda: rng.random() < 0.5,
+        "decimal": lambda: rng.randrange(-(10**9), 10**9),
+        "text": lambda: rng.choice(["", "\0", "ü", "日本", "x" * rng.randrange(90)]),
+        "bytes": lambda: rng.randbytes(rng.randrange(9)),
+        "kind": lambda: rng.choice(["red", "green", "blue"]),
+        "s": lambda: f"key {rng.randrange(10**4)}",
+        "time": lambda: rng.randrange(86_400_000_000),
     }
     arrays = []
     for column in arrow_schema(schema):
-        value = values.get(column.name, lambda: chance.randrange(100))
-        found = [
-            None if column.nullable and chance.random() < 0.2 else value() for _ in range(rows)
-        ]
+        value = values.get(column.name, lambda: rng.randrange(100))
+        found = [None if column.nullable and rng.random() < 0.2 else value() for _ in range(rows)]
         plain = pa.int32() if column.type == pa.date32() else pa.int64()
         if pa.types.is_timestamp(column.type) or column.name in ("day", "time"):
             arrays.append(pa.array(found, plain).cast(column.type))
@@ -143,8 +141,8 @@ def test_of_a_region_only_pages_near_it_are_decoded(
         return arrays
 
     monkeypatch.setattr(GroupPages, "decode", counted)
-    chance, stride = random.Random(3), rows // KEYS_MIN * (8 if few_keys else 1)
-    for low in (0, 1, rows - 1, rows - inside, *(chance.randrange(rows) for _ in range(6))):
+    rng, stride = random.Random(3), rows // KEYS_MIN * (8 if few_keys else 1)
+    for low in (0, 1, rows - 1, rows - inside, *(rng.randrange(rows) for _ in range(6))):
         region = KeyRange(*(encode_key(schema.row_keys, (key,)) for key in (low, low + inside)))
         decoded[0] = 0
         found = lake.read(schema, [lake.part_of(part, region)])
@@ -171,8 +169,8 @@ def test_many_columns_read_a_few_pages_at_a_time_do_not_keep_what_lies_between(
     lake = Lake(tmp_path, memory_bytes=4 * inputs * share)
     values = [f"v{n}" for n in range(19)]
     schema = schema_of(row_keys={"k": "int64"}, values=dict.fromkeys(values, "float64"))
-    chance = np.random.default_rng(1)
-    columns = [np.arange(30_000), *(chance.random(30_000) for _ in values)]
+    rng = np.random.default_rng(1)
+    columns = [np.arange(30_000), *(rng.random(30_000) for _ in values)]
     rows = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=arrow_schema(schema))
     part = lake.part(lake.write(schema, [rows]))
     assert part.file.size > 2 * share
@@ -194,8 +192,8 @@ def test_rows_of_a_megabyte_are_read_a_few_at_a_time(
 ) -> None:
     lake = Lake(tmp_path, memory_bytes=4 << 20)
     schema = schema_of(row_keys={"k": "int64"}, values={"small": "int64", "large": "binary"})
-    chance = random.Random(1)
-    rows = [{"k": k, "small": k, "large": chance.randbytes(1 << 20)} for k in range(40)]
+    rng = random.Random(1)
+    rows = [{"k": k, "small": k, "large": rng.randbytes(1 << 20)} for k in range(40)]
     part = lake.part(lake.write(schema, [batch_of(schema, rows)]))
     only_by_pages(monkeypatch)
     batches = list(lake.files.merge(schema, [part]))
@@ -229,15 +227,15 @@ PLACES = ("page header", "page body", "page index", "footer", "notes", "lengths"
 
 
 def rows_of_sleeper(rows: int) -> pa.RecordBatch:
-    chance = random.Random(7)
+    rng = random.Random(7)
     return batch_of(
         SLEEPER,
         [
             {
-                "key": f"{chance.randrange(10**6):06d}",
-                "timestamp": chance.randrange(-(10**12), 10**12),
-                "value": chance.choice(["red", "green"]),
-                "note": chance.choice([None, "x" * chance.randrange(9)]),
+                "key": f"{rng.randrange(10**6):06d}",
+                "timestamp": rng.randrange(-(10**12), 10**12),
+                "value": rng.choice(["red", "green"]),
+                "note": rng.choice([None, "x" * rng.randrange(9)]),
             }
             for _ in range(rows)
         ],
@@ -272,19 +270,19 @@ class Planting:
             "lengths": (len(self.body) - 8, len(self.body)),
         }
 
-    def plant(self, kind: str, chance: random.Random) -> bytes:
+    def plant(self, kind: str, rng: random.Random) -> bytes:
         if kind == "pages swapped":
-            (a, a_end), (b, b_end) = sorted(chance.sample(self.pages, 2))
+            (a, a_end), (b, b_end) = sorted(rng.sample(self.pages, 2))
             body = self.body
             return body[:a] + body[b:b_end] + body[a_end:b] + body[a:a_end] + body[b_end:]
-        start, end = self.spans.get(kind) or chance.choice(self.pages)
+        start, end = self.spans.get(kind) or rng.choice(self.pages)
         if kind == "page header":
             end = self.body.index(b"\x28\xb5\x2f\xfd", start)  # where zstd begins
         if kind == "page body":
             start = self.body.index(b"\x28\xb5\x2f\xfd", start)
         flipped = bytearray(self.body)
-        for _ in range(chance.choice([1, 1, 1, 2, 8])):
-            flipped[chance.randrange(start, end)] ^= 1 << chance.randrange(8)
+        for _ in range(rng.choice([1, 1, 1, 2, 8])):
+            flipped[rng.randrange(start, end)] ^= 1 << rng.randrange(8)
         return bytes(flipped)
 
     def outcome(self, damaged: bytes) -> str:
@@ -300,11 +298,11 @@ class Planting:
 
 
 def plant_many(tmp_path: Path, count: int, seed: int) -> Counter[tuple[str, str]]:
-    planting, chance = Planting(tmp_path), random.Random(seed)
+    planting, rng = Planting(tmp_path), random.Random(seed)
     found: Counter[tuple[str, str]] = Counter()
     for number in range(count):
         kind = PLACES[number % len(PLACES)]
-        found[kind, planting.outcome(planting.plant(kind, chance))] += 1
+        found[kind, planting.outcome(planting.plant(kind, rng))] += 1
     for kind in PLACES:
         counts = {o: found[kind, o] for o in ("noticed", "harmless", "wrong rows")}
         told = "  ".join(f"{name} {count:6}" for name, count in counts.items())

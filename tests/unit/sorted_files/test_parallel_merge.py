@@ -52,7 +52,7 @@ def test_helpers_and_one_process_give_the_rows_of_the_plain_path(
     kind: str,
 ) -> None:
     runs, keys = sizes
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     merges = Merges(tmp_path_factory.mktemp("merges"), TABLE)
     region = EVERYTHING
     if kind == "clipped":
@@ -62,8 +62,8 @@ def test_helpers_and_one_process_give_the_rows_of_the_plain_path(
         first = (
             700 * run if kind == "apart" else 0
         )  # some row groups meet no others, and are passed on
-        numbers = [first + chance.randrange(keys) for _ in range(chance.randrange(1, 500))]
-        parts.append(merges.part(batch(TABLE, chance, numbers), region))
+        numbers = [first + rng.randrange(keys) for _ in range(rng.randrange(1, 500))]
+        parts.append(merges.part(batch(TABLE, rng, numbers), region))
     wanted = merges.lake.read(TABLE, parts)
     if not len(wanted):
         return
@@ -101,8 +101,8 @@ def test_helpers_do_most_of_the_ranges_where_there_are_several(tmp_path: Path) -
 def test_a_thin_slice_of_many_files_of_which_no_sample_tells(tmp_path: Path) -> None:
     merges = Merges(tmp_path, TABLE)
     region = KeyRange(*(encode_key(TABLE.row_keys, (f"{n:05d}",)) for n in (4_001, 4_004)))
-    chance = random.Random(3)
-    rows = [batch(TABLE, chance, range(run, 9_000, 3)) for run in range(3)]
+    rng = random.Random(3)
+    rows = [batch(TABLE, rng, range(run, 9_000, 3)) for run in range(3)]
     parts = [merges.part(some, region) for some in rows]
     helpers = merges.helpers(1)
     found, _ = merges.merged(parts, helpers)

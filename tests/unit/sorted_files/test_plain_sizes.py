@@ -94,8 +94,8 @@ def test_views_that_share_their_values_count_each_time() -> None:
 
 @pytest.mark.usefixtures("_small_pieces")
 def test_rows_come_in_pieces_that_stay_small() -> None:
-    chance = random.Random(3)
-    texts = [None if chance.random() < 0.1 else LONG[: chance.randrange(999)] for _ in range(500)]
+    rng = random.Random(3)
+    texts = [None if rng.random() < 0.1 else LONG[: rng.randrange(999)] for _ in range(500)]
     batch = pa.record_batch({"id": range(500), "text": pa.array(texts).dictionary_encode()})
     given = list(casting.conformed([batch], SCHEMA))
     assert len(given) > 10

@@ -64,11 +64,11 @@ def bodies(asked: ObjectRanges) -> list[bytes]:
 
 def test_the_bytes_asked_for_come_whatever_the_order() -> None:
     for seed in range(20):
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         asked = [*ASKED, ASKED[3], ("f0", []), ("f1", [(0, 0), (5, 2_000), (7_000, 7_001)])]
-        expected = [one for one in asked if chance.random() < 0.8]
+        expected = [one for one in asked if rng.random() < 0.8]
         if seed % 2:
-            chance.shuffle(asked)
+            rng.shuffle(asked)
         objects = SlowObjects()
         ahead = ahead_of(objects, expected)
         for one in asked:

@@ -34,8 +34,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 def sorted_rows(lake: Lake, schema: Schema, count: int) -> pa.RecordBatch:
-    chance = random.Random(count)
-    rows = batch(schema, chance, [chance.randrange(900) for _ in range(count)])
+    rng = random.Random(count)
+    rows = batch(schema, rng, [rng.randrange(900) for _ in range(count)])
     table = lake.read(schema, [lake.part(lake.sort_and_write(schema, [rows]))])
     return table.combine_chunks().to_batches()[0]
 
@@ -95,12 +95,12 @@ def test_any_flipped_bit_is_noticed_before_its_row_group_is_given(lake: Lake) ->
     left, handed = handed_over(TABLE, rows, compiled=False)
     assert handed is not None
     (body,) = left.read("some", [(0, handed.end)])
-    chance = random.Random(1)
+    rng = random.Random(1)
     for place in [0, handed.start - 1, handed.start, handed.end - 1] + [
-        chance.randrange(handed.end) for _ in range(200)
+        rng.randrange(handed.end) for _ in range(200)
     ]:
         spoiled = bytearray(body)
-        spoiled[place] ^= 1 << chance.randrange(8)
+        spoiled[place] ^= 1 << rng.randrange(8)
         left.delete(["some"])
         writer = left.create("some")
         writer.write(bytes(spoiled))

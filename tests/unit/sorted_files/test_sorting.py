@@ -18,13 +18,13 @@ from tests.unit.sorted_files.lakes import SLEEPER, batch_of
 
 
 def some_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     return [
         {
-            "key": f"{chance.randrange(300)}" + "\x00" * chance.randrange(2),
-            "timestamp": chance.randrange(5),
+            "key": f"{rng.randrange(300)}" + "\x00" * rng.randrange(2),
+            "timestamp": rng.randrange(5),
             "value": str(number),
-            "note": chance.choice([None, "n"]),
+            "note": rng.choice([None, "n"]),
         }
         for number in range(count)
     ]

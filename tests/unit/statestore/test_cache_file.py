@@ -162,7 +162,7 @@ from lakebed.statestore.transactions import Transaction
 root, worker = Path(sys.argv[1]), sys.argv[2]
 log = SqliteTransactionLogs(root, SystemClock()).open("t")
 state = TableState(open_cache(root / "cache.sqlite"))
-head = TableHead(log, state, clock=SystemClock(), chance=random.Random(worker))
+head = TableHead(log, state, clock=SystemClock(), rng=random.Random(worker))
 head.follow()
 for i in range(50):
     id_ = f"{worker}-{i}"

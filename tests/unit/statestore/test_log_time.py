@@ -312,7 +312,7 @@ def test_the_id_of_a_job_is_remembered_over_a_leap(lake: Lake) -> None:
 
 
 def opened(head: TableHead, lake: Lake) -> OpenTable:
-    return OpenTable(id_=TableId("t"), name=TableName("t"), head=head, chance=lake.story.chance)
+    return OpenTable(id_=TableId("t"), name=TableName("t"), head=head, rng=lake.story.rng)
 
 
 def test_time_passes_on_an_idle_table_where_something_is_due(lake: Lake) -> None:

@@ -275,7 +275,7 @@ def test_refused_and_nothing_sent_is_told_at_once() -> None:
 def test_a_conflict_is_tried_again_at_once_and_only_throttling_waits() -> None:
     story = TableStory()
     retry = Retry()
-    waits = [retry.wait_seconds(LogConflictError(1), story.chance) for _ in range(50)]
+    waits = [retry.wait_seconds(LogConflictError(1), story.rng) for _ in range(50)]
     assert max(waits) <= 0.005
-    waits = [retry.wait_seconds(UnavailableError("busy"), story.chance) for _ in range(50)]
+    waits = [retry.wait_seconds(UnavailableError("busy"), story.rng) for _ in range(50)]
     assert 0.1 < max(waits) <= 0.2

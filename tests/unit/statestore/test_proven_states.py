@@ -74,7 +74,7 @@ class Cached:
             logs=OneLog(self.story.log),
             objects=MemoryObjectStore(self.story.clock),
             clock=self.story.clock,
-            chance=random.Random(1),
+            rng=random.Random(1),
             bytes_max=bytes_max,
         )
 

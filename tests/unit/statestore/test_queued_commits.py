@@ -57,9 +57,7 @@ def test_commits_on_their_way_are_swept_when_none_of_them_can_land() -> None:
         adding = AddFiles(office.story.new_files("all", **files))
         office.given_sent(office.story.transaction(adding, id_=id_))
         office.story.when_committed(AddFiles(()))
-    table = OpenTable(
-        id_=TABLE, name=TableName("t"), head=office.story.head, chance=random.Random(1)
-    )
+    table = OpenTable(id_=TABLE, name=TableName("t"), head=office.story.head, rng=random.Random(1))
     office.story.when_committed(RaiseFloor(TransactionNumber(3)))
     assert SweepObjects(objects=office.objects).run(table) == 1
     assert office.committer.run(batches_max=5) == 1

@@ -42,7 +42,7 @@ class Tables:
             logs=self.logs,
             objects=self.objects,
             clock=self.clock,
-            chance=random.Random(1),
+            rng=random.Random(1),
             bytes_max=bytes_max,
             limits=StateLimits(open_max),
         )
@@ -135,9 +135,9 @@ def test_threads_that_share_few_open_states_lose_nothing(tmp_path: Path) -> None
     tables.given_tables(*names)
 
     def work(seed: int) -> None:
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         for turn in range(20):
-            head = tables.heads(TableId(chance.choice(names)))
+            head = tables.heads(TableId(rng.choice(names)))
             id_ = CommitId(f"{seed}-{turn}")
             change = ChangeSettings({"leaf_rows_max": 1_000 + turn})
             digest = digest_of(id_.encode())
