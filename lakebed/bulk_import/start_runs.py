@@ -28,7 +28,7 @@ from lakebed.tasks.refused_messages import FindTable, tell_refused
 
 
 class StartRuns:
-    """Starts runs. check_file: raises InvalidError for files elsewhere than they may lie."""
+    """Starts runs. check_file: raises InvalidError for files outside the allowed sources."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ class AllowedPlaces:
             return
         known = ", ".join([*self._urls, *map(str, self._folders)]) or "none"
         raise InvalidError(
-            "a file elsewhere than where files may lie",
+            "the file is outside the allowed sources",
             file=name,
             allowed=known,
             hint="copy it there, or deploy the instance with its place among `-c sources=...`",

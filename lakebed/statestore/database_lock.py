@@ -139,7 +139,7 @@ def _busy(path: Path, holder: LockHolder, waited_seconds: float) -> UnavailableE
     elif holder.process:
         hint += f"; if it hangs, end process {holder.process}"
     return UnavailableError(
-        "the database is busy: somebody else writes to it",
+        "the database is busy: another process writes to it",
         path=path,
         **msgspec.to_builtins(holder),
         waited_seconds=waited_seconds,

@@ -179,8 +179,8 @@ class TableHead:
 
         Raises:
             InvalidError: it contradicts the state; no try of this call is in the log or will be.
-            ConflictError: what it was planned on is gone, or others won until the deadline
-            (LogConflictError); the same. FencedError: its base is below the write floor; the same.
+            ConflictError: what it was planned on is gone, or it lost every commit race before the
+            deadline (LogConflictError); the same. FencedError: its base is below the write floor.
             UnavailableError: the log refused or did not answer until the deadline; the same holds.
             DeniedError: the log may not be read or written; the same holds.
             FormatGateError: it has a change that the lake does not allow yet; the same.

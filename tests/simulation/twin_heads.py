@@ -130,7 +130,7 @@ def refuses_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def told(member: Member, failure: LakebedError) -> LakebedError:
         if member.unresolved is None and isinstance(failure, UnknownOutcomeError):
-            return ConflictError("others won until the deadline")
+            return ConflictError("lost every commit race before the deadline")
         return last_answer(member, failure)
 
     monkeypatch.setattr(head_module, "last_answer", told)
