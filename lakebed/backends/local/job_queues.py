@@ -65,24 +65,33 @@ DAMAGED = b"\x00damaged: "
 """Before the body of a dead letter that contradicts its checksum: no reader takes it for one."""
 _FORGET_ONCE = "DELETE FROM once WHERE at <= ?"
 _TAKE_ONCE = "INSERT OR IGNORE INTO once VALUES (?, ?, ?)"
-_IS_HELD = """
+HIDDEN_SECONDS_MAX = 43_200
+"""A message is out of sight for twelve hours at most, as in SQS."""
+HIDDEN_MICROS_MAX = (HIDDEN_SECONDS_MAX + 3_600) * MICROS_PER_SECOND
+"""Whoever hid a message for longer has a clock that is ahead: the message is in sight. An hour is
+for clocks that differ."""
+_IN_SIGHT = f"visible_at NOT BETWEEN ?3 + 1 AND ?3 + {HIDDEN_MICROS_MAX}"
+_IS_HELD = f"""
     message_group <> '' AND EXISTS (
         SELECT 1 FROM message AS other
         WHERE other.queue = message.queue AND other.message_group = message.message_group
-            AND other.message_group <> '' AND other.dead = 0 AND other.visible_at > ?3)"""
+            AND other.message_group <> '' AND other.dead = 0
+            AND NOT other.{_IN_SIGHT})"""  # noqa: S608 - constant texts
 _BURY = f"""
 UPDATE message SET dead = 1
-WHERE queue = ?1 AND dead = 0 AND visible_at <= ?3 AND receives >= ?2
+WHERE queue = ?1 AND dead = 0 AND {_IN_SIGHT} AND receives >= ?2
     AND NOT ({_IS_HELD})"""  # noqa: S608 - constant texts
 _TAKE = f"""
 UPDATE message SET receives = receives + 1, visible_at = ?1
 WHERE number IN (
     SELECT number FROM message
-    WHERE queue = ?2 AND dead = 0 AND visible_at <= ?3 AND NOT ({_IS_HELD})
+    WHERE queue = ?2 AND dead = 0 AND {_IN_SIGHT} AND NOT ({_IS_HELD})
     ORDER BY number LIMIT ?4)
 RETURNING
     number, receives, body, message_group, sent_at, {_IS_WHOLE}"""  # noqa: S608 - constant texts
-_ANY_VISIBLE = "SELECT 1 FROM message WHERE queue = ? AND dead = 0 AND visible_at <= ? LIMIT 1"
+_ANY_VISIBLE = f"""
+SELECT 1 FROM message
+WHERE queue = ?2 AND dead = 0 AND {_IN_SIGHT} LIMIT 1"""  # noqa: S608 - constant texts
 _DELETE = """
 DELETE FROM message
 WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
@@ -93,11 +102,8 @@ _GIVE_UP = """
 UPDATE message SET dead = 1
 WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
 _DELETE_DEAD = "DELETE FROM message WHERE number = ? AND queue = ? AND dead = 1"
-HIDDEN_SECONDS_MAX = 48 * 3_600
-"""Longer than any message may be out of sight."""
 _LAST = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'message'"
 _CHANGED = f"SELECT count(*) FROM message WHERE NOT {_IS_WHOLE}"  # noqa: S608 - constant texts
-_HIDDEN = "SELECT count(*) FROM message WHERE dead = 0 AND visible_at > ?"
 _BURY_DAMAGED = "UPDATE message SET dead = 1 WHERE number = ?"
 _DEAD = f"""
 SELECT number, receives, body, message_group, sent_at, {_IS_WHOLE} FROM message
@@ -148,12 +154,16 @@ class SqliteJobQueue:
         now = self._clock.now()
         with self._database.reading() as connection:
             # An idle queue is asked often; asking costs no write.
-            if connection.execute(_ANY_VISIBLE, (self._name, now)).fetchone() is None:
+            if connection.execute(_ANY_VISIBLE, (None, self._name, now)).fetchone() is None:
                 return []
         with self._database.writing() as connection:
             connection.execute(_BURY, (self._name, self._receives_max, now))
-            hidden_until = now + round(hidden_seconds * MICROS_PER_SECOND)
-            taken = (hidden_until, self._name, now, min(messages_max, MESSAGES_AT_ONCE_MAX))
+            taken = (
+                self._hidden_until(hidden_seconds),
+                self._name,
+                now,
+                min(messages_max, MESSAGES_AT_ONCE_MAX),
+            )
             rows = sorted(connection.execute(_TAKE, taken).fetchall())
             damaged = [row[:1] for row in rows if not row[5]]
             connection.executemany(_BURY_DAMAGED, damaged)
@@ -174,7 +184,7 @@ class SqliteJobQueue:
         if receipt.endswith("/dead"):
             return
         held = self._held(receipt)
-        until = self._clock.now() + round(hidden_seconds * MICROS_PER_SECOND)
+        until = self._hidden_until(hidden_seconds)
         with self._database.writing() as connection:
             connection.execute(_EXTEND, (until, *held))
 
@@ -195,6 +205,10 @@ class SqliteJobQueue:
         with self._database.reading() as connection:
             counts = dict(connection.execute(statement, (self._name,)).fetchall())
         return counts.get(0, 0), counts.get(1, 0)
+
+    def _hidden_until(self, seconds: float) -> Micros:
+        hidden = round(min(seconds, HIDDEN_SECONDS_MAX) * MICROS_PER_SECOND)
+        return Micros(self._clock.now() + hidden)
 
     def _held(self, receipt: str) -> tuple[int, int, int, str]:
         number, _, receives = receipt.partition("/")
@@ -240,20 +254,17 @@ class SqliteJobQueues:
         self._sent = SentMark(path.with_suffix(".sent"))
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the messages, in words: lost, changed, hidden for ever."""
-        hidden = self._clock.now() + HIDDEN_SECONDS_MAX * MICROS_PER_SECOND
+        """Return what is wrong with the messages, in words: lost, changed."""
         try:
             with self._database.reading() as connection:
                 last = connection.execute(_LAST).fetchone()[0] or 0
                 changed = connection.execute(_CHANGED).fetchone()[0]
-                for_ever = connection.execute(_HIDDEN, (hidden,)).fetchone()[0]
         except CorruptError as error:
             return [str(error)]
         lost = self._sent.last() - last
         told = {
             "messages that were sent are lost": lost,
             "messages contradict their checksums": changed,
-            "messages are hidden for longer than anybody may hide them": for_ever,
         }
         return [f"{count} {what}" for what, count in told.items() if count > 0]
 
