@@ -31,7 +31,7 @@ from lakebed.sorted_files.own_memory import own_memory
 from lakebed.sorted_files.page_index_parts import IndexCache
 from lakebed.sorted_files.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.query_sources import QuerySources
-from lakebed.sorted_files.range_messages import merge_told
+from lakebed.sorted_files.range_messages import merge_task
 from lakebed.sorted_files.reading import read_part
 from lakebed.sorted_files.row_requests import RowRequest, row_request
 from lakebed.sorted_files.sorting import ExternalSorter
@@ -131,7 +131,7 @@ class ParquetFiles:
             self._merge_memory,
             self._is_limited,
             self._helpers,
-            merge_told(schema, processing, rows, value_statistics=value_statistics),
+            merge_task(schema, processing, rows, value_statistics=value_statistics),
         )
         compiled = engine is not PLAIN
         encoder = RowGroupEncoder(schema, compiled=compiled, value_statistics=value_statistics)

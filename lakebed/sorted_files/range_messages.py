@@ -82,7 +82,7 @@ def decode_answer(line: bytes) -> Answer:
     return _answer.decode(line)
 
 
-def merge_told(
+def merge_task(
     schema: Schema,
     processing: ProcessingPass | None,
     job_rows: int,

@@ -57,8 +57,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     found: Asked = []
     merged, rows = Helper.merged, parallel_merge.StretchMerge.rows
 
-    def noted(self: Helper, told: MergeTask, wanted: RangeTask) -> RangeMerged | RangeFailed:
-        found.append(merged(self, told, wanted))
+    def noted(self: Helper, task: MergeTask, wanted: RangeTask) -> RangeMerged | RangeFailed:
+        found.append(merged(self, task, wanted))
         return found[-1]
 
     def late(*args: object) -> Iterator[pa.RecordBatch]:
@@ -124,11 +124,11 @@ def test_a_helper_that_is_killed_is_made_up_for_and_another_comes(
 ) -> None:
     merged, begun = Helper.merged, []
 
-    def killed(self: Helper, told: MergeTask, wanted: RangeTask) -> RangeMerged | RangeFailed:
+    def killed(self: Helper, task: MergeTask, wanted: RangeTask) -> RangeMerged | RangeFailed:
         begun.append(self)
         if len(begun) == 1:
             self._process.kill()
-        return merged(self, told, wanted)
+        return merged(self, task, wanted)
 
     monkeypatch.setattr(Helper, "merged", killed)
     with lakebed.connect(tmp_path / "lake") as lake:
@@ -198,18 +198,18 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.ranges import EVERYTHING
-from lakebed.sorted_files.range_messages import GroupsRead, RangeTold, merge_told
+from lakebed.sorted_files.range_messages import GroupsRead, RangeTask, merge_task
 
 root, is_busy = Path(sys.argv[1]), sys.argv[2] == "busy"
 schema = schema_of(row_keys={"k": "int64"}, values={})
-told = merge_told(schema, None, 1, value_statistics=False)
+task = merge_task(schema, None, 1, value_statistics=False)
 part = FilePart(StoredFile(bytes(16), 200, 100, 0, 0), "never", EVERYTHING, 1)
-told = msgspec.structs.replace(told, reads=(GroupsRead(part, None),), memory=1 << 28)
+task = msgspec.structs.replace(task, reads=(GroupsRead(part, None),), memory=1 << 28)
 
 def ask(helper):
     if is_busy:
-        helper._say(told)
-        helper._say(RangeTold(EVERYTHING, "ranges/0"))
+        helper._say(task)
+        helper._say(RangeTask(EVERYTHING, "ranges/0"))
         time.sleep(1)
     print(helper._process.pid, flush=True)
 

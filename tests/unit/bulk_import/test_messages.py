@@ -167,7 +167,11 @@ def test_the_platform_is_asked_only_while_runs_are_open(office: Office) -> None:
     [
         (b"{", "not a bulk import message", False),
         ({"id": "j", "table": "trips", "files": []}, "files", True),
-        ({"id": "j", "table": "trips", "files": ["/etc/passwd"]}, "elsewhere", True),
+        (
+            {"id": "j", "table": "trips", "files": ["/etc/passwd"]},
+            "outside the allowed sources",
+            True,
+        ),
         (
             {
                 "id": "j",
