@@ -1,9 +1,9 @@
 """Footers that tell of one row group, made of a larger one's pieces: for who keeps no whole tail.
 
-shell = shell_of(footer, without=(b"notes",))     # kept, the same for all files of a table
+template = footer_template_of(footer, without=(b"notes",))  # kept: one for all files of a table
 fields = Reader(raw).struct()                     # raw: a row group, read again
 start, end = offset_indexes(fields)               # read them, too
-footer, group = shell.opened(fields, index, start)
+footer, group = template.opened(fields, index, start)
 """
 
 from __future__ import annotations
