@@ -348,5 +348,5 @@ def _aligned(size: int) -> int:
 def _narrow(type_: pa.DataType, wide: pa.Buffer, rows: int) -> pa.Buffer | None:
     """Return numbers of one or two bytes, which Parquet keeps as four."""
     numbers = np.frombuffer(wide, np.int32, rows)
-    narrow = numbers.astype(type_.to_pandas_dtype())
+    narrow = numbers.astype(str(type_))
     return pa.py_buffer(narrow) if np.array_equal(narrow, numbers) else None

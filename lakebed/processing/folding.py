@@ -56,7 +56,7 @@ def folded(column: pa.Array, starts: Places, function: str, field: str) -> pa.Ar
         numbers = np.where(valid, numbers, empty)
     found: Numbers = _REDUCE[function].reduceat(numbers, starts)
     if function == "sum":
-        limits = np.iinfo(type_.to_pandas_dtype())
+        limits = np.iinfo(str(type_))
         if not _fits(numbers, starts, found, int(limits.min), int(limits.max)):
             raise _too_large(field, type_)
     return _array(found, missing, type_)

@@ -38,6 +38,7 @@ def integers(column: pa.Array) -> npt.NDArray[np.signedinteger]:
 
 NEAR_ROWS = 8
 """So far the end of a region is looked for row by row."""
+_SEARCHES_MANY = hasattr(pc, "search_sorted")  # pyarrow 26 has it, 23 to 25 do not
 
 
 def encode_keys(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.BinaryArray:
@@ -163,7 +164,7 @@ def search_many(
     """Return for each of the ascending points how many rows of a sorted batch lie below it."""
     first = fields[0]
     values = _values_of(first, points) if len(points) > 1 else None
-    if values is None:
+    if values is None or not _SEARCHES_MANY:
         return [search(batch, fields, point) for point in points]
     found = pc.search_sorted(batch.column(first.name), values, side="left")
     places: list[int] = found.to_pylist()  # bounded: one number per point
