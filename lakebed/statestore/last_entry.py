@@ -12,7 +12,7 @@ from lakebed.statestore.state import TableState
 
 def last_checksum(state: TableState) -> EntryChecksum | None:
     """Return it; None: not known. A Lakebed that does not know of it may have applied an entry."""
-    return known(state)[1]
+    return state.log_end().checksum
 
 
 def known(state: TableState) -> tuple[TransactionNumber, EntryChecksum | None]:

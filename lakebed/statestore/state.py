@@ -19,6 +19,7 @@ from lakebed.errors import TableMissingError
 from lakebed.model.files import FileReference
 from lakebed.model.names import (
     CommitId,
+    EntryChecksum,
     FileName,
     Generation,
     JobId,
@@ -46,7 +47,9 @@ _REFERENCES = f"SELECT {REFERENCE_COLUMNS} FROM file_references"  # noqa: S608 -
 _HELD = _REFERENCES.replace(" FROM", ", (SELECT id FROM jobs WHERE key = job) FROM", 1)
 _HEAD = (
     "SELECT only, number, at, floor, generation, root, partition_next, dropped, schema, settings,"
-    " (SELECT total FROM row_sums WHERE name = 'head') FROM head"
+    " (SELECT total FROM row_sums WHERE name = 'head'),"
+    " (SELECT checksum FROM last_entry l WHERE l.number = head.number),"
+    " (SELECT at FROM entry_times ORDER BY entry_times.number DESC LIMIT 1) FROM head"
 )
 _NODES = "SELECT id, parent, dimension, point, left, right, rows_unsplittable FROM partitions"
 _NODE = (
@@ -68,6 +71,14 @@ class TableVersion(msgspec.Struct, frozen=True):
     root: PartitionId
     partition_next: int
     dropped: bool
+
+
+class LogEnd(msgspec.Struct, frozen=True):
+    """What is known of the end of the log beside the head. checksum: of the last entry; None: not
+    known. time: the newest that is remembered of an entry; None: of none."""
+
+    checksum: EntryChecksum | None
+    time: Micros | None
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -129,11 +140,12 @@ class TableState(ProvenState):
         # Read in this transaction of SQLite, and not changed since.
         self._head: TableVersion | None = None
         self._texts: tuple[str, str] | None = None
+        self._log_end: LogEnd | None = None
         self._partitions: dict[PartitionId, Partition | None] = {}
         self._is_commits_proven = False
 
     def _forget(self) -> None:
-        self._head = self._texts = None
+        self._head = self._texts = self._log_end = None
         self._partitions.clear()
 
     def _undo(self) -> None:
@@ -154,16 +166,26 @@ class TableState(ProvenState):
 
     def head(self) -> TableVersion:
         """Return the row that every transaction looks at."""
-        if self._head is not None:
-            return self._head
-        *row, total = self._run(_HEAD).fetchone() or (None,)
+        return self._head or self._read_head()[0]
+
+    def log_end(self) -> LogEnd:
+        """Return what is known of the end of the log, of one version with the head."""
+        return self._log_end or self._read_head()[1]
+
+    def log_ends(self, end: LogEnd) -> None:
+        """Keep what was written of the end of the log in this transaction of SQLite."""
+        self._log_end = end if self.connection.in_transaction else None
+
+    def _read_head(self) -> tuple[TableVersion, LogEnd]:
+        *row, total, checksum, time = self._run(_HEAD).fetchone() or (None, None, None)
         if (1, total) != sum_of((row,)):
             raise damaged("head")
         _, number, at, floor, generation, root, partition_next, dropped, *texts = row
         head = TableVersion(number, at, floor, generation, root, partition_next, bool(dropped))
+        end = LogEnd(checksum, time)
         if self.connection.in_transaction:
-            self._head, self._texts = head, (texts[0], texts[1])
-        return head
+            self._head, self._texts, self._log_end = head, (texts[0], texts[1]), end
+        return head, end
 
     def require_table(self) -> None:
         """Raise TableMissingError if the table was dropped, or is only about to be created."""
@@ -342,6 +364,8 @@ class TableState(ProvenState):
         """Run a statement that changes the state. For `transactions.py` and the head only."""
         if "head" in statement:
             self._head = None
+        elif "entry" in statement:
+            self._log_end = None
         elif "partitions" in statement:
             self._partitions.clear()
         self._keep_sums()

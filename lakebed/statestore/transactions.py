@@ -32,7 +32,7 @@ from lakebed.statestore.file_changes import (
 )
 from lakebed.statestore.last_entry import remember_last
 from lakebed.statestore.log_changes import ResumeLog
-from lakebed.statestore.state import ENTRY_TIME_SPACING, Moment, TableState
+from lakebed.statestore.state import ENTRY_TIME_SPACING, LogEnd, Moment, TableState
 from lakebed.statestore.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -171,8 +171,10 @@ def check_bases(transactions: Sequence[Transaction]) -> None:
 
 def finish_entry(state: TableState, moment: Moment, checksum: EntryChecksum | None) -> None:
     """Write down that the entry has been applied: its number, time and checksum. None: unknown."""
+    last = state.log_end().time
     state.write("UPDATE head SET number = ?, at = ?", (moment.number, moment.at))
     remember_last(state, moment.number, checksum)
-    last = state.write("SELECT at FROM entry_times ORDER BY number DESC LIMIT 1").fetchone()
-    if last is None or moment.at >= last[0] + ENTRY_TIME_SPACING:
+    if last is None or moment.at >= last + ENTRY_TIME_SPACING:
         state.write("INSERT INTO entry_times VALUES (?, ?)", (moment.number, moment.at))
+        last = moment.at
+    state.log_ends(LogEnd(checksum, last))

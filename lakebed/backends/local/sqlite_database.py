@@ -59,6 +59,7 @@ class SqliteDatabase:
         functions: Mapping[str, Callable[[bytes], bytes]] | None = None,
     ) -> None:
         self.path = path
+        self._name = os.fspath(path)  # asking by text costs a third
         self._functions = functions or {}
         self._schema = schema
         self._format = format
@@ -73,7 +74,7 @@ class SqliteDatabase:
 
     def exists(self) -> bool:
         """Whether the file is there."""
-        return self.path.exists()
+        return os.path.exists(self._name)  # noqa: PTH110
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -172,7 +173,7 @@ class SqliteDatabase:
         if self._users > 1:  # this thread is in the midst of something
             return True
         try:
-            found = self.path.stat()
+            found = os.stat(self._name)  # noqa: PTH116
         except OSError:
             return False
         return self._file == (found.st_dev, found.st_ino)
