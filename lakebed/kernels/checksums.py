@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.compiling import part
 from lakebed.kernels.keys import Numbers
-from lakebed.kernels.memory import fold_crc32, folds_crc32, load_u8, load_u64
+from lakebed.kernels.toolchain.compiling import part
+from lakebed.kernels.toolchain.memory import fold_crc32, folds_crc32, load_u8, load_u64
 
 _POLYNOMIAL = 0xEDB88320
 _ONES = 0xFFFFFFFF

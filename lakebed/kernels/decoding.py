@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.compiling import part
 from lakebed.kernels.keys import Numbers, Table
-from lakebed.kernels.memory import (
+from lakebed.kernels.toolchain.compiling import part
+from lakebed.kernels.toolchain.memory import (
     big_endian,
     copy_32,
     load_i32,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lakebed.kernels.compiling import part
 from lakebed.kernels.decoding import (
     DELTA_BYTES,
     DELTA_LENGTHS,
@@ -23,7 +22,8 @@ from lakebed.kernels.decoding import (
 )
 from lakebed.kernels.gathering import SLACK
 from lakebed.kernels.keys import Numbers, Table
-from lakebed.kernels.memory import copy_16, copy_32, load_i32, load_u8, store_32, store_u8
+from lakebed.kernels.toolchain.compiling import part
+from lakebed.kernels.toolchain.memory import copy_16, copy_32, load_i32, load_u8, store_32, store_u8
 from lakebed.kernels.unpacking import BROKEN, SPARE_BYTES, Bytes, unpack_deltas, unpack_runs
 
 Lengths = npt.NDArray[np.int32]

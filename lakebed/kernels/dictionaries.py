@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.encoding_strings import copy_bytes, load_string_page, shared_bytes
 from lakebed.kernels.keys import Numbers
-from lakebed.kernels.memory import (
+from lakebed.kernels.packing import PAGE_ROOM, put_levels, put_varint
+from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
+from lakebed.kernels.toolchain.memory import (
     leading_zeros,
     load_i32,
     load_i64,
@@ -20,7 +21,6 @@ from lakebed.kernels.memory import (
     store_64,
     store_u8,
 )
-from lakebed.kernels.packing import PAGE_ROOM, put_levels, put_varint
 from lakebed.kernels.unpacking import as_signed
 
 STRINGS_MAX = 1 << 13

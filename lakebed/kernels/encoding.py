@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.keys import Numbers
-from lakebed.kernels.memory import (
+from lakebed.kernels.packing import Levels, put_deltas, put_levels
+from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
+from lakebed.kernels.toolchain.memory import (
     load_i8,
     load_i16,
     load_i32,
@@ -23,7 +24,6 @@ from lakebed.kernels.memory import (
     store_32,
     store_64,
 )
-from lakebed.kernels.packing import Levels, put_deltas, put_levels
 
 PLAIN, DELTAS = 0, 1
 """Of numbers: PLAIN, DELTA_BINARY_PACKED."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.encoding import UNBOUNDED, UNSORTED, is_set, segment_of
 from lakebed.kernels.keys import Numbers
-from lakebed.kernels.memory import (
+from lakebed.kernels.packing import PAGE_ROOM, Levels, put_deltas, put_levels, put_zeros
+from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
+from lakebed.kernels.toolchain.memory import (
     copy_32,
     load_i32,
     load_i64,
@@ -18,7 +19,6 @@ from lakebed.kernels.memory import (
     store_u8,
     trailing_zeros,
 )
-from lakebed.kernels.packing import PAGE_ROOM, Levels, put_deltas, put_levels, put_zeros
 
 _WORD = 8
 

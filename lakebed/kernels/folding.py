@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.keys import BYTES, INT64, Numbers, Table, compare_rows, number_at
-from lakebed.kernels.memory import load_u8, store_32, store_64
 from lakebed.kernels.merging import Rows, Segments
+from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
+from lakebed.kernels.toolchain.memory import load_u8, store_32, store_64
 from lakebed.kernels.unpacking import Bytes
 
 SUM, MIN, MAX = range(3)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lakebed.kernels.compiling import CHECKED, kernel
 from lakebed.kernels.keys import Numbers, Words
-from lakebed.kernels.memory import (
+from lakebed.kernels.merging import Rows, Segments
+from lakebed.kernels.toolchain.compiling import CHECKED, kernel
+from lakebed.kernels.toolchain.memory import (
     copy_16,
     copy_32,
     load_i32,
@@ -19,7 +20,6 @@ from lakebed.kernels.memory import (
     prefetch,
     store_u8,
 )
-from lakebed.kernels.merging import Rows, Segments
 
 SLACK = 32
 """Bytes behind the last byte of an output of strings: copies are rounded up, then overwritten."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lakebed.kernels.compiling import part
-from lakebed.kernels.memory import big_endian, load_i32, load_i64, load_u8, load_u64
+from lakebed.kernels.toolchain.compiling import part
+from lakebed.kernels.toolchain.memory import big_endian, load_i32, load_i64, load_u8, load_u64
 
 Numbers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.keys import (
     BYTES,
     Numbers,
@@ -21,7 +20,8 @@ from lakebed.kernels.keys import (
     number_at,
     shared_bytes,
 )
-from lakebed.kernels.memory import load_u8, trailing_zeros
+from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
+from lakebed.kernels.toolchain.memory import load_u8, trailing_zeros
 
 Segments = npt.NDArray[np.uint16]
 Rows = npt.NDArray[np.int32]

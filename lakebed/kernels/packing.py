@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lakebed.kernels.compiling import part
 from lakebed.kernels.keys import Numbers
-from lakebed.kernels.memory import leading_zeros, load_u64, store_32, store_64, store_u8
+from lakebed.kernels.toolchain.compiling import part
+from lakebed.kernels.toolchain.memory import leading_zeros, load_u64, store_32, store_64, store_u8
 from lakebed.kernels.unpacking import as_signed, bits_of_eight
 
 Levels = npt.NDArray[np.uint8]

@@ -9,7 +9,6 @@ The pages at hand are those from `page` to `last`.
 
 from __future__ import annotations
 
-from lakebed.kernels.compiling import kernel, part
 from lakebed.kernels.decoding import (
     DECODED,
     decode_bits,
@@ -25,6 +24,7 @@ from lakebed.kernels.decoding_strings import (
 )
 from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.page_headers import NOT_UNDERSTOOD, decompress_pages, read_headers
+from lakebed.kernels.toolchain.compiling import kernel, part
 from lakebed.kernels.unpacking import Bytes
 
 (

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.compiling import kernel, part
 from lakebed.kernels.decoding import AT, END, FIRST, PLAIN, ROWS, SIZE
 from lakebed.kernels.decoding import ENCODING as PAGE_ENCODING
 from lakebed.kernels.keys import Numbers, Table
-from lakebed.kernels.memory import call_5, load_u8
+from lakebed.kernels.toolchain.compiling import kernel, part
+from lakebed.kernels.toolchain.memory import call_5, load_u8
 from lakebed.kernels.unpacking import BROKEN, as_signed, read_varint, signed
 
 BODY, BODY_END, UNPACKED, VALUES, ENCODING = range(5)

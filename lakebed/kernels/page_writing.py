@@ -6,11 +6,11 @@ And what is told of a chunk's pages beside them: their CRC-32s and the bounds of
 from __future__ import annotations
 
 from lakebed.kernels.checksums import crc32, joined_crc32
-from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.encoding_strings import copy_bytes, is_below
 from lakebed.kernels.keys import Numbers
-from lakebed.kernels.memory import call_5, copy_32, store_64, store_u8
 from lakebed.kernels.packing import put_varint, zigzag
+from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
+from lakebed.kernels.toolchain.memory import call_5, copy_32, store_64, store_u8
 
 HEADER_ROOM = 64
 """Of a page's header, which has 50 bytes at most."""

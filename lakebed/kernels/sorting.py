@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.compiling import CHECKED, kernel, part
 from lakebed.kernels.keys import (
     BYTES,
     Numbers,
@@ -21,6 +20,7 @@ from lakebed.kernels.keys import (
     shared_bytes,
 )
 from lakebed.kernels.merging import Rows, Segments
+from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
 
 GROUP_MIN = 24
 """Of fewer rows keys are compared: a pass costs more."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lakebed.kernels.compiling import part
-from lakebed.kernels.memory import load_u8, load_u64, store_32, store_64, store_u8
+from lakebed.kernels.toolchain.compiling import part
+from lakebed.kernels.toolchain.memory import load_u8, load_u64, store_32, store_64, store_u8
 
 BROKEN = 0
 """An address that nothing has."""

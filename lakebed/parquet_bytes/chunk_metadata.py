@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lakebed.kernels.arrays import address_of
 from lakebed.kernels.encoding import UNBOUNDED
 from lakebed.kernels.page_writing import DATA, DICTIONARY, write_bounds
+from lakebed.kernels.toolchain.arrays import address_of
 from lakebed.parquet_bytes.encoded import listed
 from lakebed.parquet_bytes.footer import Codec, Encoding, Physical
 from lakebed.parquet_bytes.thrift import BINARY, BOOL, I32, I64, STRUCT, Struct, list_head

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from lakebed.kernels import encoding as kernels
-from lakebed.kernels.arrays import address_of
 from lakebed.kernels.dictionaries import SLOTS, WORDS, encode_repeated
 from lakebed.kernels.encoding_strings import encode_strings
 from lakebed.kernels.packing import PAGE_ROOM
 from lakebed.kernels.page_writing import HEADER_ROOM, write_pages
+from lakebed.kernels.toolchain.arrays import address_of
 from lakebed.kernels.zstd import room_for, zstd
 from lakebed.parquet_bytes.chunk_metadata import (
     SLACK,

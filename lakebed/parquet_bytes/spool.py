@@ -7,7 +7,7 @@ from collections import deque
 
 import numpy as np
 
-from lakebed.kernels.arrays import address_of
+from lakebed.kernels.toolchain.arrays import address_of
 from lakebed.parquet_bytes.varints import Bytes
 
 _BLOCK_BYTES = 4 * 1024 * 1024

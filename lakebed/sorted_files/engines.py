@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakebed.kernels.presence import always, available
+from lakebed.kernels.toolchain.presence import always, available
 from lakebed.model.schema import Field
 from lakebed.sorted_files.merging import Source, merge
 from lakebed.sorted_files.ordering import sorted_rows

@@ -26,7 +26,7 @@ from lakebed.sorted_files.stretch_merge import StretchMerge
 
 def load_kernels() -> None:
     """Load what a merge by kernels takes, before the first is asked for. Compiles nothing."""
-    from lakebed.kernels.compiling import load_kept  # noqa: PLC0415  loads llvmlite
+    from lakebed.kernels.toolchain.compiling import load_kept  # noqa: PLC0415  loads llvmlite
 
     for module in ("compiled_engine", "page_reading"):
         import_module(f"lakebed.sorted_files.{module}")

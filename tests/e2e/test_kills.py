@@ -12,7 +12,7 @@ import pytest
 
 import lakebed
 from lakebed.errors import VersionExpiredError
-from lakebed.kernels.presence import SWITCH, available
+from lakebed.kernels.toolchain.presence import SWITCH, available
 from lakebed.lake import Lake
 from lakebed.model.paths import file_path
 from tests.e2e.party import Party

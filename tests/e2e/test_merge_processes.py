@@ -19,7 +19,7 @@ from lakebed.bootstrap import machine
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.config.instance import InstanceResources
-from lakebed.kernels.presence import SWITCH, available
+from lakebed.kernels.toolchain.presence import SWITCH, available
 from lakebed.sorted_files import file_merge, parallel_merge, stretch_merge
 from lakebed.sorted_files import merge_helpers as helping
 from lakebed.sorted_files.merge_helpers import Helper, MergeHelpers

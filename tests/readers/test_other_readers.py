@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakebed
-from lakebed.kernels.presence import SWITCH
+from lakebed.kernels.toolchain.presence import SWITCH
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
 from lakebed.sorted_files import file_merge, row_groups, stored_groups

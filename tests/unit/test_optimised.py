@@ -33,7 +33,7 @@ def test_guards_of_data_stay_without_asserts(tmp_path: Path) -> None:
 KERNEL = """
 import ctypes, numpy as np
 from lakebed.kernels.merging import Rows
-from lakebed.kernels.native import _Kernel
+from lakebed.kernels.toolchain.native import _Kernel
 
 def reads(rows: Rows) -> int: ...
 

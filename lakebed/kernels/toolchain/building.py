@@ -21,8 +21,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 from numba.np import arrayobj
 
-from lakebed.kernels.compiling import CHECKED, with_parts
-from lakebed.kernels.native import ENTRY, array_of
+from lakebed.kernels.toolchain.compiling import CHECKED, with_parts
+from lakebed.kernels.toolchain.native import ENTRY, array_of
 
 _OUTSIDE = {"memcpy", "memset", "memmove"}
 """What code may call besides numba's runtime: every process has it."""

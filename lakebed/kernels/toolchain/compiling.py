@@ -17,8 +17,8 @@ from typing import Any, TypeVar, cast
 
 from llvmlite import binding
 
-from lakebed.kernels.native import is_kept, load
-from lakebed.kernels.presence import checked
+from lakebed.kernels.toolchain.native import is_kept, load
+from lakebed.kernels.toolchain.presence import checked
 
 PLACE = "LAKEBED_KERNEL_CACHE"
 """A directory that is read first, perhaps filled when an image was built; else the user's cache.
@@ -43,7 +43,7 @@ class Part:
     @functools.cached_property
     def for_numba(self) -> object:
         """Return what numba takes in its place. Loads numba."""
-        from lakebed.kernels import building  # noqa: PLC0415  loads numba
+        from lakebed.kernels.toolchain import building  # noqa: PLC0415  loads numba
 
         return building.part_of(with_parts(self._function))
 
@@ -57,7 +57,7 @@ class Instruction:
     @functools.cached_property
     def for_numba(self) -> object:
         """Return what numba takes in its place. Loads numba."""
-        from lakebed.kernels import instructions  # noqa: PLC0415  loads numba
+        from lakebed.kernels.toolchain import instructions  # noqa: PLC0415  loads numba
 
         return getattr(instructions, self._name)
 
@@ -117,9 +117,14 @@ def cache_directory() -> Path:
     return place / (_digest() + ("-checked" if CHECKED else ""))
 
 
+def sources() -> list[Path]:
+    """Return the files that machine code is made of: the loops, and what compiles them."""
+    return sorted(Path(__file__).parents[1].rglob("*.py"))
+
+
 def _digest() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sources():
         digest.update(path.read_bytes())
     for name in _VERSIONED:
         digest.update(f"{name} {metadata.version(name)}\n".encode())

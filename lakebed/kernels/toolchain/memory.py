@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lakebed.kernels.compiling import instruction
+from lakebed.kernels.toolchain.compiling import instruction
 
 load_u64: Callable[[int], np.uint64] = instruction("load_u64")
 load_i64: Callable[[int], int] = instruction("load_i64")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from lakebed.kernels.arrays import address_of
+from lakebed.kernels.toolchain.arrays import address_of
 
 ENTRY = "lakebed_kernel"
 _DIGEST_BYTES = 32
@@ -43,7 +43,7 @@ def load(function: FunctionType, directory: Path) -> Callable[..., int | None]:
     with _LOCK:
         code = _kept(path)
         if code is None:
-            from lakebed.kernels import building  # noqa: PLC0415  loads numba
+            from lakebed.kernels.toolchain import building  # noqa: PLC0415  loads numba
 
             code = building.build(function)
             _keep(path, code)

@@ -32,7 +32,7 @@ def checked() -> bool:
 @functools.cache
 def _loads() -> bool:
     try:
-        compiling = importlib.import_module("lakebed.kernels.compiling")
+        compiling = importlib.import_module("lakebed.kernels.toolchain.compiling")
         importlib.import_module("llvmlite.binding")
         if not compiling.cache_directory().is_dir():
             importlib.import_module("numba")

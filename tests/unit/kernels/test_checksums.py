@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("numba")
 
 from lakebed.kernels.checksums import crc32, joined_crc32
-from lakebed.kernels.compiling import kernel
+from lakebed.kernels.toolchain.compiling import kernel
 
 SIZES = [*range(18), 63, 64, 65, 127, 128, 129, 191, 200, 1000, 4097]
 

@@ -12,8 +12,8 @@ import zstandard
 pytest.importorskip("numba")
 
 from lakebed.kernels import zstd as module
-from lakebed.kernels.memory import call_5
-from lakebed.kernels.native import load
+from lakebed.kernels.toolchain.memory import call_5
+from lakebed.kernels.toolchain.native import load
 from lakebed.kernels.zstd import Zstd, room_for, zstd
 
 TEXT = b"what the sea gives back, it gives back in pieces. " * 400

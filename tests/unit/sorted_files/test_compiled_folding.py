@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.errors import InvalidError
-from lakebed.kernels.presence import available
+from lakebed.kernels.toolchain.presence import available
 from lakebed.model.names import Micros
 from lakebed.model.processing import AgeOff, Processing, ProcessingPass
 from lakebed.model.schema import Schema, schema_of

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.errors import CorruptError
-from lakebed.kernels.presence import available
+from lakebed.kernels.toolchain.presence import available
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.schema import Schema, schema_of

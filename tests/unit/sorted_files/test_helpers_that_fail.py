@@ -14,7 +14,7 @@ from lakebed.errors import (
     SumTooLargeError,
     UnavailableError,
 )
-from lakebed.kernels.presence import available
+from lakebed.kernels.toolchain.presence import available
 from lakebed.model.processing import Processing
 from lakebed.ports.object_store import ObjectStore
 from lakebed.sorted_files import (

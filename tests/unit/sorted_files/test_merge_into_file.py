@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.errors import CorruptError, InvalidError
-from lakebed.kernels.presence import available
+from lakebed.kernels.toolchain.presence import available
 from lakebed.model.files import FilePart
 from lakebed.model.keys import encode_key
 from lakebed.model.names import FileName

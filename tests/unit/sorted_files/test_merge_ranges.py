@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakebed.kernels.presence import available
+from lakebed.kernels.toolchain.presence import available
 from lakebed.model.files import FilePart
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import KeyRange

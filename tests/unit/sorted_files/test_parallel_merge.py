@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakebed.errors import (
     InvalidError,
 )
-from lakebed.kernels.presence import available
+from lakebed.kernels.toolchain.presence import available
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.sorted_files import (

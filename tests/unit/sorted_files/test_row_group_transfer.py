@@ -9,7 +9,7 @@ import pytest
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.backends.memory.object_store import MemoryObjectStore
 from lakebed.errors import CorruptError, ObjectMissingError
-from lakebed.kernels.presence import available
+from lakebed.kernels.toolchain.presence import available
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from lakebed.kernels.arrays import address_of
+from lakebed.kernels.toolchain.arrays import address_of
 
 FIRST = np.arange(12, dtype=np.int64)
 READ_ONLY = np.frombuffer(b"only to be read", np.uint8)

@@ -14,9 +14,9 @@ from tests.tidy.source import ROOT
 
 pytest.importorskip("numba")
 
-from lakebed.kernels.compiling import cache_directory
 from lakebed.kernels.gathering import gather_64
-from lakebed.kernels.native import load
+from lakebed.kernels.toolchain.compiling import cache_directory, sources
+from lakebed.kernels.toolchain.native import load
 
 GATHER = """
 import numpy as np
@@ -29,7 +29,7 @@ assert out.tolist() == [7, 5, 7]
 """Calls one kernel, as the first in a fresh process."""
 
 
-AROUND = {"arrays", "building", "compiling", "instructions", "native", "presence", "zstd"}
+AROUND = {"toolchain", "zstd"}
 """Modules of the room without kernels."""
 
 
@@ -64,6 +64,12 @@ def test_every_kernel_compiles_as_it_is_annotated_and_needs_nothing_from_elsewhe
         load(function, cache_directory())
 
 
+def test_a_change_of_any_loop_or_of_the_toolchain_makes_new_machine_code() -> None:
+    room = Path(lakebed.kernels.__path__[0])
+    assert {room / "merging.py", room / "toolchain" / "building.py"} <= set(sources())
+    assert set(sources()) == set(room.rglob("*.py"))
+
+
 def test_arrays_that_are_not_as_annotated_are_refused() -> None:
     out, rows = np.zeros(1, np.uint64), np.zeros(1, np.int32)
     numbers = np.zeros(1, np.int64)
@@ -75,7 +81,8 @@ def test_arrays_that_are_not_as_annotated_are_refused() -> None:
 def test_kept_kernels_are_loaded_before_they_are_called_and_others_not_compiled(
     tmp_path: Path,
 ) -> None:
-    place, loads = str(tmp_path), "from lakebed.kernels.compiling import load_kept\nload_kept()\n"
+    place = str(tmp_path)
+    loads = "from lakebed.kernels.toolchain.compiling import load_kept\nload_kept()\n"
     run(f"import lakebed.kernels.gathering\n{loads}", LAKEBED_KERNEL_CACHE=place)
     assert kept(tmp_path) == {}
     run(GATHER, LAKEBED_KERNEL_CACHE=place)

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from lakebed.kernels import presence
+from lakebed.kernels.toolchain import presence
 from lakebed.observe import events
 from lakebed.sorted_files.engines import COMPILED_ROWS_MIN, PLAIN, engine_for
 
