@@ -74,7 +74,7 @@ class SqliteDatabase:
 
     def exists(self) -> bool:
         """Whether the file is there."""
-        return os.path.exists(self._name)  # noqa: PTH110
+        return os.path.exists(self._name)  # noqa: PTH110  a Path takes three times as long
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -173,7 +173,7 @@ class SqliteDatabase:
         if self._users > 1:  # this thread is in the midst of something
             return True
         try:
-            found = os.stat(self._name)  # noqa: PTH116
+            found = os.stat(self._name)  # noqa: PTH116  the same
         except OSError:
             return False
         return self._file == (found.st_dev, found.st_ino)
