@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal, localcontext
 from itertools import groupby
+from math import inf
 from typing import Any
 
 from lakebed.errors import InvalidError, SumTooLargeError
@@ -18,6 +19,7 @@ from lakebed.model.literals import INTEGER_BITS, UNSIGNED_BITS, integer_range
 from lakebed.model.predicates import And, Compare, In, IsNotNull, IsNull, Not, Or, Predicate
 from lakebed.model.processing import Latest, ProcessingPass, age_off_limit, fold_of
 from lakebed.model.schema import Field, Schema
+from lakebed.model.types import Decimal as DecimalType
 from lakebed.model.types import MapOf, Primitive, Type
 
 Row = tuple[Any, ...]
@@ -152,11 +154,20 @@ def folded(values: list[Any], function: str, field: Field, type_: Type) -> objec
         return (min if function == "min" else max)(given, key=in_order)
     with localcontext(prec=DECIMAL_DIGITS):
         total = sum(given)
-    if isinstance(type_, Primitive) and type_.name in (*INTEGER_BITS, *UNSIGNED_BITS):
-        least, most = integer_range(type_.name)
-        if not least <= total <= most:
-            raise SumTooLargeError("a sum does not fit its field", field=field.name, type=type_)
+    least, most = _limits(type_)
+    if total < least or total > most:
+        raise SumTooLargeError("a sum does not fit its field", field=field.name, type=type_)
     return total
+
+
+def _limits(type_: Type) -> tuple[Any, Any]:
+    """Return the least and the greatest sum that a type holds."""
+    if isinstance(type_, DecimalType):
+        most = Decimal(f"{'9' * type_.precision}e-{type_.scale}")
+        return most.copy_negate(), most  # `-most` has the digits of the context
+    if isinstance(type_, Primitive) and type_.name in (*INTEGER_BITS, *UNSIGNED_BITS):
+        return integer_range(type_.name)
+    return -inf, inf
 
 
 def in_order(value: Any) -> Any:  # noqa: ANN401 - of any type
