@@ -15,8 +15,18 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_LAKEBED_COMPLETE"
-_TABLES = {"table", "old"}
-_COLUMNS = {"columns", "ranges", "keys"}
+COLUMNS, ROW_KEYS, VALUES = "fields", "row_keys", "values"
+_TABLES = {"table", "tables", "old"}
+_OF_COLUMNS = {
+    "columns": (COLUMNS, ""),
+    "keys": (ROW_KEYS, "="),
+    "ranges": (ROW_KEYS, "="),
+    "zones": (COLUMNS, "="),
+    "rename": (COLUMNS, "="),
+    "drop": (VALUES, ""),
+    "widen": (VALUES, ":"),
+}
+"""Options that name columns: which of them, and what follows a name."""
 
 
 class TableWord(click.types.StringParamType):
@@ -35,9 +45,16 @@ class TableWord(click.types.StringParamType):
 
 
 class ColumnWord(click.types.StringParamType):
-    """Names of columns, with commas between; before `=` where a value follows."""
+    """Names of columns, with commas between; before `=` or `:` where more follows.
+
+    kind: an attribute of a schema, COLUMNS, ROW_KEYS or VALUES. end: what follows a name.
+    """
 
     name = "column"
+
+    def __init__(self, kind: str, end: str) -> None:
+        self._kind = kind
+        self._end = end
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -45,43 +62,29 @@ class ColumnWord(click.types.StringParamType):
         """Return the columns of the command's table whose names begin as the last one does."""
         names: list[str] = []
         with suppress(Exception), _lake(ctx) as lake:
-            table = ctx.params["table"] or ctx.args[0]  # an option without a value ends the parser
-            schema = lake.table(table).schema
-            fields = schema.fields if param.name == "columns" else schema.row_keys
-            names = [field.name for field in fields]
+            table = ctx.params.get("table") or ctx.params.get("name")
+            schema = lake.table(table or ctx.args[0]).schema  # without a value the parser ends
+            names = [field.name for field in getattr(schema, self._kind)]
         before, comma, last = incomplete.rpartition(",")
-        end = "" if param.name == "columns" else "="
-        return [
-            CompletionItem(f"{before}{comma}{name}{end}") for name in names if name.startswith(last)
-        ]
+        found = [name for name in names if name.startswith(last)]
+        return [CompletionItem(f"{before}{comma}{name}{self._end}") for name in found]
 
 
-def complete_words(command: click.Command) -> None:
-    """Let the arguments and options of a command, and of all below it, complete what a lake has."""
+def complete_words(command: click.Command, group: str | None = None) -> None:
+    """Let the arguments and options of a command, and of all below it, complete what a lake has.
+
+    group: the name of the command's group.
+    """
     if isinstance(command, click.Group):
         for one in command.commands.values():
-            complete_words(one)
-    is_of_table = command.name != "create"
+            complete_words(one, command.name)
+    if (group, command.name) == ("table", "create"):  # its table and columns are new
+        return
     for param in command.params:
-        if isinstance(param, click.Argument) and is_of_table:
-            is_name = param.name == "name" and command.name in _NAMED
-            if param.name in _TABLES or is_name:
-                param.type = TableWord()
-        elif isinstance(param, click.Option) and param.name in _COLUMNS:
-            param.type = ColumnWord()
-
-
-_NAMED = {
-    "alter",
-    "clear",
-    "describe",
-    "drop",
-    "history",
-    "offline",
-    "online",
-    "set",
-    "split-points",
-}
+        if param.name in _TABLES or (group, param.name) == ("table", "name"):
+            param.type = TableWord()
+        elif isinstance(param, click.Option) and param.name in _OF_COLUMNS:
+            param.type = ColumnWord(*_OF_COLUMNS[param.name])
 
 
 @click.command(
