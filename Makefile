@@ -14,21 +14,28 @@ ON_TWO := -n 2 --dist worksteal
 SOURCES := $(wildcard app.py containers lakebed lambdas spark_jobs stacks tests benchmarks \
 	demo docs)
 
+LOWEST_PIP := $(VENV)/lowest/bin/python -m pip --disable-pip-version-check --quiet
+# Where rows, Arrow's types and compiled loops are, and lakes as the README and the tour show them.
+LOWEST_ROOMS := tests/golden tests/properties/test_queries.py tests/properties/test_lookup.py \
+	$(addprefix tests/unit/,parquet_bytes kernels processing sorted_files ingest query splitting \
+	cli model test_readme.py test_bad_input.py test_query_streams.py test_hostile_arrow.py)
+
 # Steps, each done once: a stamp is older than its requirements only when they changed.
 MADE := $(VENV)/.made
 RUN := $(VENV)/.run
 DEPLOY := $(VENV)/.deploy
 DEV := $(VENV)/.dev
+LOWEST := $(VENV)/.lowest
 SPARK4 := $(VENV)/.spark-4
 SPARK35 := $(VENV)/.spark-3.5
 DYNOXIDE := .cache/dynoxide/bin/dynoxide
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cdk test-cloud check static bench simulate adversary docs cdk \
-	lock golden clean
+.PHONY: help demo test test-all test-lowest test-cdk test-cloud check static bench simulate \
+	adversary docs cdk lock golden clean
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake, compact, query
 	@[ -n "$(WITHOUT_SPARK)" ] || $(MAKE) --no-print-directory $(SPARK4) || \
@@ -41,6 +48,9 @@ test: $(DEV) $(SPARK4) static  ## static checks and every test that is not slow
 
 test-all: $(DEV) $(SPARK4) $(SPARK35) $(DYNOXIDE) static  ## static checks and every test
 	$(PYTEST) $(ON_TWO)
+
+test-lowest: $(LOWEST)  ## rows and a lake with the oldest packages that are allowed (minutes)
+	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider -q -m "not slow" $(LOWEST_ROOMS)
 
 test-cdk: $(DEV)  ## deploy, change and destroy an instance by the real cdk, on the emulator
 	$(PYTEST) tests/stacks
@@ -97,6 +107,8 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 	--no-emit-index-url --upgrade --custom-compile-command "make lock"
 lock: $(DEV)  ## write every requirements/*.txt from its .in
 	$(COMPILE) requirements/run.in --output-file requirements/run.txt
+	$(COMPILE) --resolution lowest-direct requirements/lowest.in \
+		--output-file requirements/lowest.txt
 	$(COMPILE) requirements/aws.in --output-file requirements/aws.txt
 	$(COMPILE) requirements/lambda.in --output-file requirements/lambda.txt
 	$(COMPILE) requirements/bundle-state.in --output-file requirements/bundle-state.txt
@@ -143,6 +155,18 @@ $(DEV): $(DEPLOY) requirements/lambda.txt requirements/fast.txt requirements/loc
 	@$(PIP) install --require-hashes --only-binary :all: \
 		-r requirements/aws.txt -r requirements/lambda.txt -r requirements/fast.txt \
 		-r requirements/deploy.txt -r requirements/local.txt -r requirements/dev.txt
+	@touch $@
+
+# Beside the other environment. pip checks that what is installed is what pyproject.toml allows.
+$(LOWEST): $(MADE) requirements/lowest.txt pyproject.toml
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))' || { \
+		echo "the oldest numpy has wheels for Python 3.11 and 3.12 only: make PYTHON=python3.12" >&2; \
+		exit 1; }
+	@echo "installing the oldest packages that are allowed" >&2
+	@$(BIN)/python -m venv --clear $(VENV)/lowest
+	@$(LOWEST_PIP) install --require-hashes --only-binary :all: -r requirements/lowest.txt
+	@$(LOWEST_PIP) install --no-deps --no-build-isolation --editable .
+	@$(LOWEST_PIP) check
 	@touch $@
 
 # Spark comes as source only, and is built by the setuptools of run.txt. Two lines of it cannot be

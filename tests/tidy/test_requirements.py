@@ -5,7 +5,9 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,21 @@ def test_nothing_is_imported_that_is_not_installed_there(
     command = [sys.executable, "-c", IMPORTING, json.dumps(refused), module]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_oldest_that_are_tried_are_the_lower_bounds() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = chain.from_iterable(project["optional-dependencies"].values())
+    bounds = dict(re.findall(r"([\w-]+)>=([\d.]+)", " ".join([*project["dependencies"], *extras])))
+    lines = (ROOT / "requirements" / "lowest.txt").read_text("utf-8")
+    pins = dict(re.findall(r"^([\w-]+)==([\d.]+)", lines, re.MULTILINE))
+    assert {"numpy", "pyarrow", "boto3", "numba"} < set(bounds)
+    assert {name: _release(pins[name]) for name in bounds} == {
+        name: _release(bound) for name, bound in bounds.items()
+    }
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Returns a version's numbers, three of them: 26 is 26.0.0."""
+    major, minor, patch, *_ = [*map(int, version.split(".")), 0, 0]
+    return major, minor, patch

@@ -102,8 +102,8 @@ def array_of(hint: object) -> tuple[np.dtype[Any], int]:
     """Return the type and number of dimensions of an array, as it is annotated."""
     shape, element = typing.get_args(hint)
     (kind,) = typing.get_args(element)
-    sizes = typing.get_args(shape)
-    return np.dtype(kind), 1 if Ellipsis in sizes else len(sizes)
+    sizes = typing.get_args(shape)  # of `NDArray` Ellipsis is there, and below numpy 2.2 nothing
+    return np.dtype(kind), 1 if not sizes or Ellipsis in sizes else len(sizes)
 
 
 def _linked(code: bytes) -> int:

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import lakebed.kernels
@@ -16,7 +18,7 @@ pytest.importorskip("numba")
 
 from lakebed.kernels.gathering import gather_64
 from lakebed.kernels.toolchain.compiling import cache_directory, sources
-from lakebed.kernels.toolchain.native import load
+from lakebed.kernels.toolchain.native import array_of, load
 
 GATHER = """
 import numpy as np
@@ -68,6 +70,18 @@ def test_a_change_of_any_loop_or_of_the_toolchain_makes_new_machine_code() -> No
     room = Path(lakebed.kernels.__path__[0])
     assert {room / "merging.py", room / "toolchain" / "building.py"} <= set(sources())
     assert set(sources()) == set(room.rglob("*.py"))
+
+
+@pytest.mark.parametrize(
+    ("hint", "dimensions"),
+    [
+        (npt.NDArray[np.int64], 1),
+        (np.ndarray[Any, np.dtype[np.int64]], 1),  # what NDArray is below numpy 2.2
+        (np.ndarray[tuple[int, int], np.dtype[np.int64]], 2),
+    ],
+)
+def test_an_array_has_the_dimensions_of_its_annotation(hint: object, dimensions: int) -> None:
+    assert array_of(hint) == (np.dtype(np.int64), dimensions)
 
 
 def test_arrays_that_are_not_as_annotated_are_refused() -> None:
