@@ -175,7 +175,7 @@ def why_without_spark() -> str | None:
 def settle(show: Show, lake: lakebed.Lake) -> None:
     """Let the lake do what is due."""
     with show.timed() as said:
-        done = lake.run(told=show.now)
+        done = lake.run(on_progress=show.now)
         said.append(
             f"{counted(done.leaves_split, 'leaf', 'leaves')} split,"
             f" {counted(done.jobs_done, 'compaction job')},"
@@ -186,8 +186,8 @@ def settle(show: Show, lake: lakebed.Lake) -> None:
 def tidy(show: Show, lake: lakebed.Lake, table: lakebed.Table) -> None:
     """Merge all that can be merged, then collect what that made useless."""
     with show.timed() as said:
-        jobs = table.compact(told=show.now).jobs_done
-        lake.run(told=show.now)
+        jobs = table.compact(on_progress=show.now).jobs_done
+        lake.run(on_progress=show.now)
         said.append(f"{counted(jobs, 'more job')}: each leaf has one file")
 
 

@@ -161,14 +161,14 @@ class Lake(OpenLake):
         tables: Sequence[str] | None = None,
         *,
         should_stop: Callable[[], bool] = lambda: False,
-        told: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[str], None] = lambda _: None,
         failed: Callable[[FailedWork], None] | None = None,
     ) -> WorkDone:
         """Do the scheduled work until nothing is due: split, compact, snapshot, collect, sweep.
 
-        tables: None for all that are online. should_stop: asked between jobs. told: called with a
-        line after each job. failed: called in the end with each kind of work that failed on a
-        table, the gravest first; it is tried again later, by calls of this process after a time
+        tables: None for all that are online. should_stop: asked between jobs. on_progress: called
+        with a line after each job. failed: called in the end with each kind of work that failed on
+        a table, the gravest first; it is tried again later, by calls of this process after a time
         that doubles up to an hour.
 
         Raises:
@@ -179,7 +179,7 @@ class Lake(OpenLake):
         names = None
         if tables is not None:
             names = [self._app.catalog.entry(name).name for name in tables]
-        work = Housekeeping(self._app, told=told)
+        work = Housekeeping(self._app, on_progress=on_progress)
         return work.run(names, should_stop=should_stop, failed=failed)
 
     def status(
@@ -196,7 +196,7 @@ class Lake(OpenLake):
             TableMissingError: with the nearest known name.
             LakebedError: the gravest error that a table met; only where `failed` is not given.
         """
-        found, failures = self._app.status(table)
+        found, failures = self._app.status.run(table)
         if failed is None:
             raise_gravest(failures)
         else:
@@ -210,19 +210,19 @@ class Lake(OpenLake):
         wait_seconds: float = 0.0,
         states_bytes_max: int = STATES_BYTES_MAX,
         should_stop: Callable[[], bool] = lambda: False,
-        told: Callable[[int], None] = lambda _: None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> int:
         """Put queued commits into the log until the queue gives nothing: what `run` does, too.
 
         wait_seconds: how long to wait for a first message. states_bytes_max: of the states of
-        tables that stay on this machine. should_stop: asked between batches. told: called with how
-        many commits were answered so far. Returns how many.
+        tables that stay on this machine. should_stop: asked between batches. on_progress: called
+        with how many commits were answered so far. Returns how many.
         """
         return self._app.commit_queued(
             wait_seconds=wait_seconds,
             states_bytes_max=states_bytes_max,
             should_stop=should_stop,
-            told=told,
+            on_progress=on_progress,
         )
 
     def nameless_jobs(
@@ -234,7 +234,7 @@ class Lake(OpenLake):
         limit: int = 20,
     ) -> list[JobReport]:
         """Return what was told of messages that name no table that there is, as `Table.jobs`."""
-        return self._app.reports_of(
+        return self._app.job_history.find(
             NO_TABLE, job=job, events=events, since_seconds=since_seconds, limit=limit
         )
 
@@ -276,18 +276,18 @@ class Lake(OpenLake):
         table: str | None = None,
         *,
         deep: bool = False,
-        told: Callable[[str, int, int], None] = lambda _name, _done, _total: None,
+        on_progress: Callable[[str, int, int], None] = lambda _name, _done, _total: None,
     ) -> FsckReport:
         """Hold log, state, snapshots and objects against each other. Changes nothing.
 
-        table: None for the whole lake. deep: read every byte and every row. told: called with the
-        table's name, and how many of its files are checked.
+        table: None for the whole lake. deep: read every byte and every row. on_progress: called
+        with the table's name, and how many of its files are checked.
 
         Raises:
             TableMissingError: with the nearest known name.
         """
         names = None if table is None else [self._app.catalog.entry(table).name]
-        return self._app.fsck.run(names, deep=deep, told=told)
+        return self._app.fsck.run(names, deep=deep, on_progress=on_progress)
 
     def plan_repair(self, report: FsckReport, *, log: LogRepairAction | None = None) -> RepairPlan:
         """Return what could be done, and what not. log: a way on for logs that lost entries."""

@@ -221,7 +221,7 @@ class Table(OpenLake):
         zone: str | Mapping[str, str] | None = None,
         delimiter: str | None = None,
         skip_unreadable: bool = False,
-        told: Callable[[int], None] | None = None,
+        on_progress: Callable[[int], None] | None = None,
         written: Callable[[int, int], None] = lambda _done, _total: None,
         queued: bool = False,
     ) -> Ingested:
@@ -248,7 +248,7 @@ class Table(OpenLake):
             delimiter=delimiter,
             skip_unreadable=skip_unreadable,
         )
-        watched = source if told is None else WatchedSource(source, told)
+        watched = source if on_progress is None else WatchedSource(source, on_progress)
         try:
             service = self._app.queued_ingest if queued else self._app.ingest
             id_ = None if job is None else job_id(job)
@@ -275,7 +275,7 @@ class Table(OpenLake):
         Raises:
             InvalidError: there is no such event.
         """
-        return self._app.reports_of(
+        return self._app.job_history.find(
             self._opened.id, job=job, events=events, since_seconds=since_seconds, limit=limit
         )
 
@@ -382,11 +382,11 @@ class Table(OpenLake):
         self,
         *,
         should_stop: Callable[[], bool] = lambda: False,
-        told: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[str], None] = lambda _: None,
         failed: Callable[[FailedWork], None] | None = None,
     ) -> WorkDone:
-        """Merge until each leaf has one file. should_stop, told, failed: as in `Lake.run`, which
-        tells what is raised, too."""
+        """Merge until each leaf has one file. should_stop, on_progress, failed: as in
+        `Lake.run`, which says what is raised, too."""
         names = [e.name for e in self._app.catalog.list() if e.id == self._opened.id]
-        work = Housekeeping(self._app, told=told)
+        work = Housekeeping(self._app, on_progress=on_progress)
         return work.run(names, everything=True, should_stop=should_stop, failed=failed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,26 +11,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from lakebed.backends.local.process_folder import (
-    ProcessFolder,
-    dead_in,
-    others_alive,
-    remove_dead,
-)
+from lakebed.backends.local.process_folder import ProcessFolder
+from lakebed.bootstrap.leftovers import Leftovers
 from lakebed.bootstrap.machine import merge_processes, open_tables_max
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
-from lakebed.errors import ConflictError, InvalidError, LakebedError, did_you_mean
+from lakebed.errors import InvalidError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
-from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
-from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName, job_id
+from lakebed.inspection.job_history import JobHistory
+from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.model.names import TableId, TableName
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_queue import JobQueues, Received
-from lakebed.ports.job_tracker import JOB_EVENTS, JobReport, JobTracker
+from lakebed.ports.job_queue import JobQueues
+from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
@@ -42,27 +39,22 @@ from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.closable_state import StateLimits
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.format_gate import FormatGate
-from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
-from lakebed.tasks.failed_work import FailedTables, FailedWork, explain
+from lakebed.tasks.failed_work import FailedTables
 
 if TYPE_CHECKING:
     from lakebed.inspection.dead_letters import DeadLetters
-    from lakebed.inspection.findings import Finding
     from lakebed.inspection.fsck import Fsck
+    from lakebed.inspection.lake_status import LakeStatus
     from lakebed.inspection.redrive import Redrive
     from lakebed.inspection.repair import Repair
-    from lakebed.inspection.status import TableStatus
 
 INSTANCE_SCHEME = "aws:"
 """Before the name of an instance, where a lake's place is asked for."""
 
 MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 1 << 20, 1 << 40
-
-UNFINISHED_SECONDS_MAX = 48 * 3_600.0
-"""How long an object may take to be finished: as long as a job may be pending."""
 
 
 class Memory(NamedTuple):
@@ -117,8 +109,8 @@ class App:
         self.queue = stores.queues.open(COMPACTION_QUEUE)
         self.commit_queue = stores.queues.open(COMMIT_QUEUE)
         self._bring_back = stores.bring_back
-        self._spill_root = spill
         self.spill = ProcessFolder(spill)
+        self.leftovers = Leftovers(self.objects, self.queues, spill)
         self._states = states
         self.formats = FormatGate(self.registry, self.clock)
         self.heads = self._heads()
@@ -133,6 +125,7 @@ class App:
             helpers=self._merge_helpers,
         )
         self.failed_tables = FailedTables(self.clock)
+        self.job_history = JobHistory(tracker=self.tracker, clock=self.clock)
         self._delete_objects = DeleteTableObjects(objects=self.objects)
         self.catalog = TableCatalog(
             registry=self.registry,
@@ -177,7 +170,7 @@ class App:
             snapshots=self.heads.snapshots,
             problem_of_cache=self.heads.problem_of_cache,
             clock=self.clock,
-            leftovers=self.leftovers,
+            leftovers=self.leftovers.find,
         )
 
     @cached_property
@@ -190,15 +183,33 @@ class App:
             logs=self.logs,
             objects=self.objects,
             snapshots=self.heads.snapshots,
-            rebuild_cache=self.rebuild_cache,
-            sweep_objects=self.sweep_objects,
-            sweep_leftovers=self.sweep_leftovers,
+            rebuild_cache=self._rebuild_cache,
+            sweep_objects=self._sweep_objects,
+            sweep_leftovers=self.leftovers.sweep,
             delete_objects=self._delete_objects.run,
             set_time_back=self._set_time_back,
             open_head=self.heads,
             problem_of_cache=self.heads.problem_of_cache,
             formats=self.formats,
             bring_back=self._bring_back,
+        )
+
+    def _rebuild_cache(self, table: TableId) -> int:
+        self.leftovers.require_alone(self.spill)
+        self.heads.rebuild(table)
+        return 1
+
+    @cached_property
+    def status(self) -> LakeStatus:
+        """Tells how tables are. Loaded when asked for."""
+        from lakebed.inspection.lake_status import LakeStatus
+
+        return LakeStatus(
+            entries=self.catalog.entries,
+            opened=self.catalog.opened,
+            tracker=self.tracker,
+            snapshots=self.heads.snapshots,
+            queue_loads=self.dead_letters.loads,
         )
 
     @cached_property
@@ -245,59 +256,16 @@ class App:
         states_bytes_max: int,
         wait_seconds: float,
         should_stop: Callable[[], bool],
-        told: Callable[[int], None],
+        on_progress: Callable[[int], None],
     ) -> int:
-        """Commit what is queued until the queue gives nothing, or told to stop.
-
-        Returns how many commits were answered. told: is called with how many, after each batch.
-        """
-        heads, answered = self._heads(states_bytes_max), 0
-        committer = self._committer(heads)
+        """Commit what is queued, as `Committer.run`, with states of tables of its own."""
+        heads = self._heads(states_bytes_max)
         try:
-            while not should_stop():
-                done = committer.step(wait_seconds=wait_seconds)
-                if done is None:
-                    break
-                answered += done
-                told(answered)
+            return self._committer(heads).run(
+                wait_seconds=wait_seconds, should_stop=should_stop, on_progress=on_progress
+            )
         finally:
             heads.close()
-        return answered
-
-    def compact_from(self, message: Received) -> None:
-        """Run the compaction job of a message. One of a dropped table went with it."""
-        told = decode_message(message.body)
-        table = self.table_of(told.table)
-        if table is not None:
-            self.run_job.run(table, told.job)
-
-    def table_of(self, id_: TableId) -> OpenTable | None:
-        """Return the table of an id; None: it was dropped."""
-        for entry in self.catalog.list():
-            if entry.id == id_:
-                return self.catalog.opened(entry)
-        return None
-
-    def reports_of(
-        self,
-        table: TableId,
-        *,
-        job: str | None,
-        events: Sequence[str],
-        since_seconds: float | None,
-        limit: int,
-    ) -> list[JobReport]:
-        """Return what was told of jobs, as `Table.jobs` does. Raises: InvalidError."""
-        for event in events:
-            if event not in JOB_EVENTS:
-                hint = did_you_mean(event, JOB_EVENTS, what="event")
-                raise InvalidError("no such event of a job", event=event, hint=hint)
-        if job is not None:
-            return self.tracker.history(table, job_id(job))[-limit:]
-        wanted = [event for event in JOB_EVENTS if not events or event in events]
-        ago = round((since_seconds or 0) * MICROS_PER_SECOND)
-        since = Micros(0) if since_seconds is None else Micros(self.clock.now() - ago)
-        return self.tracker.find(table, events=wanted, since=since, reports_max=limit)
 
     def source_files(self) -> SourceFiles | None:
         """Return users' files by URL, as far as this lake's credentials may read them."""
@@ -309,71 +277,12 @@ class App:
 
         return UrlFiles(self.spill.path, in_s3=self.source_files(), clock=self.clock, rng=self.rng)
 
-    def status(self, name: str | None) -> tuple[list[TableStatus], list[FailedWork]]:
-        """Return what a table, None: each, looks like now, and of which that cannot be told.
-
-        Raises:
-            TableMissingError: there is no such table.
-        """
-        from lakebed.inspection.status import table_status
-
-        found: list[TableStatus] = []
-        failed, loads = list[FailedWork](), self._queue_loads()
-        for entry in self.catalog.list() if name is None else [self.catalog.entry(name)]:
-            try:
-                status = table_status(
-                    self.catalog.opened(entry),
-                    tracker=self.tracker,
-                    snapshots=self.heads.snapshots(entry.id),
-                    loads=loads,
-                    online=entry.online,
-                )
-            except LakebedError as error:
-                explain(error, table=entry.name, id_=entry.id)
-                failed.append(FailedWork(table=entry.name, work="status", error=error))
-            else:
-                found.append(status)
-        return found, failed
-
-    def _queue_loads(self) -> dict[str, tuple[int, int]]:
-        """Return how many messages and dead letters each queue of the lake has. About."""
-        return {name: self.queues.open(name).depth() for name in self.dead_letters.known(())}
-
-    def leftovers(self) -> list[Finding]:
-        """Return what dead processes left on this machine."""
-        from lakebed.inspection.findings import finding
-
-        spilled = dead_in(self._spill_root)
-        return [finding("spill-left", name=path.name) for path in spilled]
-
-    def sweep_leftovers(self) -> int:
-        """Remove what dead processes left on this machine, however new: the dead hold no lock.
-
-        What is unfinished elsewhere may be a living process's: only what is old goes.
-        """
-        unfinished = self.objects.abort_unfinished(older_than_seconds=UNFINISHED_SECONDS_MAX)
-        return unfinished + remove_dead(self._spill_root)
-
-    def rebuild_cache(self, table: TableId) -> int:
-        """Make what is kept of a table's state on this machine anew. Returns 1.
-
-        Raises:
-            ConflictError: another process has the lake open; nothing was changed.
-        """
-        others = others_alive(self._spill_root, self.spill)
-        if others:
-            hint = "end it, then repair again"
-            raise ConflictError("another process has the lake open", process=others[0], hint=hint)
-        self.heads.rebuild(table)
-        return 1
-
     def _set_time_back(self, name: TableName) -> int:
         head = self.catalog.find(name).head
         head.follow()
         return int(head.tell_time(back=True))
 
-    def sweep_objects(self, name: TableName) -> int:
-        """Sweep a table's objects now. Returns how many were deleted."""
+    def _sweep_objects(self, name: TableName) -> int:
         return self.sweep.run(self.catalog.find(name))
 
     def close(self) -> None:

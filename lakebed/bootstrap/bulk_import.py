@@ -114,7 +114,7 @@ class BulkImportApp:
         job: str | None = None,
         format: FileFormat | None = None,
         extra_columns: ExtraColumns = "refuse",
-        told: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[str], None] = lambda _: None,
     ) -> Ingested:
         """Take files into a table by the cluster that runs these tasks. Raises: as `ImportRows`."""
         opened = self._app.catalog.find(table)
@@ -129,7 +129,7 @@ class BulkImportApp:
             cluster=self._cluster(cluster_for, ANYWHERE),
             job=None if job is None else job_id(job),
             extra_columns=extra_columns,
-            told=told,
+            on_progress=on_progress,
         )
 
     def run_request(

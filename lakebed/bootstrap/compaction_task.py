@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.task_process import run_task, task_loop
 from lakebed.config.environments import TaskEnvironment
+from lakebed.model.jobs import decode_message
+from lakebed.ports.job_queue import Received
 from lakebed.tasks.task_loop import StopRequest, TaskLoop
 
 
@@ -14,4 +18,12 @@ def run() -> int:
 
 
 def _loop(app: App, _: TaskEnvironment, stop: StopRequest) -> TaskLoop:
-    return task_loop(app, "compaction", queue=app.queue, handle=app.compact_from, stop=stop)
+    return task_loop(app, "compaction", queue=app.queue, handle=partial(_compact, app), stop=stop)
+
+
+def _compact(app: App, message: Received) -> None:
+    """Run the job of a message. One of a dropped table went with it."""
+    named = decode_message(message.body)
+    table = app.catalog.find_id(named.table)
+    if table is not None:
+        app.run_job.run(table, named.job)

@@ -78,12 +78,12 @@ Work = Callable[[OpenTable], WorkDone]
 class Housekeeping:
     """Does what is due. Several processes may do it at once on one lake.
 
-    told: is called with what has been done so far, after each job, for people who watch.
+    on_progress: is called with what has been done so far, after each job, for people who watch.
     """
 
-    def __init__(self, app: App, *, told: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, app: App, *, on_progress: Callable[[str], None] = lambda _: None) -> None:
         self._app = app
-        self._told = told
+        self._on_progress = on_progress
         self._failed = app.failed_tables
         self._failed_now: list[FailedWork] = []
         self._merged = 0
@@ -105,7 +105,7 @@ class Housekeeping:
             jobs=queue,
             commits=app.commit_queue,
             objects=app.objects,
-            find_table=app.table_of,
+            find_table=app.catalog.find_id,
             give_up=app.give_up,
             tracker=app.tracker,
         )
@@ -187,7 +187,7 @@ class Housekeeping:
 
     def sweep(self, tables: Sequence[TableName] | None = None) -> WorkDone:
         """Sweep objects that never got a reference, logs that never got a name, old reports."""
-        total = WorkDone(objects_swept=self._app.sweep_leftovers())
+        total = WorkDone(objects_swept=self._app.leftovers.sweep())
         for entry in self._entries(tables):
             total = total.plus(self._work_on(entry, {SWEEP: self._sweep}))
         if tables is None:
@@ -240,7 +240,7 @@ class Housekeeping:
 
     def _run_job(self, message: Received) -> None:
         job = decode_message(message.body)
-        table = self._app.table_of(job.table)
+        table = self._app.catalog.find_id(job.table)
         if table is None:
             return
         try:
@@ -253,7 +253,7 @@ class Housekeeping:
         self._merged += 1
         with table.head.reading() as state:
             left = len(state.jobs())
-        self._told(f"{self._merged:,} jobs merged; {left:,} of table {table.name} left")
+        self._on_progress(f"{self._merged:,} jobs merged; {left:,} of table {table.name} left")
 
     def _job_failed(self, table: OpenTable, error: LakebedError) -> None:
         """Keep it for the end of the run. A sum too large is not damage: `status` shows it."""

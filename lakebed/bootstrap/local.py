@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-from typing import TYPE_CHECKING
 
 from lakebed.backends.local.job_queues import SqliteJobQueues
 from lakebed.backends.local.job_tracker import SqliteJobTracker
@@ -29,9 +28,6 @@ from lakebed.bootstrap.object_places import (
 from lakebed.errors import InvalidError
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
-
-if TYPE_CHECKING:
-    from lakebed.inspection.findings import Finding
 
 
 class LocalApp(App):
@@ -82,23 +78,6 @@ class LocalApp(App):
             spill=directory.spill,
             memory=memory,
         )
-
-    def leftovers(self) -> list[Finding]:
-        """Return what dead processes left on this machine, in the directory too."""
-        from lakebed.inspection.findings import finding
-
-        objects = self.objects
-        names = objects.unfinished() if isinstance(objects, LocalObjectStore) else ()
-        unfinished = [finding("unfinished-upload", name=name) for name in names]
-        problems = self.queues.problems() if isinstance(self.queues, SqliteJobQueues) else ()
-        queues = [finding("queue-damaged", problem=problem) for problem in problems]
-        return queues + unfinished + super().leftovers()
-
-    def sweep_leftovers(self) -> int:
-        """Remove what dead processes left on this machine, in the directory too."""
-        is_here = isinstance(self.objects, LocalObjectStore)
-        unfinished = self.objects.abort_unfinished(older_than_seconds=0.0) if is_here else 0
-        return unfinished + super().sweep_leftovers()
 
     def close(self) -> None:
         """Close files; what was committed stays."""

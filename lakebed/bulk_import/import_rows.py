@@ -85,7 +85,7 @@ class _Request(NamedTuple):
     digest: RequestDigest
     cluster: Cluster
     extra_columns: ExtraColumns
-    told: Callable[[str], None]
+    on_progress: Callable[[str], None]
 
 
 class ImportRows:
@@ -104,10 +104,10 @@ class ImportRows:
         cluster: Cluster,
         job: JobId | None = None,
         extra_columns: ExtraColumns = "refuse",
-        told: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[str], None] = lambda _: None,
     ) -> Ingested:
         """Take all rows of all files, once. job: the user's id; None: a fresh one, never repeated.
-        told: called with what is being done.
+        on_progress: called with what is being done.
 
         Raises:
             InvalidError: the request can never work; it names the file. CorruptError: a run's bytes
@@ -119,7 +119,9 @@ class ImportRows:
 
         def take(run: JobRun) -> Ingested:
             files = asked.find()
-            request = _Request(files, asked.sources, asked.digest, cluster, extra_columns, told)
+            request = _Request(
+                files, asked.sources, asked.digest, cluster, extra_columns, on_progress
+            )
             return self._take(table, request, run)
 
         return self._jobs.run(table, job, asked.digest, take)
@@ -130,7 +132,7 @@ class ImportRows:
         works = _sorts(request)
         runs: list[StoredRun] = []
         try:
-            request.told(f"sorting {len(files):,} files in {len(works):,} tasks")
+            request.on_progress(f"sorting {len(files):,} files in {len(works):,} tasks")
             bodies = cluster.sort(encode(job), [encode(work) for work in works])
             answers, error = answers_in(bodies, RunSorted)
             runs += [answer.run for answer in answers if answer.run is not None]
@@ -207,7 +209,7 @@ def _merged(
         scrap_rows_max=scrap_rows_max,
         rows_each=file_rows(sum(counts), cluster.tasks_at_once),
     )
-    request.told(f"merging {sum(counts):,} rows into {len(planned):,} files")
+    request.on_progress(f"merging {sum(counts):,} rows into {len(planned):,} files")
     bodies = cluster.merge(encode(job), [encode(work) for _, work in planned])
     answers, error = answers_in(bodies, FileMerged)
     if error is not None:

@@ -81,7 +81,7 @@ def bulk_import(
             job=job,
             format=format,
             extra_columns=extra_columns,
-            told=line.show,
+            on_progress=line.show,
         )
     told_ingested(session, table, done)
 

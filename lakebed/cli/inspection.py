@@ -141,7 +141,7 @@ def _looked(session: Session, lake: Lake, table: str | None, *, deep: bool) -> F
         return lake.fsck(
             table,
             deep=deep,
-            told=lambda name, done, total: line.show(f"{name}: {done:,} of {total:,} files"),
+            on_progress=lambda name, done, total: line.show(f"{name}: {done:,} of {total:,} files"),
         )
 
 

@@ -60,9 +60,9 @@ def write_rows(
     format: Format,
     out: IO[bytes],
     *,
-    told: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Write all rows; return how many there were. told: called with how many so far."""
+    """Write all rows; return how many there were. on_progress: called with how many so far."""
     written = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
@@ -70,7 +70,7 @@ def write_rows(
         for batch in rows:
             yield batch
             written += batch.num_rows
-            told(written)
+            on_progress(written)
 
     writer = {"table": _table, "jsonl": _jsonl, "csv": _csv, "parquet": _parquet}[format]
     writer(rows.schema, counted(), out)
@@ -101,10 +101,10 @@ def write_file(
     format: Format,
     path: Path,
     *,
-    told: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Write all rows to a file that appears, or replaces another, when it is complete. Who has the
-    other one open reads it to its end. told: as in `write_rows`.
+    other one open reads it to its end. on_progress: as in `write_rows`.
 
     A text format is compressed where the file's name ends with `.gz`.
 
@@ -118,10 +118,12 @@ def write_file(
         with translated(f"writing {path}"):
             with unfinished.open("wb") as file:
                 if not is_compressed:
-                    written = write_rows(rows, format, file, told=told)
+                    written = write_rows(rows, format, file, on_progress=on_progress)
                 else:
                     with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
-                        written = write_rows(rows, format, cast("IO[bytes]", packed), told=told)
+                        written = write_rows(
+                            rows, format, cast("IO[bytes]", packed), on_progress=on_progress
+                        )
             unfinished.replace(whole)
     finally:
         with suppress(OSError):

@@ -106,7 +106,7 @@ def ingest(
             delimiter=delimiter,
             skip_unreadable=skip_unreadable,
             zone=zones_from_text(opened.schema, zones) if zones else None,
-            told=lambda rows: line.count("read", rows),
+            on_progress=lambda rows: line.count("read", rows),
             written=lambda rows, total: line.count("written", rows, total),
         )
     told_ingested(session, table, done)
@@ -250,7 +250,9 @@ def _write_to_file(
     from lakebed.cli.row_formats import write_file
 
     with ProgressLine(silent=session.as_json) as line:
-        written = write_file(rows, format, output, told=lambda rows: line.count("written", rows))
+        written = write_file(
+            rows, format, output, on_progress=lambda rows: line.count("written", rows)
+        )
     said = f"{counted(written, 'row')} in {output}"
     session.give({"rows": written, "output": str(output)}, said)
 

@@ -72,7 +72,7 @@ def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: floa
             done = lake.run(
                 list(tables) or None,
                 should_stop=stopped.is_set,
-                told=line.show,
+                on_progress=line.show,
                 failed=failures.add,
             )
             line.clear()
@@ -107,7 +107,7 @@ def commit(session: Session, *, forever: bool) -> None:
             answered += lake.commit_queued(
                 wait_seconds=LONG_POLL_SECONDS if forever else 0.0,
                 should_stop=stopped.is_set,
-                told=lambda count: line.show(counted(count, *WORDS["commits_answered"])),
+                on_progress=lambda count: line.show(counted(count, *WORDS["commits_answered"])),
             )
             line.clear()
             if not forever or stopped.wait(COMMIT_PAUSE_SECONDS):
@@ -131,7 +131,7 @@ def compact(session: Session, table: str) -> None:
     ):
         failures = Failures(session)
         done = lake.table(table).compact(
-            should_stop=stopped.is_set, told=line.show, failed=failures.add
+            should_stop=stopped.is_set, on_progress=line.show, failed=failures.add
         )
         line.clear()
         failures.tell_new()

@@ -151,9 +151,11 @@ class FileSource:
 class WatchedSource:
     """Rows of another source; tells after each batch how many were read."""
 
-    def __init__(self, source: FileSource | ArrowSource, told: Callable[[int], None]) -> None:
+    def __init__(
+        self, source: FileSource | ArrowSource, on_progress: Callable[[int], None]
+    ) -> None:
         self._source = source
-        self._told = told
+        self._on_progress = on_progress
         self.schema = source.schema
 
     @property
@@ -167,7 +169,7 @@ class WatchedSource:
         for batch in self._source.batches():
             yield batch
             rows += batch.num_rows
-            self._told(rows)
+            self._on_progress(rows)
 
 
 class ArrowSource:
@@ -281,10 +283,10 @@ def _told(zones: Zones) -> list[bytes]:
 
 
 def _told_to(
-    told: Callable[[pa.Buffer], object], batches: Iterable[pa.RecordBatch]
+    on_progress: Callable[[pa.Buffer], object], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        told(_bytes_of(batch))
+        on_progress(_bytes_of(batch))
         yield batch
 
 

@@ -64,21 +64,21 @@ class CheckObjects:
         table: TableId,
         name: TableName,
         deep: bool,
-        told: Progress,
+        on_progress: Progress,
     ) -> None:
         self._objects = objects
         self._files = files
         self._table = table
         self._name = name
         self._deep = deep
-        self._told = told
+        self._on_progress = on_progress
 
     def run(self, known: Known) -> Iterator[Finding]:
         """Yield what is wrong with referenced files, then what lies beside them."""
         total = len(known.references)
         for done, (file, references) in enumerate(sorted(known.references.items()), start=1):
             yield from self._check_file(known, file, references)
-            self._told(self._name, done, total)
+            self._on_progress(self._name, done, total)
         yield from self._beside(known)
 
     def _check_file(

@@ -131,6 +131,10 @@ class DeadLetters:
                 raise InvalidError("there is no such queue", queue=kind, hint=hint)
         return sorted(set(kinds) or every)
 
+    def loads(self) -> dict[str, tuple[int, int]]:
+        """Return how many messages and dead letters each queue of the lake has. About."""
+        return {kind: self._queues.open(kind).depth() for kind in self.known(())}
+
     def names(self) -> dict[TableId, TableName]:
         """Return the names of tables."""
         return {entry.id: entry.name for entry in self._registry.list()}

@@ -120,7 +120,7 @@ class Fsck:
         tables: Sequence[TableName] | None = None,
         *,
         deep: bool = False,
-        told: Progress = lambda _name, _done, _total: None,
+        on_progress: Progress = lambda _name, _done, _total: None,
     ) -> FsckReport:
         """Inspect some tables, or the whole lake without those in quarantine. deep: read every byte
         and every row.
@@ -137,7 +137,7 @@ class Fsck:
             found.append(finding("registry-damaged", problem=str(error)))
         is_named = not found
         wanted = [e for e in entries if (not e.quarantined if tables is None else e.name in tables)]
-        checked = [self._checked(entry, deep=deep, told=told) for entry in wanted]
+        checked = [self._checked(entry, deep=deep, on_progress=on_progress) for entry in wanted]
         found += [finding for table in checked for finding in table.findings]
         if tables is None and is_named:
             aside = [entry for entry in entries if entry.quarantined]
@@ -152,15 +152,15 @@ class Fsck:
             deep=deep,
         )
 
-    def _checked(self, entry: TableEntry, *, deep: bool, told: Progress) -> _Table:
+    def _checked(self, entry: TableEntry, *, deep: bool, on_progress: Progress) -> _Table:
         """Look at one table; what ends the look is a finding, and others are looked at."""
         try:
-            return self._check_table(entry, deep=deep, told=told)
+            return self._check_table(entry, deep=deep, on_progress=on_progress)
         except (*_BROKEN_STATE, CacheDamagedError) as error:
             problem = str(error) or type(error).__name__
             return _Table((finding("table-unreadable", table=entry.name, problem=problem),), 0)
 
-    def _check_table(self, entry: TableEntry, *, deep: bool, told: Progress) -> _Table:
+    def _check_table(self, entry: TableEntry, *, deep: bool, on_progress: Progress) -> _Table:
         found: list[Finding] = []
         cache = self._look_at_cache(entry, found)
         log = self._logs.open(entry.id)
@@ -178,10 +178,12 @@ class Fsck:
             found += self._compare(entry, cache, state)
         files = 0
         if state is not None and replay.whole:
-            files = self._check_inside(entry, state, found, deep=deep, told=told)
+            files = self._check_inside(entry, state, found, deep=deep, on_progress=on_progress)
         elif cache is not None:
             with self._open_head(entry.id).holding() as believed, believed.reading():
-                files = self._check_inside(entry, believed, found, deep=deep, told=told)
+                files = self._check_inside(
+                    entry, believed, found, deep=deep, on_progress=on_progress
+                )
         return _Table(tuple(found), files)
 
     def _look_at_cache(self, entry: TableEntry, found: list[Finding]) -> _CacheState | None:
@@ -227,7 +229,7 @@ class Fsck:
         found: list[Finding],
         *,
         deep: bool,
-        told: Progress,
+        on_progress: Progress,
     ) -> int:
         if state.head().dropped:
             found += self._left_of_dropped(entry.id)
@@ -247,7 +249,7 @@ class Fsck:
             table=entry.id,
             name=entry.name,
             deep=deep,
-            told=told,
+            on_progress=on_progress,
         )
         found += self._still_true(entry, check.run(believed))
         return len(believed.references)

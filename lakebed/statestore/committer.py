@@ -9,7 +9,7 @@ undo a refusal, the id enters the log with nothing to do, under another digest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import count, islice
 
 import msgspec
 
@@ -106,22 +106,25 @@ class Committer:
     def run(
         self,
         *,
-        batches_max: int,
+        batches_max: int | None = None,
         wait_seconds: float = 0.0,
         should_stop: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> int:
         """Work until the queue gives nothing, `batches_max` batches were taken, or told to stop.
 
-        Returns how many commits were answered.
+        on_progress: called after each batch, with how many commits were answered so far.
+        Returns how many.
         """
         answered = 0
-        for _ in range(batches_max):
-            if should_stop():
+        for batches in count():
+            if should_stop() or batches == batches_max:
                 break
             done = self.step(wait_seconds=wait_seconds)
             if done is None:
                 break
             answered += done
+            on_progress(answered)
         return answered
 
     def step(self, *, wait_seconds: float = 0.0) -> int | None:

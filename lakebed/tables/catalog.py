@@ -155,20 +155,30 @@ class TableCatalog:
             raise self._missing(valid)
         return entry
 
-    def with_id(self, id_: TableId) -> OpenTable:
-        """Return a table, whatever its name is now. Raises: TableMissingError: it was dropped."""
+    def find_id(self, id_: TableId) -> OpenTable | None:
+        """Return the table with an id; None: it was dropped. Raises: TableQuarantinedError."""
         for entry in self._registry.list():
             if entry.id == id_:
-                table = self.opened(entry)
-                with table.head.reading() as state:
-                    state.require_table()
-                return table
+                return self.opened(entry)
+        return None
+
+    def with_id(self, id_: TableId) -> OpenTable:
+        """Return a table, whatever its name is now. Raises: TableMissingError: it was dropped."""
+        table = self.find_id(id_)
+        if table is not None:
+            with table.head.reading() as state:
+                state.require_table()
+            return table
         hint = "create it again, then send the request again under a new id"
         raise TableMissingError("the table was dropped", table=id_, hint=hint)
 
     def list(self) -> list[TableEntry]:
         """Return all tables, by name."""
         return self._registry.list()
+
+    def entries(self, name: str | None) -> Sequence[TableEntry]:
+        """Return what the registry tells of one table, None: of each. Raises: as `entry`."""
+        return self.list() if name is None else [self.entry(name)]
 
     def opened(self, entry: TableEntry) -> OpenTable:
         """Return a table of the list. Raises: TableQuarantinedError."""

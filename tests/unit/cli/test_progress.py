@@ -89,7 +89,7 @@ def test_an_ingest_tells_what_it_has_read_and_then_what_it_has_written(shell: Sh
         table = lake.create_table("t", SCHEMA, split_points=["5"], settings={"scrap_rows_max": 1})
         table.ingest(
             rows([f"{n:04d}" for n in range(10_000)]),
-            told=read.append,
+            on_progress=read.append,
             written=lambda done, total: written.append((done, total)),
         )
     assert read[-1] == 10_000
@@ -104,7 +104,7 @@ def test_a_compaction_tells_how_many_jobs_are_left(shell: Shell) -> None:
         table = lake.create_table("t", SCHEMA, settings=settings)
         for n in range(4):
             table.ingest(rows([str(n)]))
-        lake.run(told=lines.append)
+        lake.run(on_progress=lines.append)
     assert lines[:2] == ["1 jobs merged; 1 of table t left", "2 jobs merged; 0 of table t left"]
 
 

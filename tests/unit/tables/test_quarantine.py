@@ -68,7 +68,7 @@ def test_nothing_is_done_with_a_table_that_is_set_aside(place: Path) -> None:
                 act("bad")
             assert raised.value.hint == "`lakebed table online bad` brings it back"
         with pytest.raises(TableQuarantinedError):
-            lake._app.table_of(table._opened.id)
+            lake._app.catalog.find_id(table._opened.id)
         assert contents(place, id_of(lake, "bad")) == before
 
 
