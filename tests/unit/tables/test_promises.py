@@ -72,6 +72,8 @@ def test_row_31_a_split_takes_and_doubles_no_row(lake: Lake) -> None:
     assert before.read_all()["id"].to_pylist() == KEYS
     for key in KEYS[::40]:
         assert table.query(keys=[key]).read_all()["id"].to_pylist() == [key]
+    assert table.compact().jobs_done > 1  # each leaf takes its part of the shared files
+    assert (lake.status("t")[0].rows, ids(table)) == (len(KEYS), KEYS)
 
 
 def test_row_41_a_merge_replaces_its_inputs_in_one_step(lake: Lake) -> None:
