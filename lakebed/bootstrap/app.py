@@ -22,7 +22,6 @@ from lakebed.errors import InvalidError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
-from lakebed.inspection.job_history import JobHistory
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.clock import Clock
@@ -47,6 +46,7 @@ from lakebed.tasks.failed_work import FailedTables
 if TYPE_CHECKING:
     from lakebed.inspection.dead_letters import DeadLetters
     from lakebed.inspection.fsck import Fsck
+    from lakebed.inspection.job_history import JobHistory
     from lakebed.inspection.lake_status import LakeStatus
     from lakebed.inspection.redrive import Redrive
     from lakebed.inspection.repair import Repair
@@ -125,7 +125,6 @@ class App:
             helpers=self._merge_helpers,
         )
         self.failed_tables = FailedTables(self.clock)
-        self.job_history = JobHistory(tracker=self.tracker, clock=self.clock)
         self._delete_objects = DeleteTableObjects(objects=self.objects)
         self.catalog = TableCatalog(
             registry=self.registry,
@@ -211,6 +210,13 @@ class App:
             snapshots=self.heads.snapshots,
             queue_loads=self.dead_letters.loads,
         )
+
+    @cached_property
+    def job_history(self) -> JobHistory:
+        """Finds reports of jobs. Loaded when asked for."""
+        from lakebed.inspection.job_history import JobHistory
+
+        return JobHistory(tracker=self.tracker, clock=self.clock)
 
     @cached_property
     def dead_letters(self) -> DeadLetters:
