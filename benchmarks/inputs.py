@@ -24,7 +24,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, JobId, TableId, TransactionNumber, file_name
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import EVERYTHING
-from lakebed.sorted_files.file_notes import FILE_FORMAT
+from lakebed.sorted_files.format.file_notes import FILE_FORMAT
 from lakebed.sorted_files.parquet_files import ParquetFiles
 
 CACHE = Path(__file__).parent.parent / ".cache" / "benchmarks"

@@ -20,7 +20,7 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import EVERYTHING
-from lakebed.sorted_files.merge_helpers import MergeHelpers
+from lakebed.sorted_files.merging.helper_processes import MergeHelpers
 from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 
 START_SECONDS_MAX = 60.0

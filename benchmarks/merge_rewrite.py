@@ -15,8 +15,8 @@ from benchmarks.inputs import files_in
 from benchmarks.processes import run_measured
 from benchmarks.shapes import SHAPES
 from lakebed.model.schema import Schema
-from lakebed.sorted_files.row_groups import densest
-from lakebed.sorted_files.writer_options import choose, page_rows, writer_options
+from lakebed.sorted_files.format.row_groups import densest
+from lakebed.sorted_files.writing.writer_options import choose, page_rows, writer_options
 
 
 def main(store: str, shape: str) -> None:

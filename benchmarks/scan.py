@@ -15,7 +15,7 @@ from benchmarks.lookup import ROWS
 from benchmarks.served_objects import ServedObjects
 from benchmarks.served_tables import made, objects_of, served
 from benchmarks.shapes import SHAPES
-from lakebed.sorted_files.read_ahead import CONNECTIONS, PIECE_BYTES
+from lakebed.sorted_files.reading.read_ahead import CONNECTIONS, PIECE_BYTES
 
 RATIO_MIN = 0.8
 

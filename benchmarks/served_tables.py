@@ -25,7 +25,13 @@ KEYS = 1_100
 
 FILES = 50
 BATCH_ROWS = 100_000
-_WRITERS = ("file_notes", "page_checksums", "row_groups", "writer_options", "writing")
+_WRITERS = (
+    "format/file_notes",
+    "format/row_groups",
+    "writing/file_writing",
+    "writing/page_checksums",
+    "writing/writer_options",
+)
 
 
 class Served(NamedTuple):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.processing import AgeOff, Processing, ProcessingPass
 from lakebed.model.schema import Schema, schema_of
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 FILES = 10
 LEAVES = 16

@@ -25,7 +25,7 @@ from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_o
 if TYPE_CHECKING:
     from lakebed.ingest.split_points import split_points_from
     from lakebed.lake import Lake, connect
-    from lakebed.sorted_files.arrow_schema import schema_from_arrow
+    from lakebed.sorted_files.format.arrow_schema import schema_from_arrow
     from lakebed.table import Table
 
 __all__ = [
@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds
     if name == "Table":
         return importlib.import_module("lakebed.table").Table
     if name == "schema_from_arrow":
-        return importlib.import_module("lakebed.sorted_files.arrow_schema").schema_from_arrow
+        return importlib.import_module("lakebed.sorted_files.format.arrow_schema").schema_from_arrow
     if name == "split_points_from":
         return importlib.import_module("lakebed.ingest.split_points").split_points_from
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,8 +30,7 @@ from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import Explanation
 from lakebed.query.frames import as_pandas, as_polars
 from lakebed.query.run_query import condition_of
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.input_files import ExtraColumns, FileFormat
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.tables.change_table import (
     TableHistory,
@@ -44,6 +43,7 @@ from lakebed.tables.change_table import (
 from lakebed.tables.definition import definition_of
 from lakebed.tasks.failed_work import FailedWork
 from lakebed.tasks.user_jobs import Ingested
+from lakebed.user_files.input_files import ExtraColumns, FileFormat
 
 if TYPE_CHECKING:
     import polars

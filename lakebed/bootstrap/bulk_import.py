@@ -31,7 +31,11 @@ from lakebed.model.addresses import scheme_of
 from lakebed.model.names import RequestDigest, job_id
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFiles
-from lakebed.sorted_files.input_files import (
+from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.tasks.job_reports import JobReports
+from lakebed.tasks.named_files import named_files
+from lakebed.tasks.user_jobs import Ingested
+from lakebed.user_files.input_files import (
     ExtraColumns,
     FileFormat,
     InputFile,
@@ -39,10 +43,6 @@ from lakebed.sorted_files.input_files import (
     format_of,
     input_files,
 )
-from lakebed.sorted_files.parquet_files import ParquetFiles
-from lakebed.tasks.job_reports import JobReports
-from lakebed.tasks.named_files import named_files
-from lakebed.tasks.user_jobs import Ingested
 
 Task = Callable[[bytes, bytes], bytes]
 

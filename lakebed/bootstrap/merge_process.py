@@ -16,8 +16,8 @@ import pyarrow as pa
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process
-from lakebed.sorted_files.merge_helpers import READY, MergeHelpers
-from lakebed.sorted_files.range_merger import RangeMerger, load_kernels
+from lakebed.sorted_files.merging.helper_processes import READY, MergeHelpers
+from lakebed.sorted_files.merging.range_merger import RangeMerger, load_kernels
 
 PROGRAM = f"""
 import json, sys

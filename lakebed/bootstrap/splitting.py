@@ -8,7 +8,7 @@ from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_t
 from lakebed.config.environments import TableWorkEnvironment, environment_of
 from lakebed.model.jobs import SPLITTING
 from lakebed.schedules.work_on_table import WorkOnTable
-from lakebed.sorted_files.file_samples import FileSamples
+from lakebed.sorted_files.format.file_samples import FileSamples
 from lakebed.splitting.split_leaves import SplitLeaves
 
 App = WorkOnTable

@@ -37,9 +37,9 @@ from lakebed.model.ranges import EVERYTHING
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFile, SourceFiles
-from lakebed.sorted_files.input_files import rows_of
 from lakebed.sorted_files.parquet_files import ParquetFiles
-from lakebed.sorted_files.stored_runs import merged_runs, store_run
+from lakebed.sorted_files.sorting.stored_runs import merged_runs, store_run
+from lakebed.user_files.input_files import rows_of
 
 NO_RETRY = (InvalidError, CorruptError, DeniedError, NewerFormatError)
 """What another attempt of the same task would meet again: the run ends with it."""

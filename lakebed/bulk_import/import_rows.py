@@ -30,13 +30,13 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFile, SourceFiles
-from lakebed.sorted_files.input_files import ExtraColumns, InputFile
-from lakebed.sorted_files.inputs import ParquetLayout, parquet_footer_bytes, parquet_layout
-from lakebed.sorted_files.stored_runs import StoredRun
+from lakebed.sorted_files.sorting.stored_runs import StoredRun
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.leaves import Leaves, leaves_of, refuse_if_busy
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
+from lakebed.user_files.csv_and_parquet import ParquetLayout, parquet_footer_bytes, parquet_layout
+from lakebed.user_files.input_files import ExtraColumns, InputFile
 
 FOOTER_BYTES = 64 * 1024
 """At the end of a Parquet file: mostly its whole footer."""

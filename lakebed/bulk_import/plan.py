@@ -8,9 +8,9 @@ from itertools import pairwise
 from lakebed.bulk_import.work import MergeWork, Piece, SortWork
 from lakebed.model.ranges import KeyRange
 from lakebed.model.shared_files import plan_files
-from lakebed.sorted_files.input_files import InputFile
-from lakebed.sorted_files.inputs import ParquetLayout
-from lakebed.sorted_files.stored_runs import StoredRun, blocks_meeting
+from lakebed.sorted_files.sorting.stored_runs import StoredRun, blocks_meeting
+from lakebed.user_files.csv_and_parquet import ParquetLayout
+from lakebed.user_files.input_files import InputFile
 
 SORT_BYTES = 64 * 1024 * 1024
 """Of input files as stored that one task sorts: mostly in memory. Larger sorts spill, and leave

@@ -24,7 +24,7 @@ from lakebed.model.names import JobId, Micros, TableId, digest_of, job_id, table
 from lakebed.model.needs import refuse_newer
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
 from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files.object_sink import ObjectSink, finish_object
+from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 
 FOLDER, UNREADABLE = "requests/", "unreadable/"
 REQUEST_BYTES_MAX = 1 << 20

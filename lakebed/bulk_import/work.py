@@ -16,8 +16,8 @@ from lakebed.model.names import JobId, Micros, TableId, TransactionNumber
 from lakebed.model.ranges import KeyRange
 from lakebed.model.table_text import TableText
 from lakebed.ports.sorted_files import FileWritten
-from lakebed.sorted_files.input_files import ExtraColumns, InputFile
-from lakebed.sorted_files.stored_runs import StoredRun
+from lakebed.sorted_files.sorting.stored_runs import StoredRun
+from lakebed.user_files.input_files import ExtraColumns, InputFile
 
 AnswerT = TypeVar("AnswerT")
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import InvalidError
 from lakebed.model.disk_errors import translated
-from lakebed.sorted_files.json_text import json_lines, plain_texts
+from lakebed.user_files.json_text import json_lines, plain_texts
 
 Format = Literal["table", "jsonl", "csv", "parquet"]
 FORMATS: tuple[Format, ...] = ("table", "jsonl", "csv", "parquet")

@@ -279,8 +279,8 @@ def _schema_like(
 ) -> Schema:
     """Return the schema of a file's columns. A key is a name, or NAME:TYPE where it is to have
     another type; values are named only for that."""
-    from lakebed.sorted_files.arrow_schema import schema_from_arrow
-    from lakebed.sorted_files.inputs import parquet_columns
+    from lakebed.sorted_files.format.arrow_schema import schema_from_arrow
+    from lakebed.user_files.csv_and_parquet import parquet_columns
 
     columns = parquet_columns(like)
     typed = [t for t in (*row_keys, *sort_keys) if ":" in t and t not in columns.names]

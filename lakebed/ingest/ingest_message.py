@@ -16,11 +16,11 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import Received, message_job
 from lakebed.ports.job_tracker import NO_TABLE, JobTracker
 from lakebed.ports.source_files import SourceFiles
-from lakebed.sorted_files.input_files import InputFile, format_of, rows_of
 from lakebed.tasks.job_reports import JobReports
 from lakebed.tasks.named_files import digest_of_names, named_files
 from lakebed.tasks.refused_messages import tell_refused
 from lakebed.tasks.user_jobs import Ingested
+from lakebed.user_files.input_files import InputFile, format_of, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lakebed.errors import InvalidError
 from lakebed.model.names import RequestDigest
 from lakebed.model.schema import Schema
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 PIECE_BYTES = 1 << 20
 _PANDAS_COLUMN = re.compile(r"Conversion failed for column (?P<name>.*) with type (?P<type>.*)")

@@ -21,8 +21,9 @@ from lakebed.model.addresses import scheme_of, without_file_scheme
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
 from lakebed.ports.source_files import SourceFile, SourceFiles
-from lakebed.sorted_files.casting import check_bytes, conformed
-from lakebed.sorted_files.input_files import (
+from lakebed.tasks.user_jobs import Ingested
+from lakebed.user_files.casting import check_bytes, conformed
+from lakebed.user_files.input_files import (
     FORMATS,
     ExtraColumns,
     FileFormat,
@@ -32,8 +33,7 @@ from lakebed.sorted_files.input_files import (
     input_files,
     rows_of,
 )
-from lakebed.sorted_files.zones import NO_ZONES, Zones, zones_of
-from lakebed.tasks.user_jobs import Ingested
+from lakebed.user_files.zones import NO_ZONES, Zones, zones_of
 
 STREAM_BATCH_ROWS = 65_536
 

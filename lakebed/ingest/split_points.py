@@ -12,7 +12,7 @@ from lakebed.ingest.sources import source_of
 from lakebed.model.keys import KeyValue
 from lakebed.model.partitions import SPLIT_POINTS_MAX
 from lakebed.model.schema import Schema
-from lakebed.sorted_files.key_encoding import value_at
+from lakebed.sorted_files.format.key_encoding import value_at
 
 
 def split_points_from(rows: object, schema: Schema, *, leaves: int) -> list[KeyValue]:

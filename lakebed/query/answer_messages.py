@@ -20,10 +20,10 @@ from lakebed.ports.job_tracker import NO_TABLE, JobEvent, JobTracker
 from lakebed.query.query_message import condition_in
 from lakebed.query.results import Manifest, ResultOf, Results
 from lakebed.query.run_query import QueryPlan, RunQuery
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.json_text import json_lines
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.job_reports import JobReports
+from lakebed.user_files.json_text import json_lines
 
 SMALL_BYTES_MAX = 1 << 20
 """Of a result in memory that is handed over."""

@@ -18,7 +18,7 @@ from lakebed.errors import CorruptError, JobIdReusedError, ObjectExistsError
 from lakebed.model.names import JobId, RequestDigest, TableId, TransactionNumber
 from lakebed.model.paths import manifest_path, result_path
 from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files.object_sink import ObjectSink, finish_object
+from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 
 MANIFEST_FORMAT = 1
 MANIFEST_BYTES_MAX = 64 << 20

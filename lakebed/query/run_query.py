@@ -32,7 +32,7 @@ from lakebed.model.ranges import (
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Condition, ReadFigures, SortedFiles
 from lakebed.query.explanation import Explanation
-from lakebed.sorted_files.row_tests import row_test
+from lakebed.sorted_files.reading.row_tests import row_test
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.placing import reached_leaves
 from lakebed.statestore.state import TableState

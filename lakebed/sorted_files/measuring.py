@@ -12,10 +12,10 @@ from lakebed.model.ranges import KeyRange
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Field, Schema
 from lakebed.ports.sorted_files import RowsWritten
-from lakebed.sorted_files.file_notes import Notes
-from lakebed.sorted_files.key_encoding import encode_row
-from lakebed.sorted_files.ordering import is_sorted
-from lakebed.sorted_files.writing import RegionCounter, Sampler
+from lakebed.sorted_files.format.file_notes import Notes
+from lakebed.sorted_files.format.key_encoding import encode_row
+from lakebed.sorted_files.sorting.ordering import is_sorted
+from lakebed.sorted_files.writing.file_writing import RegionCounter, Sampler
 
 
 def measured(

@@ -16,28 +16,28 @@ from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
-from lakebed.sorted_files.engines import PLAIN, engine_for, kernels_pay
-from lakebed.sorted_files.file_merge import FileMerge
-from lakebed.sorted_files.iterating import iterated
-from lakebed.sorted_files.leaf_groups import Together, read_together
-from lakebed.sorted_files.lookup import Lookup, PageCache
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.measuring import measured
-from lakebed.sorted_files.merge_helpers import MergeHelpers
-from lakebed.sorted_files.merge_memory import MergeMemory
-from lakebed.sorted_files.own_memory import own_memory
-from lakebed.sorted_files.page_index_parts import IndexCache
-from lakebed.sorted_files.part_sources import PartRead, read_of, reads_of
-from lakebed.sorted_files.query_sources import QuerySources
-from lakebed.sorted_files.range_messages import merge_task
-from lakebed.sorted_files.reading import read_part
-from lakebed.sorted_files.row_requests import RowRequest, row_request
-from lakebed.sorted_files.sorting import ExternalSorter
-from lakebed.sorted_files.stretch_merge import StretchMerge
-from lakebed.sorted_files.tails import Tails
-from lakebed.sorted_files.writing import write_file
+from lakebed.sorted_files.merging.file_merge import FileMerge
+from lakebed.sorted_files.merging.helper_processes import MergeHelpers
+from lakebed.sorted_files.merging.memory_shares import MergeMemory
+from lakebed.sorted_files.merging.range_messages import merge_task
+from lakebed.sorted_files.merging.stretch_merge import StretchMerge
+from lakebed.sorted_files.reading.conditions import RowFilter
+from lakebed.sorted_files.reading.leaf_groups import Together, read_together
+from lakebed.sorted_files.reading.lookup import Lookup, PageCache
+from lakebed.sorted_files.reading.own_memory import own_memory
+from lakebed.sorted_files.reading.page_index_parts import IndexCache
+from lakebed.sorted_files.reading.part_reading import read_part
+from lakebed.sorted_files.reading.part_sources import PartRead, read_of, reads_of
+from lakebed.sorted_files.reading.query_sources import QuerySources
+from lakebed.sorted_files.reading.row_requests import RowRequest, row_request
+from lakebed.sorted_files.reading.tails import Tails
+from lakebed.sorted_files.sorting.engines import PLAIN, engine_for, kernels_pay
+from lakebed.sorted_files.sorting.external_sort import ExternalSorter
+from lakebed.sorted_files.sorting.iterating import iterated
+from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
+from lakebed.sorted_files.writing.file_writing import write_file
 
 MEMORY_BYTES = 512 * 1024 * 1024
 

@@ -9,7 +9,7 @@ from lakebed.config.settings import check_compaction, table_settings
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
 from lakebed.processing.iterators import load_iterator
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 
 def check_new_table(

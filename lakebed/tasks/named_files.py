@@ -8,7 +8,7 @@ from pathlib import Path
 from lakebed.errors import InvalidError
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.ports.source_files import SourceFile, SourceFiles
-from lakebed.sorted_files.input_files import format_of
+from lakebed.user_files.input_files import format_of
 
 PROBLEMS_TOLD = 10
 """Of files that cannot be had."""

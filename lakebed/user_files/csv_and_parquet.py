@@ -20,10 +20,10 @@ from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.disk_errors import is_too_many_open, meaning_of
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, Primitive
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.memory_errors import enough_memory
-from lakebed.sorted_files.parquet_texts import long_texts, rows_of_shared
-from lakebed.sorted_files.zones import NO_ZONES, SAY_ZONE, Zones, texts_in_utc
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.user_files.memory_errors import enough_memory
+from lakebed.user_files.parquet_texts import long_texts, rows_of_shared
+from lakebed.user_files.zones import NO_ZONES, SAY_ZONE, Zones, texts_in_utc
 
 NO_OFFSET = "expected a zone offset"
 """What Arrow says of a time without one where there must be one."""

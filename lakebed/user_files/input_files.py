@@ -15,11 +15,11 @@ from lakebed.errors import InvalidError, LakebedError, UnreadableInputError, did
 from lakebed.model.addresses import scheme_of
 from lakebed.model.names import RequestDigest, digest_of
 from lakebed.model.schema import Schema
-from lakebed.sorted_files.casting import conformed
-from lakebed.sorted_files.input_paths import files_at
-from lakebed.sorted_files.inputs import csv_batches, parquet_batches
-from lakebed.sorted_files.json_lines import json_batches
-from lakebed.sorted_files.zones import NO_ZONES, Zones
+from lakebed.user_files.casting import conformed
+from lakebed.user_files.csv_and_parquet import csv_batches, parquet_batches
+from lakebed.user_files.input_paths import files_at
+from lakebed.user_files.json_lines import json_batches
+from lakebed.user_files.zones import NO_ZONES, Zones
 
 FileFormat = Literal["parquet", "csv", "jsonl"]
 ExtraColumns = Literal["refuse", "drop"]

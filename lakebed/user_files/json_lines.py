@@ -22,11 +22,11 @@ from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.field_changes import former_names
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
-from lakebed.sorted_files.arrow_schema import arrow_type
-from lakebed.sorted_files.casting import OR_DROP
-from lakebed.sorted_files.inputs import NO_OFFSET, from_base64, opened, problem_of, readable
-from lakebed.sorted_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, Rewriting
-from lakebed.sorted_files.zones import IN_UTC, NO_ZONES, SAY_ZONE, Zones, texts_in_utc
+from lakebed.sorted_files.format.arrow_schema import arrow_type
+from lakebed.user_files.casting import OR_DROP
+from lakebed.user_files.csv_and_parquet import NO_OFFSET, from_base64, opened, problem_of, readable
+from lakebed.user_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, Rewriting
+from lakebed.user_files.zones import IN_UTC, NO_ZONES, SAY_ZONE, Zones, texts_in_utc
 
 BLOCK_BYTES = 4 * 1024 * 1024
 ARRAY_BYTES_MAX = 256 * 1024 * 1024

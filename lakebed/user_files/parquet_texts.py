@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.sorted_files.plain_sizes import plain_bytes
+from lakebed.user_files.plain_sizes import plain_bytes
 
 TEXTS_BYTES_MAX = 32 << 20
 """Of one column in a batch, if each value were the longest of its dictionary: above it, the column

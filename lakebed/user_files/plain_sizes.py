@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidError
-from lakebed.sorted_files.arrow_schema import is_list
+from lakebed.sorted_files.format.arrow_schema import is_list
 
 PIECE_BYTES = 32 << 20
 """Of rows that are cast together, as plain columns, unless one row alone is larger."""

@@ -20,7 +20,7 @@ from lakebed.errors import LakebedError
 from lakebed.lake import Lake
 from lakebed.model.schema import schema_of
 from lakebed.ports.job_queue import Message
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 SCHEMA = schema_of(row_keys={"id": "string"}, values={"n": "int64", "note": "string?"})
 RAW_ERRORS = (

@@ -29,7 +29,7 @@ from lakebed.model.ranges import EVERYTHING, KeyRange, Range, box_of
 from lakebed.model.schema import schema_of
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import Condition, FileWritten, SortedFiles
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.parquet_files import ParquetFiles
 
 Row = tuple[Any, ...]

@@ -20,10 +20,10 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.config.instance import InstanceResources
 from lakebed.kernels.toolchain.presence import SWITCH, available
-from lakebed.sorted_files import file_merge, parallel_merge, stretch_merge
-from lakebed.sorted_files import merge_helpers as helping
-from lakebed.sorted_files.merge_helpers import Helper, MergeHelpers
-from lakebed.sorted_files.range_messages import (
+from lakebed.sorted_files.merging import file_merge, parallel_merge, stretch_merge
+from lakebed.sorted_files.merging import helper_processes as helping
+from lakebed.sorted_files.merging.helper_processes import Helper, MergeHelpers
+from lakebed.sorted_files.merging.range_messages import (
     MergeTask,
     RangeFailed,
     RangeMerged,
@@ -198,7 +198,7 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsPlace
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.ranges import EVERYTHING
-from lakebed.sorted_files.range_messages import GroupsRead, RangeTask, merge_task
+from lakebed.sorted_files.merging.range_messages import GroupsRead, RangeTask, merge_task
 
 root, is_busy = Path(sys.argv[1]), sys.argv[2] == "busy"
 schema = schema_of(row_keys={"k": "int64"}, values={})

@@ -27,7 +27,7 @@ from lakebed.model.names import JobId
 from lakebed.model.schema import schema_of
 from lakebed.ports.job_queue import JobQueue
 from lakebed.schedules.send_ticks import SendTicks
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lambdas.shape import Handler
 

@@ -19,7 +19,7 @@ from lakebed.model.names import Micros
 from lakebed.model.predicates import Predicate
 from lakebed.model.processing import ProcessingPass, checked_processing
 from lakebed.model.schema import Schema
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 DAY = 86_400
 TIMES = [DAY * 1_000_000 * day for day in range(6)]

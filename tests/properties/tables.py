@@ -15,7 +15,7 @@ from lakebed.model.ranges import EVERYTHING, Range
 from lakebed.model.schema import Schema, schema_of
 from lakebed.model.types import ListOf, MapOf, StructOf, type_of, widens
 from lakebed.processing.predicate_masks import mask_of
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 Row = dict[str, Any]
 LONG = "p" * 24

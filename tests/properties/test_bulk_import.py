@@ -15,7 +15,7 @@ from lakebed.bootstrap.bulk_import import BulkImportApp
 from lakebed.bulk_import import plan
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
-from lakebed.sorted_files import engines, stored_runs
+from lakebed.sorted_files.sorting import engines, stored_runs
 from tests.dsl.one_process import OneProcess
 from tests.properties import processings, tables
 from tests.properties.test_queries import IN_MEMORY

@@ -22,10 +22,10 @@ from lakebed.errors import SumTooLargeError
 from lakebed.kernels.toolchain.presence import available
 from lakebed.model.schema import Schema, schema_of
 from lakebed.processing import folding
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.compiled_folding import can_fold
-from lakebed.sorted_files.key_encoding import encode_row
-from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.key_encoding import encode_row
+from lakebed.sorted_files.sorting.compiled_folding import can_fold
+from lakebed.sorted_files.sorting.window_merge import Source
 
 TOO_LARGE = SumTooLargeError
 MOST = Decimal("9" * 36 + ".99")
@@ -141,7 +141,7 @@ def by_numpy(case: Case) -> pa.Array:
 
 def by_kernels(case: Case) -> pa.Array:
     """Merge a file for each value, and let numpy finish what was not folded on the way."""
-    from lakebed.sorted_files.compiled_engine import COMPILED
+    from lakebed.sorted_files.sorting.compiled_engine import COMPILED
 
     schema = schema_for(case)
     if not can_fold(arrow_schema(schema), ["key"], {"v": case.function}):

@@ -20,7 +20,8 @@ from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
 from lakebed.ports.object_store import ObjectRanges
 from lakebed.ports.sorted_files import Condition, ReadFigures
-from lakebed.sorted_files import row_groups, writer_options, writing
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.writing import file_writing, writer_options
 from tests.unit.sorted_files.lakes import KEY_VALUES, Lake
 
 FLAT: dict[str, st.SearchStrategy[Any]] = {
@@ -86,7 +87,7 @@ def rows_of(schema: Schema, data: st.DataObject) -> pa.RecordBatch:
 
 
 def arrow_columns(schema: Schema) -> pa.Schema:
-    from lakebed.sorted_files.arrow_schema import arrow_schema
+    from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
     return arrow_schema(schema)
 
@@ -294,7 +295,7 @@ def test_another_valid_page_in_a_page_s_place_is_noticed(tmp_path: Path) -> None
 def test_files_without_checksums_of_pages_are_read_by_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "page_checksums", lambda _: b"")
+    monkeypatch.setattr(file_writing, "page_checksums", lambda _: b"")
     lake = Lake(tmp_path)
     part = fixed_part(lake, random.Random(0))
     figures = ReadFigures()

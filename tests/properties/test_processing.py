@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lakebed.model.names import Micros
 from lakebed.model.processing import ProcessingPass, Stage
 from lakebed.processing.row_work import RowWork
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from tests.properties.processings import (
     TIMES,
     Made,

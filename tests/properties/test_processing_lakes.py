@@ -11,7 +11,7 @@ from lakebed import field
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.local import LocalApp
 from lakebed.lake import Lake
-from lakebed.sorted_files import engines
+from lakebed.sorted_files.sorting import engines
 from tests.properties.processings import TIMES, bag, expected, tables, to_arrow, to_rows
 from tests.properties.test_queries import IN_MEMORY, SETTINGS
 

@@ -20,8 +20,9 @@ import lakebed
 from lakebed.kernels.toolchain.presence import SWITCH
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
-from lakebed.sorted_files import file_merge, row_groups, stored_groups
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.merging import file_merge, stretches
 from tests.readers.rows import plain
 from tests.tidy.source import ROOT
 
@@ -126,7 +127,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             table.ingest(rows(NARROW, 0, PAGED_ROWS))
             took(name)
         patch.delenv(SWITCH)
-        for module in (row_groups, stored_groups):
+        for module in (row_groups, stretches):
             patch.setattr(module, "GROUP_ROWS_MAX", 300)
         table = lake.create_table("t", SCHEMA, settings=KEPT)
         table.ingest(rows(table.schema, 0))

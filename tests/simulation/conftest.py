@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakebed.errors import LakebedError
-from lakebed.sorted_files import read_ahead
+from lakebed.sorted_files.reading import read_ahead
 from tests.simulation.tally import Tally
 
 KEY = pytest.StashKey[Tally]()

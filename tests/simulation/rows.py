@@ -16,7 +16,7 @@ from lakebed.backends.memory.row_processing import TupleWork
 from lakebed.model.names import CommitId, Micros, RequestDigest, digest_of
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.schema import Schema, schema_of
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.state import TableState
 
 Row = tuple[Any, ...]

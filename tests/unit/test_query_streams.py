@@ -13,7 +13,8 @@ import pytest
 
 import lakebed
 from lakebed.errors import InvalidError
-from lakebed.sorted_files import read_ahead, row_groups
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.reading import read_ahead
 from lakebed.table import Table
 from lakebed.tasks.failed_work import FailedWork
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.ports.source_files import SourceFile
-from lakebed.sorted_files.input_paths import files_at
+from lakebed.user_files.input_paths import files_at
 
 
 class LocalSourceFiles:

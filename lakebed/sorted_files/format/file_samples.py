@@ -9,7 +9,7 @@ from lakebed.model.schema import Schema
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.file_notes import decode_notes, verify_tail
+from lakebed.sorted_files.format.file_notes import decode_notes, verify_tail
 
 
 class FileSamples:

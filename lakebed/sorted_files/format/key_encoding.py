@@ -21,7 +21,7 @@ from lakebed.model.keys import (
 )
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Field
-from lakebed.sorted_files.arrow_schema import arrow_type
+from lakebed.sorted_files.format.arrow_schema import arrow_type
 
 _WIDTHS = {"int32": 4, "date32": 4, "int64": 8, "timestamp[us, UTC]": 8}
 

@@ -15,7 +15,7 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.ports.object_store import ObjectFacts, ObjectStore, ObjectWriter
-from lakebed.sorted_files.file_notes import BLOCK_BYTES, block_checksum
+from lakebed.sorted_files.format.file_notes import BLOCK_BYTES, block_checksum
 
 _CRC64 = anycrc.Model("CRC64-NVME")
 

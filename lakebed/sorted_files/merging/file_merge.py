@@ -8,18 +8,18 @@ import msgspec
 
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.engines import PLAIN, Engine
-from lakebed.sorted_files.file_summaries import FileSummaries
-from lakebed.sorted_files.merge_helpers import MergeHelpers
-from lakebed.sorted_files.merge_memory import MergeMemory, memory_needed
-from lakebed.sorted_files.parallel_merge import merged_together
-from lakebed.sorted_files.part_sources import PartRead, reads_of
-from lakebed.sorted_files.range_messages import GroupsRead, MergeTask
-from lakebed.sorted_files.reading import Share
-from lakebed.sorted_files.row_requests import RowRequest
-from lakebed.sorted_files.stored_groups import Stretch, stored_groups, stretches_of
-from lakebed.sorted_files.stretch_merge import StretchMerge
-from lakebed.sorted_files.writing import Content
+from lakebed.sorted_files.merging.helper_processes import MergeHelpers
+from lakebed.sorted_files.merging.memory_shares import MergeMemory, memory_needed
+from lakebed.sorted_files.merging.parallel_merge import merged_together
+from lakebed.sorted_files.merging.range_messages import GroupsRead, MergeTask
+from lakebed.sorted_files.merging.stretch_merge import StretchMerge
+from lakebed.sorted_files.merging.stretches import Stretch, stored_groups, stretches_of
+from lakebed.sorted_files.reading.file_summaries import FileSummaries
+from lakebed.sorted_files.reading.part_reading import Share
+from lakebed.sorted_files.reading.part_sources import PartRead, reads_of
+from lakebed.sorted_files.reading.row_requests import RowRequest
+from lakebed.sorted_files.sorting.engines import PLAIN, Engine
+from lakebed.sorted_files.writing.file_writing import Content
 
 HELPED_GROUPS_MIN = 16
 """Row groups of a merge for which helpers are range_task: fewer are merged before one is there."""

@@ -20,7 +20,7 @@ import msgspec
 
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files.range_messages import (
+from lakebed.sorted_files.merging.range_messages import (
     MergeTask,
     RangeFailed,
     RangeMerged,

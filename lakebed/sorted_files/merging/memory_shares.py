@@ -10,12 +10,12 @@ from lakebed.errors import InvalidError
 from lakebed.model.files import FilePart
 from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.file_summaries import FileSummaries
-from lakebed.sorted_files.part_sources import PartRead
-from lakebed.sorted_files.reading import BATCH_ROWS_MAX, Share
-from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX
-from lakebed.sorted_files.writer_options import page_rows
+from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.format.row_groups import GROUP_BYTES_MAX
+from lakebed.sorted_files.reading.file_summaries import FileSummaries
+from lakebed.sorted_files.reading.part_reading import BATCH_ROWS_MAX, Share
+from lakebed.sorted_files.reading.part_sources import PartRead
+from lakebed.sorted_files.writing.writer_options import page_rows
 
 PAGED_BYTES_MAX = 2 * 1024 * 1024
 """Of one part that is read by pages, decoded, and as stored but for one block of each column: what

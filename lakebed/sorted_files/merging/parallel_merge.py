@@ -16,17 +16,17 @@ from functools import partial
 
 from lakebed.errors import CorruptError, LakebedError, ObjectMissingError, UnavailableError
 from lakebed.model.ranges import KeyRange
-from lakebed.sorted_files.merge_helpers import RANGE_SECONDS_MAX, Helper, MergeHelpers
-from lakebed.sorted_files.range_messages import (
+from lakebed.sorted_files.merging.helper_processes import RANGE_SECONDS_MAX, Helper, MergeHelpers
+from lakebed.sorted_files.merging.range_messages import (
     Answer,
     MergeTask,
     RangeFailed,
     RangeMerged,
     RangeTask,
 )
-from lakebed.sorted_files.row_group_transfer import RowGroupsHandedOver
-from lakebed.sorted_files.stretch_merge import StretchMerge
-from lakebed.sorted_files.writing import Content
+from lakebed.sorted_files.merging.row_group_transfer import RowGroupsHandedOver
+from lakebed.sorted_files.merging.stretch_merge import StretchMerge
+from lakebed.sorted_files.writing.file_writing import Content
 
 RANGES_EACH = 12
 """For each process: none waits long for the last range of another. More are cut of large merges."""

@@ -6,11 +6,8 @@ from importlib import import_module
 
 from lakebed.errors import LakebedError
 from lakebed.ports.object_store import ObjectReader, ObjectStore
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
-from lakebed.sorted_files.engines import engine_for
-from lakebed.sorted_files.merge_memory import MergeMemory
-from lakebed.sorted_files.part_sources import reads_of
-from lakebed.sorted_files.range_messages import (
+from lakebed.sorted_files.merging.memory_shares import MergeMemory
+from lakebed.sorted_files.merging.range_messages import (
     Answer,
     MergeTask,
     RangeFailed,
@@ -19,17 +16,20 @@ from lakebed.sorted_files.range_messages import (
     decode_message,
     encode,
 )
-from lakebed.sorted_files.row_group_transfer import hand_over
-from lakebed.sorted_files.row_requests import row_request
-from lakebed.sorted_files.stretch_merge import StretchMerge
+from lakebed.sorted_files.merging.row_group_transfer import hand_over
+from lakebed.sorted_files.merging.stretch_merge import StretchMerge
+from lakebed.sorted_files.reading.part_sources import reads_of
+from lakebed.sorted_files.reading.row_requests import row_request
+from lakebed.sorted_files.sorting.engines import engine_for
+from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
 
 
 def load_kernels() -> None:
     """Load what a merge by kernels takes, before the first is asked for. Compiles nothing."""
     from lakebed.kernels.toolchain.compiling import load_kept  # noqa: PLC0415  loads llvmlite
 
-    for module in ("compiled_engine", "page_reading"):
-        import_module(f"lakebed.sorted_files.{module}")
+    import_module("lakebed.sorted_files.sorting.compiled_engine")
+    import_module("lakebed.sorted_files.reading.page_reading")
     import_module("lakebed.parquet_bytes.column_encoding")
     load_kept()
 

@@ -13,7 +13,7 @@ from lakebed.model.processing import ProcessingPass, Stage
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.model.table_text import TableText, table_text
-from lakebed.sorted_files.row_group_transfer import HandedOver
+from lakebed.sorted_files.merging.row_group_transfer import HandedOver
 
 
 class GroupsRead(msgspec.Struct, frozen=True, array_like=True):

@@ -19,13 +19,13 @@ from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedPages, EncodedRow
 from lakebed.parquet_bytes.thrift import Reader, encode_struct
 from lakebed.parquet_bytes.varints import Numbers
 from lakebed.ports.object_store import ObjectReader, ObjectStore, ObjectWriter
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
-from lakebed.sorted_files.file_notes import block_checksum
-from lakebed.sorted_files.key_encoding import encode_row
-from lakebed.sorted_files.page_checksums import page_checksums
-from lakebed.sorted_files.row_groups import densest, row_groups
-from lakebed.sorted_files.stored_groups import StoredGroup
-from lakebed.sorted_files.writing import OrderCheck, Sampler
+from lakebed.sorted_files.format.file_notes import block_checksum
+from lakebed.sorted_files.format.key_encoding import encode_row
+from lakebed.sorted_files.format.row_groups import densest, row_groups
+from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
+from lakebed.sorted_files.writing.file_writing import OrderCheck, Sampler
+from lakebed.sorted_files.writing.page_checksums import page_checksums
+from lakebed.sorted_files.writing.stored_group import StoredGroup
 
 
 class HandedOver(msgspec.Struct, frozen=True, array_like=True):

@@ -12,14 +12,14 @@ import pyarrow as pa
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import Sample, split_points
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.engines import PLAIN, Engine
-from lakebed.sorted_files.file_summaries import FileSummaries
-from lakebed.sorted_files.merge_memory import overlap
-from lakebed.sorted_files.part_sources import GroupSources, PartRead
-from lakebed.sorted_files.reading import Share, groups_met
-from lakebed.sorted_files.row_groups import rows_of_group
-from lakebed.sorted_files.row_requests import RowRequest
+from lakebed.sorted_files.format.row_groups import rows_of_group
+from lakebed.sorted_files.merging.memory_shares import overlap
+from lakebed.sorted_files.reading.conditions import RowFilter
+from lakebed.sorted_files.reading.file_summaries import FileSummaries
+from lakebed.sorted_files.reading.part_reading import Share, groups_met
+from lakebed.sorted_files.reading.part_sources import GroupSources, PartRead
+from lakebed.sorted_files.reading.row_requests import RowRequest
+from lakebed.sorted_files.sorting.engines import PLAIN, Engine
 
 FILLED = 0.95
 """Of a row group: samples do not tell where a range ends to the row, and what is above is a row

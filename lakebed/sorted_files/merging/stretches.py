@@ -18,36 +18,17 @@ from lakebed.errors import CorruptError
 from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.file_summaries import FileSummaries
-from lakebed.sorted_files.page_checksums import page_checksums
-from lakebed.sorted_files.part_sources import PartRead
-from lakebed.sorted_files.range_file import aligned, read_verified
-from lakebed.sorted_files.reading import chunk_ranges, groups_met
-from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
-from lakebed.sorted_files.tails import Described, Tail
+from lakebed.sorted_files.format.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
+from lakebed.sorted_files.reading.file_summaries import FileSummaries
+from lakebed.sorted_files.reading.part_reading import chunk_ranges, groups_met
+from lakebed.sorted_files.reading.part_sources import PartRead
+from lakebed.sorted_files.reading.range_file import aligned, read_verified
+from lakebed.sorted_files.reading.tails import Described, Tail
+from lakebed.sorted_files.writing.page_checksums import page_checksums
+from lakebed.sorted_files.writing.stored_group import Known, StoredGroup
 
 FILL_MIN = 0.5
 """Of what row groups may have, rows or bytes, on average over those that are passed on together."""
-
-Known = Sequence[tuple[int, bytes, int]]
-"""Some rows, ascending: the place, the key, and by how many rows it may stand beside it."""
-
-
-class StoredGroup(msgspec.Struct, frozen=True):
-    """A row group as it is stored. checksums: of its pages, as the notes have them. first, last:
-    row keys, the last one perhaps above all rows where more rows follow. known: rows from the first
-    on, the first exactly."""
-
-    encoded: EncodedRowGroup
-    checksums: bytes
-    first: bytes
-    last: bytes
-    row_bytes: int
-    known: Known
-
-    @property
-    def rows(self) -> int:
-        return self.encoded.rows
 
 
 class Stretch(msgspec.Struct, frozen=True):

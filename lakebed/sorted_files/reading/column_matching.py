@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.errors import CorruptError
-from lakebed.sorted_files.arrow_schema import FIELD_ID
-from lakebed.sorted_files.casting import fits
+from lakebed.sorted_files.format.arrow_schema import FIELD_ID
+from lakebed.sorted_files.format.fitting_types import fits
 
 
 class Match(msgspec.Struct, frozen=True):

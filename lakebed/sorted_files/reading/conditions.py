@@ -14,8 +14,8 @@ from lakebed.model.keys import encode_field, successor
 from lakebed.model.predicate_bounds import Bounds, BoundsOf
 from lakebed.model.ranges import EVERYTHING, Box, KeyRange, span_of, union
 from lakebed.model.schema import Field
-from lakebed.sorted_files.key_encoding import encode_row, rows_in, values_between
-from lakebed.sorted_files.row_tests import RowTest
+from lakebed.sorted_files.format.key_encoding import encode_row, rows_in, values_between
+from lakebed.sorted_files.reading.row_tests import RowTest
 
 
 class KeyBoxes:

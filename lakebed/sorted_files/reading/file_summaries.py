@@ -22,8 +22,8 @@ from lakebed.parquet_bytes.footer import Footer, RowGroup
 from lakebed.parquet_bytes.single_groups import FooterTemplate, footer_template_of, offset_indexes
 from lakebed.parquet_bytes.thrift import MalformedError, Reader, Struct
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.file_notes import NAMES, Group
-from lakebed.sorted_files.tails import PARSED_PER_BYTE, Described, Tail, parsed
+from lakebed.sorted_files.format.file_notes import NAMES, Group
+from lakebed.sorted_files.reading.tails import PARSED_PER_BYTE, Described, Tail, parsed
 
 PIECE_BYTES = 4096
 """Of a tail, that have a checksum of their own."""

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from lakebed.model.literals import Literal
 from lakebed.model.predicate_bounds import NOTHING_KNOWN, Bounds
-from lakebed.sorted_files.column_matching import Match
-from lakebed.sorted_files.tails import Described
+from lakebed.sorted_files.reading.column_matching import Match
+from lakebed.sorted_files.reading.tails import Described
 
 _NO_VALUES = Bounds(may_have_values=False)
 

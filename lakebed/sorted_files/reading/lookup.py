@@ -15,15 +15,20 @@ import pyarrow as pa
 from lakebed.model.files import StoredFile
 from lakebed.ports.object_store import ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.sorted_files.byte_cache import ByteCache
-from lakebed.sorted_files.column_matching import Match, matched
-from lakebed.sorted_files.file_notes import block_checksum
-from lakebed.sorted_files.page_choosing import Choice, choose_pages
-from lakebed.sorted_files.page_index_parts import FileIndex, IndexCache, NotByPagesError, Page
-from lakebed.sorted_files.page_rows import PartPages, rows_of_pages
-from lakebed.sorted_files.part_sources import PartRead
-from lakebed.sorted_files.reading import groups_met
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.format.file_notes import block_checksum
+from lakebed.sorted_files.reading.byte_cache import ByteCache
+from lakebed.sorted_files.reading.column_matching import Match, matched
+from lakebed.sorted_files.reading.page_choosing import Choice, choose_pages
+from lakebed.sorted_files.reading.page_index_parts import (
+    FileIndex,
+    IndexCache,
+    NotByPagesError,
+    Page,
+)
+from lakebed.sorted_files.reading.page_rows import PartPages, rows_of_pages
+from lakebed.sorted_files.reading.part_reading import groups_met
+from lakebed.sorted_files.reading.part_sources import PartRead
+from lakebed.sorted_files.reading.tails import Tail
 
 LOOKUP_BYTES_MAX = 8 << 20
 """Of pages, as they are stored: above it, row groups are read as a stream."""

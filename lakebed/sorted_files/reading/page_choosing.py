@@ -7,11 +7,16 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lakebed.sorted_files.column_matching import Match
-from lakebed.sorted_files.page_index_parts import ColumnIndex, FileIndex, NotByPagesError, Page
-from lakebed.sorted_files.part_sources import PartRead
-from lakebed.sorted_files.reading import groups_wanted
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.reading.column_matching import Match
+from lakebed.sorted_files.reading.page_index_parts import (
+    ColumnIndex,
+    FileIndex,
+    NotByPagesError,
+    Page,
+)
+from lakebed.sorted_files.reading.part_reading import groups_wanted
+from lakebed.sorted_files.reading.part_sources import PartRead
+from lakebed.sorted_files.reading.tails import Tail
 
 
 class ColumnPages(msgspec.Struct, frozen=True):

@@ -26,8 +26,8 @@ from lakebed.parquet_bytes.thrift import (
     varint,
     zigzag,
 )
-from lakebed.sorted_files.page_choosing import ColumnPages
-from lakebed.sorted_files.page_index_parts import NotByPagesError
+from lakebed.sorted_files.reading.page_choosing import ColumnPages
+from lakebed.sorted_files.reading.page_index_parts import NotByPagesError
 
 _VERSION = 2
 _KEPT_MAX = 4096

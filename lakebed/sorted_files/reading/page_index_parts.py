@@ -20,8 +20,8 @@ from lakebed.model.schema import Field
 from lakebed.parquet_bytes.footer import Chunk, Footer, RowGroup
 from lakebed.parquet_bytes.page_index import Bounds, Pages, bounds_of, page_count, pages_of
 from lakebed.parquet_bytes.thrift import MalformedError, encode_struct
-from lakebed.sorted_files.byte_cache import ByteCache
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.reading.byte_cache import ByteCache
+from lakebed.sorted_files.reading.tails import Tail
 
 PartT = TypeVar("PartT")
 IndexCache = ByteCache[tuple[StoredFile, object], Any]

@@ -27,13 +27,18 @@ from lakebed.parquet_bytes.decoding import (
 from lakebed.parquet_bytes.footer import Chunk
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.column_matching import matched
-from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.open_groups import OpenGroups
-from lakebed.sorted_files.range_file import GAP_BYTES_MAX, aligned, joined_spans, read_verified
-from lakebed.sorted_files.reading import GroupsByArrow, Share, groups_wanted
-from lakebed.sorted_files.tails import Described
+from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.reading.column_matching import matched
+from lakebed.sorted_files.reading.conditions import RowFilter
+from lakebed.sorted_files.reading.open_groups import OpenGroups
+from lakebed.sorted_files.reading.part_reading import GroupsByArrow, Share, groups_wanted
+from lakebed.sorted_files.reading.range_file import (
+    GAP_BYTES_MAX,
+    aligned,
+    joined_spans,
+    read_verified,
+)
+from lakebed.sorted_files.reading.tails import Described
 
 
 def read_part_by_pages(

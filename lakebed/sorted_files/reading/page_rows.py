@@ -8,11 +8,11 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from lakebed.sorted_files.page_choosing import Choice, ColumnPages, RowRun
-from lakebed.sorted_files.page_decoding import Stretch, decoded
-from lakebed.sorted_files.page_index_parts import NotByPagesError
-from lakebed.sorted_files.part_sources import PartRead
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.reading.page_choosing import Choice, ColumnPages, RowRun
+from lakebed.sorted_files.reading.page_decoding import Stretch, decoded
+from lakebed.sorted_files.reading.page_index_parts import NotByPagesError
+from lakebed.sorted_files.reading.part_sources import PartRead
+from lakebed.sorted_files.reading.tails import Tail
 
 RunKey = tuple[int, int]
 """A run: the place of its part, its own among the part's runs."""

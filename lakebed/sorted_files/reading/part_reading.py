@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.column_matching import Match, matched
-from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.group_bounds import GroupBounds, leaf_count
-from lakebed.sorted_files.range_file import RangeFile, joined_spans
-from lakebed.sorted_files.tails import Described, Tail
+from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.reading.column_matching import Match, matched
+from lakebed.sorted_files.reading.conditions import RowFilter
+from lakebed.sorted_files.reading.group_bounds import GroupBounds, leaf_count
+from lakebed.sorted_files.reading.range_file import RangeFile, joined_spans
+from lakebed.sorted_files.reading.tails import Described, Tail
 
 BATCH_ROWS_MAX = 65_536
 

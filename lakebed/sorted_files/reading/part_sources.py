@@ -13,16 +13,16 @@ from lakebed.model.files import FilePart
 from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
 from lakebed.processing.row_work import RowWork
-from lakebed.sorted_files.conditions import RowFilter
-from lakebed.sorted_files.file_summaries import FileSummaries
-from lakebed.sorted_files.merging import Source
-from lakebed.sorted_files.open_groups import OpenGroups
-from lakebed.sorted_files.reading import Share, read_part
-from lakebed.sorted_files.row_requests import RowRequest
-from lakebed.sorted_files.tails import Tails
+from lakebed.sorted_files.reading.conditions import RowFilter
+from lakebed.sorted_files.reading.file_summaries import FileSummaries
+from lakebed.sorted_files.reading.open_groups import OpenGroups
+from lakebed.sorted_files.reading.part_reading import Share, read_part
+from lakebed.sorted_files.reading.row_requests import RowRequest
+from lakebed.sorted_files.reading.tails import Tails
+from lakebed.sorted_files.sorting.window_merge import Source
 
 if TYPE_CHECKING:  # loads llvmlite
-    from lakebed.sorted_files.page_reading import OpenGroup
+    from lakebed.sorted_files.reading.page_reading import OpenGroup
 
 
 class PartRead(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class GroupSources:
         if by_pages:
             if work is not None and not work.takes_in:
                 mask = work.mask  # the merge leaves them out
-            from lakebed.sorted_files.page_reading import (  # noqa: PLC0415  loads llvmlite
+            from lakebed.sorted_files.reading.page_reading import (  # noqa: PLC0415  loads llvmlite
                 read_part_by_pages,
             )
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectRanges, ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.sorted_files.column_matching import matched
-from lakebed.sorted_files.lookup import LOOKUP_BYTES_MAX, Lookup
-from lakebed.sorted_files.merging import Source
-from lakebed.sorted_files.part_sources import GroupSources, PartRead
-from lakebed.sorted_files.read_ahead import ReadAhead
-from lakebed.sorted_files.reading import groups_met, groups_wanted, reads_expected
-from lakebed.sorted_files.tails import Tails
+from lakebed.sorted_files.reading.column_matching import matched
+from lakebed.sorted_files.reading.lookup import LOOKUP_BYTES_MAX, Lookup
+from lakebed.sorted_files.reading.part_reading import groups_met, groups_wanted, reads_expected
+from lakebed.sorted_files.reading.part_sources import GroupSources, PartRead
+from lakebed.sorted_files.reading.read_ahead import ReadAhead
+from lakebed.sorted_files.reading.tails import Tails
+from lakebed.sorted_files.sorting.window_merge import Source
 
 TAILS_BYTES_FIRST = 1 << 20
 """Of tails that a stream begins with; each time twice as many, for a reader may stop soon."""

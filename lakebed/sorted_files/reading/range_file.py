@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.file_notes import BLOCK_BYTES, block_checksum
-from lakebed.sorted_files.tails import Described
+from lakebed.sorted_files.format.file_notes import BLOCK_BYTES, block_checksum
+from lakebed.sorted_files.reading.tails import Described
 
 GAP_BYTES_MAX = 256 * 1024
 """Ranges nearer to each other than this are read as one: a request costs more than these bytes."""

@@ -13,10 +13,10 @@ from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Condition
 from lakebed.processing.row_work import RowWork
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.conditions import KeyBoxes
-from lakebed.sorted_files.iterating import iterated
-from lakebed.sorted_files.row_tests import RowTest
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.reading.conditions import KeyBoxes
+from lakebed.sorted_files.reading.row_tests import RowTest
+from lakebed.sorted_files.sorting.iterating import iterated
 
 
 class RowRequest(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from lakebed.model.predicate_bounds import BoundsOf, may_keep
 from lakebed.model.predicates import Predicate, checked_predicate, fields_of
 from lakebed.model.schema import Schema
 from lakebed.processing.predicate_masks import kept
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.expression_bounds import expression_may_keep
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.reading.expression_bounds import expression_may_keep
 
 HINT = 'for instance lakebed.field("fare") >= 4, or pyarrow.compute.field("fare") >= 4'
 

@@ -17,8 +17,8 @@ from lakebed.parquet_bytes import footer as parquet
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.ports.object_store import ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.sorted_files.byte_cache import ByteCache
-from lakebed.sorted_files.file_notes import Group, Notes, decode_notes, verify_tail
+from lakebed.sorted_files.format.file_notes import Group, Notes, decode_notes, verify_tail
+from lakebed.sorted_files.reading.byte_cache import ByteCache
 
 PARSED_PER_BYTE = 4
 """Memory that a parsed tail is counted with, per byte of it."""

@@ -10,17 +10,17 @@ import pyarrow as pa
 from lakebed.kernels.merging import Rows, Segments
 from lakebed.kernels.sorting import sort_order
 from lakebed.model.schema import Field
-from lakebed.sorted_files.compiled_merge import CompiledMerge
-from lakebed.sorted_files.engines import PLAIN, SortedRows, TakenRows
-from lakebed.sorted_files.gathered_rows import (
+from lakebed.sorted_files.format.row_groups import GROUP_ROWS_MAX
+from lakebed.sorted_files.sorting.compiled_merge import CompiledMerge
+from lakebed.sorted_files.sorting.engines import PLAIN, SortedRows, TakenRows
+from lakebed.sorted_files.sorting.gathered_rows import (
     SEGMENTS_MAX,
     addresses_of,
     columns_of,
     gathered,
     kind_of,
 )
-from lakebed.sorted_files.merging import Source
-from lakebed.sorted_files.row_groups import GROUP_ROWS_MAX
+from lakebed.sorted_files.sorting.window_merge import Source
 
 _FOLDED_ROWS_MAX = 4 * GROUP_ROWS_MAX
 """Of rows that are folded together: fewer come out."""

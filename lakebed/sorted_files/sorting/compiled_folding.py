@@ -15,7 +15,13 @@ import pyarrow as pa
 from lakebed.kernels.folding import MAX, MIN, SUM, TOO_LARGE, fold_numbers, group_rows
 from lakebed.kernels.keys import INT32, INT64, Numbers, Table
 from lakebed.kernels.merging import Rows, Segments
-from lakebed.sorted_files.gathered_rows import Span, addresses_of, gathered, kind_of, validity_of
+from lakebed.sorted_files.sorting.gathered_rows import (
+    Span,
+    addresses_of,
+    gathered,
+    kind_of,
+    validity_of,
+)
 
 Folds = Mapping[str, str]
 """Of each column that is no key: sum, min or max."""

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from lakebed.kernels.merging import merge_rows
 from lakebed.model.schema import Field
-from lakebed.sorted_files.compiled_folding import Folds, can_fold, folded
-from lakebed.sorted_files.gathered_rows import Span, addresses_of, gathered, kept, kind_of
-from lakebed.sorted_files.key_encoding import encode_row
-from lakebed.sorted_files.merging import Mask, Source
-from lakebed.sorted_files.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
+from lakebed.sorted_files.format.key_encoding import encode_row
+from lakebed.sorted_files.format.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
+from lakebed.sorted_files.sorting.compiled_folding import Folds, can_fold, folded
+from lakebed.sorted_files.sorting.gathered_rows import Span, addresses_of, gathered, kept, kind_of
+from lakebed.sorted_files.sorting.window_merge import Mask, Source
 
 HELD_BATCHES_MAX = 4096
 MASKED_MIN = 0.5

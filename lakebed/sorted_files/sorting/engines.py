@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from lakebed.kernels.toolchain.presence import always, available
 from lakebed.model.schema import Field
-from lakebed.sorted_files.merging import Source, merge
-from lakebed.sorted_files.ordering import sorted_rows
-from lakebed.sorted_files.row_groups import cut
+from lakebed.sorted_files.format.row_groups import cut
+from lakebed.sorted_files.sorting.ordering import sorted_rows
+from lakebed.sorted_files.sorting.window_merge import Source, merge
 
 COMPILED_ROWS_MIN = 1_000_000
 """Of a whole job: by so many rows kernels save twice what loading them takes, once a process."""
@@ -117,6 +117,6 @@ def engine_for(rows: int, size: int = 0) -> Engine:
     """Return who orders the rows of a job, as `kernels_pay` takes them."""
     if not kernels_pay(rows, size):
         return PLAIN
-    from lakebed.sorted_files.compiled_engine import COMPILED  # noqa: PLC0415  loads llvmlite
+    from lakebed.sorted_files.sorting.compiled_engine import COMPILED  # noqa: PLC0415  loads llvmlite
 
     return COMPILED

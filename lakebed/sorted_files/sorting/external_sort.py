@@ -20,18 +20,18 @@ from lakebed.model.processing import ProcessingPass
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
 from lakebed.processing.row_work import RowWork
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.engines import Engine, engine_for
-from lakebed.sorted_files.held_rows import HeldRows
-from lakebed.sorted_files.iterating import iterated
-from lakebed.sorted_files.key_encoding import (
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.key_encoding import (
     check_keys,
     encode_row,
     search_many,
     slice_region,
 )
-from lakebed.sorted_files.merging import Source
-from lakebed.sorted_files.row_groups import cut
+from lakebed.sorted_files.format.row_groups import cut
+from lakebed.sorted_files.sorting.engines import Engine, engine_for
+from lakebed.sorted_files.sorting.held_rows import HeldRows
+from lakebed.sorted_files.sorting.iterating import iterated
+from lakebed.sorted_files.sorting.window_merge import Source
 
 RUNS_MAX = 128
 LARGE_RUNS_MAX = 16

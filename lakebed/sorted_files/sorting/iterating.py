@@ -11,9 +11,9 @@ from lakebed.model.processing import IteratorUse
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
 from lakebed.processing.iterators import IteratorGuard, load_iterator
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.key_encoding import check_keys, encode_row
-from lakebed.sorted_files.ordering import is_sorted
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.key_encoding import check_keys, encode_row
+from lakebed.sorted_files.sorting.ordering import is_sorted
 
 
 def iterated(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.model.schema import Field
-from lakebed.sorted_files.key_encoding import integers
+from lakebed.sorted_files.format.key_encoding import integers
 
 Rows = npt.NDArray[np.intp]
 Starts = npt.NDArray[np.int32]

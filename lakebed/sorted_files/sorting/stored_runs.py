@@ -19,13 +19,13 @@ from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Field, Schema
 from lakebed.ports.object_store import ObjectReader, ObjectStore
 from lakebed.processing.row_work import RowWork
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.engines import engine_for
-from lakebed.sorted_files.iterating import iterated
-from lakebed.sorted_files.key_encoding import encode_row, search_many, slice_region
-from lakebed.sorted_files.merging import Source
-from lakebed.sorted_files.object_sink import ObjectSink, finish_object
-from lakebed.sorted_files.row_groups import cut
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.key_encoding import encode_row, search_many, slice_region
+from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
+from lakebed.sorted_files.format.row_groups import cut
+from lakebed.sorted_files.sorting.engines import engine_for
+from lakebed.sorted_files.sorting.iterating import iterated
+from lakebed.sorted_files.sorting.window_merge import Source
 
 BLOCK_ROWS = 16_384
 BLOCK_MEMORY = 512 * 1024

@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.model.schema import Field
-from lakebed.sorted_files.key_encoding import encode_row, search
-from lakebed.sorted_files.ordering import sorted_rows
+from lakebed.sorted_files.format.key_encoding import encode_row, search
+from lakebed.sorted_files.sorting.ordering import sorted_rows
 
 Mask = Callable[[pa.RecordBatch], pa.BooleanArray | None]
 

@@ -15,8 +15,8 @@ from lakebed.model.schema import Schema
 from lakebed.parquet_bytes.arrow_chunks import encode_by_arrow, template_of
 from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedRowGroup
 from lakebed.parquet_bytes.footer import Codec, Encoding, Footer, ParquetColumn, Physical
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.writer_options import (
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.writing.writer_options import (
     ZSTD_LEVEL,
     ColumnChoices,
     choose,

@@ -20,14 +20,14 @@ from lakebed.parquet_bytes.encoded import EncodedRowGroup
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import FileWritten, RowsWritten
 from lakebed.processing.value_order import places_array
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
-from lakebed.sorted_files.file_notes import Group, Notes, encode_notes
-from lakebed.sorted_files.key_encoding import encode_keys, encode_row, search_many
-from lakebed.sorted_files.object_sink import ObjectSink, finish_object
-from lakebed.sorted_files.ordering import is_sorted
-from lakebed.sorted_files.page_checksums import page_checksums
-from lakebed.sorted_files.row_groups import densest, row_groups
-from lakebed.sorted_files.stored_groups import Known, StoredGroup
+from lakebed.sorted_files.format.file_notes import Group, Notes, encode_notes
+from lakebed.sorted_files.format.key_encoding import encode_keys, encode_row, search_many
+from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
+from lakebed.sorted_files.format.row_groups import densest, row_groups
+from lakebed.sorted_files.sorting.ordering import is_sorted
+from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
+from lakebed.sorted_files.writing.page_checksums import page_checksums
+from lakebed.sorted_files.writing.stored_group import Known, StoredGroup
 
 Content: TypeAlias = pa.RecordBatch | StoredGroup
 

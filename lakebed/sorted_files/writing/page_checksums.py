@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedRowGroup
-from lakebed.sorted_files.file_notes import block_checksum
+from lakebed.sorted_files.format.file_notes import block_checksum
 
 DICTIONARY_PAGE_OFFSET = 11
 """Of a column chunk's metadata: set where it begins with a dictionary."""

@@ -20,7 +20,7 @@ from lakebed.errors import (
     UnavailableError,
     UnreadableInputError,
 )
-from lakebed.sorted_files import stored_runs
+from lakebed.sorted_files.sorting import stored_runs
 from lakebed.tasks.user_jobs import Ingested
 from tests.dsl.one_process import OneProcess, Unkind
 

@@ -6,9 +6,9 @@ import pytest
 
 from lakebed.bulk_import.plan import file_rows, plan_merges, plan_sorts, rows_by_region, sort_bytes
 from lakebed.model.ranges import EVERYTHING, KeyRange
-from lakebed.sorted_files.input_files import InputFile
-from lakebed.sorted_files.inputs import ParquetLayout
-from lakebed.sorted_files.stored_runs import Block, StoredRun
+from lakebed.sorted_files.sorting.stored_runs import Block, StoredRun
+from lakebed.user_files.csv_and_parquet import ParquetLayout
+from lakebed.user_files.input_files import InputFile
 
 MIB = 1 << 20
 

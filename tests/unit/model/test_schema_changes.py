@@ -11,8 +11,8 @@ from lakebed.model.names import Micros
 from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
 from lakebed.model.schema_changes import PAST_KEPT, changed, planned
 from lakebed.model.types import VALUE_TYPES, type_of, widens
-from lakebed.sorted_files.arrow_schema import arrow_type
-from lakebed.sorted_files.casting import fits
+from lakebed.sorted_files.format.arrow_schema import arrow_type
+from lakebed.user_files.casting import fits
 
 SCHEMA = schema_of(
     row_keys={"id": "int32"},

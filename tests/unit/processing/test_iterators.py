@@ -9,7 +9,7 @@ import pytest
 from lakebed import IteratorUse, Lake, Processing, schema_of
 from lakebed.errors import InvalidError, IteratorError, LakebedError, ObjectMissingError
 from lakebed.processing.iterators import IteratorGuard
-from lakebed.sorted_files.iterating import iterated
+from lakebed.sorted_files.sorting.iterating import iterated
 
 SCHEMA = schema_of(row_keys={"id": "string"}, values={"value": "int64"})
 pytestmark = pytest.mark.usefixtures("installed")

@@ -10,7 +10,7 @@ from lakebed import AgeOff, Latest, Processing, field, schema_of
 from lakebed.model.names import Micros
 from lakebed.model.processing import ProcessingPass, checked_processing
 from lakebed.processing.row_work import RowWork
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 SCHEMA = schema_of(
     row_keys={"k": "int64"},

@@ -14,7 +14,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.names import Micros
 from lakebed.model.processing import ProcessingPass, Stage, checked_processing
 from lakebed.processing.row_work import RowWork
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 MAX = 2**63 - 1
 Rows = list[dict[str, Any]]

@@ -2,14 +2,10 @@
 
 import pytest
 
-from lakebed.sorted_files import (
-    engines,
-    file_merge,
-    parallel_merge,
-    row_groups,
-    stored_groups,
-    writer_options,
-)
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.merging import file_merge, parallel_merge, stretches
+from lakebed.sorted_files.sorting import engines
+from lakebed.sorted_files.writing import writer_options
 
 
 @pytest.fixture
@@ -20,4 +16,4 @@ def small_pages_and_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_merge, "HELPED_GROUPS_MIN", 2)
     monkeypatch.setattr(parallel_merge, "RANGE_GROUPS_MAX", 2)
     monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 200)
-    monkeypatch.setattr(stored_groups, "GROUP_ROWS_MAX", 200)
+    monkeypatch.setattr(stretches, "GROUP_ROWS_MAX", 200)

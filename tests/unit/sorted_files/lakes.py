@@ -15,7 +15,7 @@ from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_of
 from lakebed.ports.sorted_files import Condition, FileWritten
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.parquet_files import ParquetFiles
 
 EVERY_TYPE = schema_of(

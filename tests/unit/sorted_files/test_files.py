@@ -20,7 +20,7 @@ from lakebed.model.ranges import EVERYTHING, Box, KeyRange, Range, box_of, box_o
 from lakebed.model.schema import schema_from_json, schema_of
 from lakebed.ports.object_store import ObjectFacts
 from lakebed.ports.sorted_files import Condition, FileWritten
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from tests.unit.sorted_files.lakes import SLEEPER, Lake, batch_of, path
 
 TWO_KEYS = schema_of(row_keys={"a": "int64", "b": "string"}, values={"v": "int64"})

@@ -8,7 +8,7 @@ import pytest
 import lakebed
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.ingest.sources import source_of
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.open_table import start_of
 from lakebed.statestore.table_changes import ChangeSchema
 

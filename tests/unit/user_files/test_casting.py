@@ -7,8 +7,8 @@ import pytest
 
 from lakebed.errors import InvalidError
 from lakebed.model.schema import Schema, schema_from_json, schema_json
-from lakebed.sorted_files.arrow_schema import arrow_schema, schema_from_arrow
-from lakebed.sorted_files.casting import conform
+from lakebed.sorted_files.format.arrow_schema import arrow_schema, schema_from_arrow
+from lakebed.user_files.casting import conform
 from tests.unit.sorted_files.lakes import EVERY_TYPE, SLEEPER, batch_of
 
 NOON = datetime.datetime(2013, 1, 31, 12, tzinfo=datetime.UTC)

@@ -10,9 +10,9 @@ import pytest
 import lakebed
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.schema import schema_of
-from lakebed.sorted_files.casting import conform
-from lakebed.sorted_files.inputs import csv_batches, parquet_batches, parquet_columns
-from lakebed.sorted_files.json_lines import json_batches
+from lakebed.user_files.casting import conform
+from lakebed.user_files.csv_and_parquet import csv_batches, parquet_batches, parquet_columns
+from lakebed.user_files.json_lines import json_batches
 
 READINGS = schema_of(
     row_keys={"id": "string"},

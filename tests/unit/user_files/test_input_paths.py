@@ -7,8 +7,8 @@ import pytest
 
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.errors import InvalidError, UnreadableInputError
-from lakebed.sorted_files import input_paths
-from lakebed.sorted_files.input_files import expanded
+from lakebed.user_files import input_paths
+from lakebed.user_files.input_files import expanded
 
 Find = Callable[[Path], object]
 WAYS = pytest.mark.parametrize(

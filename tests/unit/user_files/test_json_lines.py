@@ -13,11 +13,11 @@ from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.names import Micros
 from lakebed.model.schema import Schema, schema_from_json, schema_of
 from lakebed.model.schema_changes import changed, planned
-from lakebed.sorted_files import json_lines as module
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.casting import conform
-from lakebed.sorted_files.json_lines import json_batches
-from lakebed.sorted_files.json_text import json_lines
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.user_files import json_lines as module
+from lakebed.user_files.casting import conform
+from lakebed.user_files.json_lines import json_batches
+from lakebed.user_files.json_text import json_lines
 
 STRUCT = {"struct": [{"name": "raw", "type": "binary"}, {"name": "many", "type": {"list": "int8"}}]}
 SCHEMA = schema_of(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.sorted_files.json_text import base64_texts, json_lines
+from lakebed.user_files.json_text import base64_texts, json_lines
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 INT = st.integers(-(2**63), 2**63 - 1)

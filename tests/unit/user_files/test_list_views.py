@@ -2,8 +2,8 @@ import pyarrow as pa
 import pytest
 
 from lakebed.errors import InvalidError
-from lakebed.sorted_files import list_views
-from lakebed.sorted_files.list_views import has_list_view, without_list_views
+from lakebed.user_files import list_views
+from lakebed.user_files.list_views import has_list_view, without_list_views
 
 LARGE, SMALL = pa.large_list_view, pa.list_view
 ROWS: list[tuple[pa.DataType, list[object]]] = [

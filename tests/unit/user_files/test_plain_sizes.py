@@ -12,11 +12,13 @@ import pytest
 import lakebed
 from lakebed.errors import InvalidError, UnavailableError
 from lakebed.ingest.sources import ArrowSource
-from lakebed.sorted_files import casting, parquet_files, parquet_texts, plain_sizes, sorting
-from lakebed.sorted_files.input_files import input_files, rows_of
-from lakebed.sorted_files.inputs import parquet_batches
+from lakebed.sorted_files import parquet_files
 from lakebed.sorted_files.parquet_files import ParquetFiles
-from lakebed.sorted_files.plain_sizes import pieces, plain_bytes
+from lakebed.sorted_files.sorting import external_sort
+from lakebed.user_files import casting, parquet_texts, plain_sizes
+from lakebed.user_files.csv_and_parquet import parquet_batches
+from lakebed.user_files.input_files import input_files, rows_of
+from lakebed.user_files.plain_sizes import pieces, plain_bytes
 
 LONG = "x" * 1_000
 TEXTS = ["a", None, "bcd", "", "ä", "eleven bytes"]
@@ -228,7 +230,7 @@ def test_memory_that_runs_out_while_rows_are_sorted_or_read(
         rows = pa.table({"id": [1], "text": ["a"]})
         table.ingest(rows)
         with monkeypatch.context() as patched:
-            patched.setattr(sorting, "check_keys", fail)
+            patched.setattr(external_sort, "check_keys", fail)
             with pytest.raises(UnavailableError, match="not enough memory"):
                 table.ingest(rows)
         with monkeypatch.context() as patched:

@@ -118,7 +118,7 @@ def test_calling_kept_kernels_does_without_numba(tmp_path: Path) -> None:
 
 
 def test_importing_kernels_compiles_nothing(tmp_path: Path) -> None:
-    run("import lakebed.sorted_files.compiled_engine", LAKEBED_KERNEL_CACHE=str(tmp_path))
+    run("import lakebed.sorted_files.sorting.compiled_engine", LAKEBED_KERNEL_CACHE=str(tmp_path))
     assert not kept(tmp_path)
 
 

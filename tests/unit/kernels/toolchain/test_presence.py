@@ -8,7 +8,7 @@ import pytest
 
 from lakebed.kernels.toolchain import presence
 from lakebed.observe import events
-from lakebed.sorted_files.engines import COMPILED_ROWS_MIN, PLAIN, engine_for
+from lakebed.sorted_files.sorting.engines import COMPILED_ROWS_MIN, PLAIN, engine_for
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from lakebed.model.keys import encode_key
 from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import schema_of
-from lakebed.sorted_files.file_samples import FileSamples
+from lakebed.sorted_files.format.file_samples import FileSamples
 from tests.unit.sorted_files.lakes import Lake, batch_of
 
 SCHEMA = schema_of(row_keys={"a": "int64"}, values={"v": "string"})

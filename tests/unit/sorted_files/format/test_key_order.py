@@ -13,7 +13,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema, schema_of
-from lakebed.sorted_files.key_encoding import (
+from lakebed.sorted_files.format.key_encoding import (
     check_keys,
     encode_keys,
     encode_row,
@@ -21,7 +21,7 @@ from lakebed.sorted_files.key_encoding import (
     search_many,
     slice_region,
 )
-from lakebed.sorted_files.ordering import is_sorted, sorted_order
+from lakebed.sorted_files.sorting.ordering import is_sorted, sorted_order
 from tests.unit.sorted_files.lakes import KEY_VALUES, keys_batch
 
 KeyedRows = tuple[Schema, list[tuple[Any, ...]]]

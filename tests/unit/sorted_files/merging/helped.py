@@ -16,10 +16,9 @@ from lakebed.model.processing import AgeOff, Latest, Processing, ProcessingPass
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_of
 from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files.merge_helpers import Help, Helper, MergeHelpers
-from lakebed.sorted_files.parquet_files import ParquetFiles
-from lakebed.sorted_files.range_merger import RangeMerger
-from lakebed.sorted_files.range_messages import (
+from lakebed.sorted_files.merging.helper_processes import Help, Helper, MergeHelpers
+from lakebed.sorted_files.merging.range_merger import RangeMerger
+from lakebed.sorted_files.merging.range_messages import (
     MergeTask,
     RangeFailed,
     RangeMerged,
@@ -27,6 +26,7 @@ from lakebed.sorted_files.range_messages import (
     decode_answer,
     encode,
 )
+from lakebed.sorted_files.parquet_files import ParquetFiles
 from tests.unit.sorted_files.lakes import Lake, batch_of
 
 TABLE = schema_of(

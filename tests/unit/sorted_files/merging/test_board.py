@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.model.ranges import KeyRange
-from lakebed.sorted_files.parallel_merge import JOINING, NEIGHBOURS, RANGES_EACH, Board
+from lakebed.sorted_files.merging.parallel_merge import JOINING, NEIGHBOURS, RANGES_EACH, Board
 
 
 def board_of(count: int, processes: int) -> Board:

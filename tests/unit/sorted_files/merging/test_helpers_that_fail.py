@@ -17,18 +17,17 @@ from lakebed.errors import (
 from lakebed.kernels.toolchain.presence import available
 from lakebed.model.processing import Processing
 from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files import (
-    writing,
-)
-from lakebed.sorted_files.merge_helpers import Help
-from lakebed.sorted_files.object_sink import ObjectSink
-from lakebed.sorted_files.range_messages import (
+from lakebed.sorted_files.format.object_sink import ObjectSink
+from lakebed.sorted_files.merging.helper_processes import Help
+from lakebed.sorted_files.merging.range_messages import (
     MergeTask,
     RangeFailed,
     RangeMerged,
     RangeTask,
 )
-from tests.unit.sorted_files.helped import (
+from lakebed.sorted_files.writing import file_writing
+from tests.unit.sorted_files.lakes import batch_of
+from tests.unit.sorted_files.merging.helped import (
     NUMBERS,
     TABLE,
     HelperHere,
@@ -36,7 +35,6 @@ from tests.unit.sorted_files.helped import (
     Merges,
     told,
 )
-from tests.unit.sorted_files.lakes import batch_of
 
 pytestmark = [
     pytest.mark.skipif(not available(), reason="kernels need numba"),
@@ -161,7 +159,7 @@ def test_when_writing_fails_helpers_stop_and_leave_nothing(tmp_path: Path) -> No
             raise StorageFullError(f"no room for {len(pieces)} pieces")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(writing, "ObjectSink", Full)
+        patched.setattr(file_writing, "ObjectSink", Full)
         with pytest.raises(StorageFullError) as kept:
             merges.merged(parts, helpers)
     assert helpers.asked() <= 2  # the error is held, and so is all that raised it

@@ -21,11 +21,13 @@ from lakebed.model.samples import KEYS_MAX
 from lakebed.model.schema import schema_of
 from lakebed.ports.object_store import ObjectReader
 from lakebed.ports.sorted_files import FileWritten
-from lakebed.sorted_files import engines, row_groups, stored_groups
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.merging import stretches
+from lakebed.sorted_files.merging.stretches import StoredGroup
 from lakebed.sorted_files.parquet_files import ParquetFiles
-from lakebed.sorted_files.part_sources import PartRead
-from lakebed.sorted_files.stored_groups import StoredGroup
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.reading.part_sources import PartRead
+from lakebed.sorted_files.reading.tails import Tail
+from lakebed.sorted_files.sorting import engines
 from tests.unit.sorted_files.lakes import SLEEPER, Lake, batch_of
 
 GROUP_ROWS = 1000
@@ -34,7 +36,7 @@ GROUP_ROWS = 1000
 @pytest.fixture(autouse=True)
 def _small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", GROUP_ROWS)
-    monkeypatch.setattr(stored_groups, "GROUP_ROWS_MAX", GROUP_ROWS)
+    monkeypatch.setattr(stretches, "GROUP_ROWS_MAX", GROUP_ROWS)
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -114,14 +116,14 @@ def read_by_others(body: bytes) -> Iterator[pa.Table]:
 def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of row groups that were passed on."""
     found: list[int] = []
-    whole = stored_groups.stored_groups
+    whole = stretches.stored_groups
 
     def noted(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator[StoredGroup]:
         for place, group in zip(read.groups or (), whole(objects, read, tail), strict=True):
             found.append(place)
             yield group
 
-    monkeypatch.setattr("lakebed.sorted_files.file_merge.stored_groups", noted)
+    monkeypatch.setattr("lakebed.sorted_files.merging.file_merge.stored_groups", noted)
     return found
 
 
@@ -229,13 +231,13 @@ def test_measuring_notices_a_sample_that_is_further_off_than_it_says(
 ) -> None:
     joined = Joined(tmp_path)
     parts = [joined.part(batch(range(at, at + 7000), at)) for at in (0, 7000)]
-    whole = stored_groups._known
+    whole = stretches._known
 
-    def moved(*args: object) -> stored_groups.Known:
+    def moved(*args: object) -> stretches.Known:
         first, *known = whole(*args)  # type: ignore[arg-type]  # as given
         return [first, *((place + 400, k, slack) for place, k, slack in known if place < 500)]
 
-    monkeypatch.setattr(stored_groups, "_known", moved)
+    monkeypatch.setattr(stretches, "_known", moved)
     file = joined.join(parts)
     with pytest.raises(CorruptError, match="sample"):
         joined.files.measure(SLEEPER, file, [EVERYTHING])

@@ -13,16 +13,16 @@ from lakebed.model.keys import encode_key
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema, schema_of
 from lakebed.parquet_bytes.decoding import GroupPages
-from lakebed.sorted_files import engines
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.merge_memory import MergeMemory
-from lakebed.sorted_files.open_groups import OpenGroups
-from lakebed.sorted_files.part_sources import reads_of
-from lakebed.sorted_files.reading import GroupsByArrow, Share
-from lakebed.sorted_files.row_requests import row_request
-from lakebed.sorted_files.stretch_merge import StretchMerge
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
+from lakebed.sorted_files.merging.memory_shares import MergeMemory
+from lakebed.sorted_files.merging.stretch_merge import StretchMerge
+from lakebed.sorted_files.reading.open_groups import OpenGroups
+from lakebed.sorted_files.reading.part_reading import GroupsByArrow, Share
+from lakebed.sorted_files.reading.part_sources import reads_of
+from lakebed.sorted_files.reading.row_requests import row_request
+from lakebed.sorted_files.reading.tails import Tail
+from lakebed.sorted_files.sorting import engines
 from tests.unit.sorted_files.lakes import Lake
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_of
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.merge_memory import overlap
-from lakebed.sorted_files.merging import Source, merge
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.merging.memory_shares import overlap
+from lakebed.sorted_files.sorting.window_merge import Source, merge
 from tests.unit.sorted_files.lakes import EVERY_TYPE, SLEEPER, Lake, batch_of
 
 NESTED = schema_of(

@@ -13,16 +13,14 @@ from lakebed.errors import (
 from lakebed.kernels.toolchain.presence import available
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import EVERYTHING, KeyRange
-from lakebed.sorted_files import (
-    parallel_merge,
-)
-from lakebed.sorted_files.range_messages import (
+from lakebed.sorted_files.merging import parallel_merge
+from lakebed.sorted_files.merging.range_messages import (
     MergeTask,
     RangeFailed,
     RangeMerged,
     RangeTask,
 )
-from tests.unit.sorted_files.helped import (
+from tests.unit.sorted_files.merging.helped import (
     PROCESSINGS,
     TABLE,
     HelperHere,

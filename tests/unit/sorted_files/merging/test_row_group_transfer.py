@@ -14,12 +14,16 @@ from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING
 from lakebed.model.schema import Schema
-from lakebed.sorted_files import row_groups
-from lakebed.sorted_files.encoding_row_groups import RowGroupEncoder
-from lakebed.sorted_files.row_group_transfer import HandedOver, RowGroupsHandedOver, hand_over
-from lakebed.sorted_files.writing import write_file
-from tests.unit.sorted_files.helped import NUMBERS, TABLE, batch
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.merging.row_group_transfer import (
+    HandedOver,
+    RowGroupsHandedOver,
+    hand_over,
+)
+from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
+from lakebed.sorted_files.writing.file_writing import write_file
 from tests.unit.sorted_files.lakes import Lake
+from tests.unit.sorted_files.merging.helped import NUMBERS, TABLE, batch
 
 ENGINES = [
     False,

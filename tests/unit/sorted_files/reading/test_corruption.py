@@ -127,7 +127,7 @@ def test_bytes_that_are_no_file_of_ours_are_corrupt_even_with_a_right_checksum(
 
 
 def test_a_newer_format_is_told_from_corruption(tmp_path: Path) -> None:
-    from lakebed.sorted_files.file_notes import decode_notes
+    from lakebed.sorted_files.format.file_notes import decode_notes
 
     with pytest.raises(NewerFormatError):
         decode_notes({b"lakebed.format": b"2"}, path(1))

@@ -16,12 +16,15 @@ from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.schema import Schema, schema_of
 from lakebed.parquet_bytes.page_index import pages_of
-from lakebed.sorted_files import engines, file_summaries, merge_memory, row_groups
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.file_summaries import FileSummaries, FileSummary
-from lakebed.sorted_files.tails import Tail
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.merging import memory_shares
+from lakebed.sorted_files.reading import file_summaries
+from lakebed.sorted_files.reading.file_summaries import FileSummaries, FileSummary
+from lakebed.sorted_files.reading.tails import Tail
+from lakebed.sorted_files.sorting import engines
 from tests.unit.sorted_files.lakes import SLEEPER, Lake, batch_of
-from tests.unit.sorted_files.test_corruption import DamagedStore
+from tests.unit.sorted_files.reading.test_corruption import DamagedStore
 
 NESTED = schema_of(
     row_keys={"key": "int64"},
@@ -40,7 +43,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @pytest.fixture(autouse=True)
 def _no_whole_tails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_memory, "TAILS_FRACTION", 1 << 60)
+    monkeypatch.setattr(memory_shares, "TAILS_FRACTION", 1 << 60)
     monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 100)
 
 
@@ -79,7 +82,7 @@ def test_rows_are_the_same_without_whole_tails(
     lake = Lake(tmp_path)
     parts = parts_of(lake, schema)
     found = merged(lake, schema, parts)
-    monkeypatch.setattr(merge_memory, "TAILS_FRACTION", 1)
+    monkeypatch.setattr(memory_shares, "TAILS_FRACTION", 1)
     monkeypatch.setattr(FileSummaries, "_summary", None)
     wanted = lake.read(schema, parts)
     assert len(found) > 3000

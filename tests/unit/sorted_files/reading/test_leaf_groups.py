@@ -9,8 +9,8 @@ import lakebed
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.names import FileName
 from lakebed.model.ranges import KeyRange
-from lakebed.sorted_files import leaf_groups
-from lakebed.sorted_files.leaf_groups import read_together
+from lakebed.sorted_files.reading import leaf_groups
+from lakebed.sorted_files.reading.leaf_groups import read_together
 
 LEAVES = 60
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import lakebed
-from lakebed.sorted_files.own_memory import COPIED_FROM_BYTES, own_memory
+from lakebed.sorted_files.reading.own_memory import COPIED_FROM_BYTES, own_memory
 
 ROWS = 50_000
 

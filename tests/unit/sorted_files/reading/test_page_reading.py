@@ -19,11 +19,13 @@ from lakebed.model.keys import encode_key
 from lakebed.model.ranges import KeyRange
 from lakebed.model.samples import KEYS_MIN
 from lakebed.model.schema import Schema, schema_of
-from lakebed.sorted_files import engines, merge_memory, page_reading
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.writer_options import PAGE_ROWS_MAX
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.merging import memory_shares
+from lakebed.sorted_files.reading import page_reading
+from lakebed.sorted_files.sorting import engines
+from lakebed.sorted_files.writing.writer_options import PAGE_ROWS_MAX
 from tests.unit.sorted_files.lakes import EVERY_TYPE, SLEEPER, Lake, batch_of
-from tests.unit.sorted_files.test_corruption import DamagedStore
+from tests.unit.sorted_files.reading.test_corruption import DamagedStore
 
 if not available():
     pytest.skip("kernels need numba", allow_module_level=True)
@@ -31,7 +33,7 @@ if not available():
 from lakebed.parquet_bytes.decoding import GroupPages
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
-from lakebed.sorted_files.page_reading import PagedGroups
+from lakebed.sorted_files.reading.page_reading import PagedGroups
 
 FLAT = schema_of(
     row_keys={"s": "string", "i": "int64"},
@@ -131,7 +133,7 @@ def test_of_a_region_only_pages_near_it_are_decoded(
     part = lake.part(lake.write(schema, [batch]))
     only_by_pages(monkeypatch)
     if few_keys:
-        monkeypatch.setattr(merge_memory, "TAILS_FRACTION", 1 << 60)
+        monkeypatch.setattr(memory_shares, "TAILS_FRACTION", 1 << 60)
     decode, decoded = GroupPages.decode, [0]
 
     def counted(self: GroupPages, page: int, last: int) -> object:

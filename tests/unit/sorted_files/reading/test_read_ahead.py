@@ -10,8 +10,8 @@ import pytest
 from lakebed.errors import ObjectMissingError
 from lakebed.ports.object_store import ObjectRanges
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.sorted_files import read_ahead
-from lakebed.sorted_files.read_ahead import ReadAhead
+from lakebed.sorted_files.reading import read_ahead
+from lakebed.sorted_files.reading.read_ahead import ReadAhead
 
 BODY = random.Random(1).randbytes(40_000)
 ASKED: list[ObjectRanges] = [(f"f{n % 3}", [(n * 1000, n * 1000 + 900)]) for n in range(40)]

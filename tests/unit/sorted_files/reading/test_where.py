@@ -15,8 +15,9 @@ from lakebed.errors import InvalidError
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.query.run_query import condition_of
-from lakebed.sorted_files import encoding_row_groups, row_groups, writer_options
-from lakebed.sorted_files.arrow_schema import arrow_schema
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.writing import encoding_row_groups, writer_options
 from tests.unit.sorted_files.lakes import EVERY_TYPE, Lake, batch_of
 
 SCHEMA = schema_of(

@@ -14,17 +14,17 @@ from lakebed.model.names import Micros
 from lakebed.model.processing import AgeOff, Processing, ProcessingPass
 from lakebed.model.schema import Schema, schema_of
 from lakebed.processing.row_work import RowWork
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.engines import PLAIN
-from lakebed.sorted_files.key_encoding import encode_row
-from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.key_encoding import encode_row
+from lakebed.sorted_files.sorting.engines import PLAIN
+from lakebed.sorted_files.sorting.window_merge import Source
 
 if not available():
     pytest.skip("kernels need numba", allow_module_level=True)
 
-from lakebed.sorted_files.compiled_engine import COMPILED
-from lakebed.sorted_files.compiled_merge import CompiledMerge
-from lakebed.sorted_files.gathered_rows import kept
+from lakebed.sorted_files.sorting.compiled_engine import COMPILED
+from lakebed.sorted_files.sorting.compiled_merge import CompiledMerge
+from lakebed.sorted_files.sorting.gathered_rows import kept
 
 LONG, SHORT = st.integers(-(2**59), 2**59), st.integers(-(2**27), 2**27)
 VALUES: dict[str, tuple[str, st.SearchStrategy[Any], list[str]]] = {

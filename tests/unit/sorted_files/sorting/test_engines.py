@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.model.schema import Schema, schema_of
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.engines import PLAIN, Engine
-from lakebed.sorted_files.key_encoding import encode_row
-from lakebed.sorted_files.merging import Source
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.key_encoding import encode_row
+from lakebed.sorted_files.sorting.engines import PLAIN, Engine
+from lakebed.sorted_files.sorting.window_merge import Source
 from tests.tidy.source import ROOT
 from tests.unit.sorted_files.lakes import EVERY_TYPE, KEY_VALUES, batch_of, keys_batch
 
 pytest.importorskip("numba")
 
-from lakebed.sorted_files.compiled_engine import COMPILED
-from lakebed.sorted_files.compiled_merge import CompiledMerge
+from lakebed.sorted_files.sorting.compiled_engine import COMPILED
+from lakebed.sorted_files.sorting.compiled_merge import CompiledMerge
 
 Runs = list[list[pa.RecordBatch]]
 FEW: dict[str, Sequence[Any]] = {
@@ -329,15 +329,15 @@ def test_sorted_rows_come_in_batches_of_so_many_bytes(long: int) -> None:
 
 
 def test_what_offsets_cannot_hold_is_gathered_by_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakebed.sorted_files.gathered_rows.BYTES_MAX", 1)
-    monkeypatch.setattr("lakebed.sorted_files.gathered_rows.Column", None)
+    monkeypatch.setattr("lakebed.sorted_files.sorting.gathered_rows.BYTES_MAX", 1)
+    monkeypatch.setattr("lakebed.sorted_files.sorting.gathered_rows.Column", None)
     batch = pa.RecordBatch.from_pylist([{"k": "a", "v": b"", "n": 1}], arrow_schema(WORDS))
     assert merged(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
 
 
 def test_very_many_batches_are_for_the_plain_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakebed.sorted_files.compiled_engine.SEGMENTS_MAX", 1)
-    monkeypatch.setattr("lakebed.sorted_files.compiled_engine.sort_order", None)
+    monkeypatch.setattr("lakebed.sorted_files.sorting.compiled_engine.SEGMENTS_MAX", 1)
+    monkeypatch.setattr("lakebed.sorted_files.sorting.compiled_engine.sort_order", None)
     batch = pa.RecordBatch.from_pylist([{"k": "a", "v": b"", "n": 1}], arrow_schema(WORDS))
     assert sorted_anew(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
 

@@ -11,9 +11,9 @@ from lakebed.errors import InvalidError, StorageFullError
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import schema_of
-from lakebed.sorted_files import sorting
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.sorting import ExternalSorter
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.sorting import external_sort
+from lakebed.sorted_files.sorting.external_sort import ExternalSorter
 from tests.unit.sorted_files.lakes import SLEEPER, batch_of
 
 
@@ -52,7 +52,7 @@ def encoded(row: dict[str, Any]) -> bytes:
 def test_spilled_rows_come_as_sorted_as_rows_in_memory(
     tmp_path: Path, memory_bytes: int, runs_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sorting, "RUNS_MAX", runs_max)
+    monkeypatch.setattr(external_sort, "RUNS_MAX", runs_max)
     rows = some_rows(3000)
     directory = tmp_path / "made when needed"
     with ExternalSorter(SLEEPER, directory=directory, memory_bytes=memory_bytes) as sorter:
@@ -100,7 +100,7 @@ def test_a_full_disk_is_told_as_such_and_nothing_stays(
 
     with ExternalSorter(SLEEPER, directory=tmp_path, memory_bytes=3 * 4000) as sorter:
         add_all(sorter, some_rows(60), 60)
-        monkeypatch.setattr(sorting.pa, "OSFile", full)
+        monkeypatch.setattr(external_sort.pa, "OSFile", full)
         with pytest.raises(StorageFullError):
             add_all(sorter, some_rows(3000), 100)
     assert not any(tmp_path.iterdir())

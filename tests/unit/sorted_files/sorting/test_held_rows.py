@@ -1,7 +1,7 @@
 import pyarrow as pa
 
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.held_rows import HeldRows
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.sorting.held_rows import HeldRows
 from tests.unit.sorted_files.lakes import SLEEPER, batch_of
 
 ROWS = [

@@ -20,15 +20,15 @@ from lakebed.parquet_bytes.assembling import Assembly
 from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
 from lakebed.parquet_bytes.footer import Chunk, Codec, Encoding, Footer
 from lakebed.parquet_bytes.page_index import bounds_of, pages_of
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from lakebed.sorted_files.encoding_row_groups import (
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.format.row_groups import densest
+from lakebed.sorted_files.sorting.ordering import sorted_rows
+from lakebed.sorted_files.writing.encoding_row_groups import (
     TELLING_ROWS_MIN,
     TRIED_EVERY,
     RowGroupEncoder,
     template_for,
 )
-from lakebed.sorted_files.ordering import sorted_rows
-from lakebed.sorted_files.row_groups import densest
 from tests.unit.sorted_files.lakes import EVERY_TYPE, KEY_VALUES, TEXT
 
 pytest.importorskip("numba")

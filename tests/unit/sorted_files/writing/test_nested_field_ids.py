@@ -13,9 +13,9 @@ from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING
 from lakebed.model.schema import schema_from_json, schema_json
 from lakebed.model.types import NUMBERED_MAX, PARTS_FROM, PARTS_MAX, part_numbers
-from lakebed.sorted_files import arrow_schema as columns
-from lakebed.sorted_files import engines
-from lakebed.sorted_files.arrow_schema import FIELD_ID, arrow_schema
+from lakebed.sorted_files.format import arrow_schema as columns
+from lakebed.sorted_files.format.arrow_schema import FIELD_ID, arrow_schema
+from lakebed.sorted_files.sorting import engines
 from tests.unit.sorted_files.lakes import Lake, batch_of, path
 
 DEEP = {"map": ["string", {"list": {"struct": [{"name": "x", "type": {"list": "int8"}}]}}]}

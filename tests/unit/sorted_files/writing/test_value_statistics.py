@@ -10,9 +10,10 @@ import pytest
 
 import lakebed
 from lakebed.lake import Lake
-from lakebed.sorted_files import engines, row_groups
-from lakebed.sorted_files.arrow_schema import arrow_schema
-from tests.unit.sorted_files.test_encoding_row_groups import file_of
+from lakebed.sorted_files.format import row_groups
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.sorted_files.sorting import engines
+from tests.unit.sorted_files.writing.test_encoding_row_groups import file_of
 
 SCHEMA = lakebed.schema_of(
     row_keys={"id": "int64"},

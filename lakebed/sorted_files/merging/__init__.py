@@ -1,0 +1,1 @@
+"""Many sorted files become one, by one process or several."""

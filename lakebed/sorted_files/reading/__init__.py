@@ -1,0 +1,1 @@
+"""Wanted rows out of sorted files: tails, row groups, single pages."""

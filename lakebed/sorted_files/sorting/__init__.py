@@ -1,0 +1,1 @@
+"""Rows in any order, or in many sorted streams, become one stream in the order of keys."""

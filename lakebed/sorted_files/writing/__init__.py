@@ -1,0 +1,1 @@
+"""Sorted rows become one Parquet file."""

@@ -1,0 +1,1 @@
+"""Users' own CSV, JSON and Parquet files: open them, fit their columns to a schema."""
