@@ -1,1 +1,1 @@
-"""What the wings share: keys as bytes, schemas as Arrow's, and what a file says about itself."""
+"""What the other rooms share: keys as bytes, schemas as Arrow, notes and samples of files."""

@@ -117,6 +117,6 @@ def engine_for(rows: int, size: int = 0) -> Engine:
     """Return who orders the rows of a job, as `kernels_pay` takes them."""
     if not kernels_pay(rows, size):
         return PLAIN
-    from lakebed.sorted_files.sorting.compiled_engine import COMPILED  # noqa: PLC0415  loads llvmlite
+    from lakebed.sorted_files.sorting import compiled_engine  # noqa: PLC0415  loads llvmlite
 
-    return COMPILED
+    return compiled_engine.COMPILED
