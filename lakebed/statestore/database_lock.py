@@ -6,18 +6,20 @@ asked of `ps`. Databases lie on local disks only, so the holder runs on this mac
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import platform
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -28,6 +30,8 @@ from lakebed.statestore import lock_probe
 NOTICE_SECONDS = 2.0
 """After so long a wait an event says who holds the lock."""
 _PROBE_SECONDS_MAX = 5.0
+_ALONE_PAUSE_SECONDS = 0.01
+_PROCESS_DIGITS_MAX = 20
 _STARTED = "%a %b %d %H:%M:%S %Y"
 _STARTED_LENGTH = 24
 
@@ -97,6 +101,33 @@ def execute_alone(
         if connection.in_transaction:
             with suppress(sqlite3.Error):  # the first error is the one to tell
                 connection.execute("ROLLBACK")
+
+
+def hold_alone(lock: TextIO, path: Path, *, seconds_max: float) -> None:
+    """Hold the lock of a file, with this process's id in it, until the file is closed. For what
+    SQLite cannot share, such as making the database at `path`.
+
+    Raises:
+        UnavailableError: another process held it for `seconds_max`; it says which. One that is
+            stopped holds it as long as it is.
+    """
+    pause = threading.Event()
+    for _ in range(1 + round(seconds_max / _ALONE_PAUSE_SECONDS)):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pause.wait(_ALONE_PAUSE_SECONDS)
+        else:
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}")
+            lock.flush()
+            return
+    lock.seek(0)
+    text = lock.read(_PROCESS_DIGITS_MAX)
+    holder = LockHolder()
+    if text.isdecimal():
+        holder = LockHolder(int(text), platform.node(), *_running(int(text)))
+    raise _busy(path, holder, seconds_max)
 
 
 def lock_holder(path: Path) -> LockHolder:

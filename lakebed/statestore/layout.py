@@ -7,7 +7,6 @@ that one leaf is one short scan.
 
 from __future__ import annotations
 
-import fcntl
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -24,7 +23,7 @@ from lakebed.errors import (
 )
 from lakebed.model import disk_errors
 from lakebed.observe import events
-from lakebed.statestore.database_lock import begin_writing
+from lakebed.statestore.database_lock import begin_writing, hold_alone
 from lakebed.statestore.sums import damaged, lay_out_sums, verify_all
 
 STATE_FORMAT = 2
@@ -268,8 +267,8 @@ def upgrade(connection: sqlite3.Connection) -> None:
 def _opening(path: Path) -> Iterator[None]:
     """Let one process at a time open the cache: SQLite cannot share what one is making."""
     doing = "opening the cache of a state"
-    with disk_errors.translated(doing), path.with_name(path.name + ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with disk_errors.translated(doing), path.with_name(path.name + ".lock").open("a+") as lock:
+        hold_alone(lock, path, seconds_max=BUSY_SECONDS)
         yield
 
 

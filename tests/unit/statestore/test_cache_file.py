@@ -1,5 +1,6 @@
 """One cache file that heads and processes share; deleting it is always safe (H27)."""
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
 from lakebed.errors import NewerFormatError, UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
-from lakebed.statestore import proven_state
+from lakebed.statestore import layout, proven_state
 from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.head import Retry
 from lakebed.statestore.layout import STATE_FORMAT, open_cache, translated
@@ -188,3 +189,25 @@ def test_processes_share_a_cache_and_a_log(tmp_path: Path) -> None:
     assert fresh.state.head().number == 152, "a clock that is ahead of the creation was told"
     assert len(fresh.state.pins()) == 150
     assert shared.state.digest() == fresh.state.digest()
+
+
+def test_who_opens_while_a_stopped_process_does_waits_for_a_time_and_is_told_which(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom lakebed.statestore import layout\n"
+        "layout._prepared = lambda path: (print('holds', flush=True), sys.stdin.read())\n"
+        "layout.open_cache(Path(sys.argv[1]))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"holds\n"
+        holder.send_signal(signal.SIGSTOP)
+        monkeypatch.setattr(layout, "BUSY_SECONDS", 0.05)
+        with pytest.raises(UnavailableError, match="another process writes to it") as raised:
+            open_cache(path)
+        assert raised.value.facts["process"] == holder.pid
+        holder.kill()
+    open_cache(path).close()
