@@ -18,10 +18,12 @@ def run() -> int:
 
 
 def _loop(app: App, _: TaskEnvironment, stop: StopRequest) -> TaskLoop:
-    return task_loop(app, "compaction", queue=app.queue, handle=partial(_compact, app), stop=stop)
+    return task_loop(
+        app, "compaction", queue=app.queue, handle=partial(compact_from, app), stop=stop
+    )
 
 
-def _compact(app: App, message: Received) -> None:
+def compact_from(app: App, message: Received) -> None:
     """Run the job of a message. One of a dropped table went with it."""
     named = decode_message(message.body)
     table = app.catalog.find_id(named.table)

@@ -177,9 +177,10 @@ def test_a_table_whose_maker_died_before_it_had_a_name_is_swept(
     assert len(set(keys_in_bucket(instance)) - before) == 2
     cloud.fire(f"{NAME}-sweep-nameless")
     assert len(set(keys_in_bucket(instance)) - before) == 1, "it may get its name yet"
-    cloud.advance(NAMELESS_SECONDS, schedules=False)
-    cloud.fire(f"{NAME}-sweep-nameless")  # tells the idle log that days have passed
-    cloud.advance(3_600, schedules=False)
-    cloud.fire(f"{NAME}-sweep-nameless")  # an hour later they are believed (H35)
+    for _ in ("what was done before the leap is as young as the leap", "and grows old from there"):
+        cloud.advance(NAMELESS_SECONDS, schedules=False)
+        cloud.fire(f"{NAME}-sweep-nameless")  # tells the idle log that days have passed
+        cloud.advance(3_600, schedules=False)
+        cloud.fire(f"{NAME}-sweep-nameless")  # an hour later they are believed (H35)
     assert not cloud.failures
     assert not set(keys_in_bucket(instance)) - before

@@ -3,6 +3,7 @@ user is told that a good request was rejected."""
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from lakebed.bootstrap import (
     sweep,
 )
 from lakebed.bootstrap.bulk_import_start import App as BulkImportApp
+from lakebed.bootstrap.compaction_task import compact_from
 from lakebed.bootstrap.query_answers import QueuedQueries, answers_over
 from lakebed.bulk_import.requests import ImportRequests
 from lakebed.bulk_import.start_runs import StartRuns
@@ -240,7 +242,7 @@ def test_a_compaction_job_that_only_a_newer_release_can_run_keeps_its_files(newe
         (job,) = state.jobs()
     number = TransactionNumber(instance.number("trips") + 1)
     newer.when_a_newer_release_commits()
-    worker = Worker(queue=queue, handle=instance.lake.compact_from)
+    worker = Worker(queue=queue, handle=partial(compact_from, instance.lake))
     for seconds in UPGRADE_WAIT_SECONDS:
         assert TaskLoop(worker, clock=instance.clock).run() == "outdated"
         instance.clock.advance(seconds + 1)
