@@ -115,7 +115,7 @@ class DoTask:
 
     def _merge(self, job: Job, work: MergeWork) -> FileMerged:
         schema, processing = job.table_text.schema(), job.table_text.row_processing()
-        name = self._name(job, work.number)
+        name = self._name(job, work.number, shared=len(work.regions) > 1)
         after = None if processing is None else ProcessingPass(processing, job.at, "compaction")
         batches = merged_runs(
             self._objects,
@@ -136,9 +136,9 @@ class DoTask:
         )
         return FileMerged(work.number, written)
 
-    def _name(self, job: Job, number: int) -> FileName:
+    def _name(self, job: Job, number: int, *, shared: bool = False) -> FileName:
         attempt = self._rng.getrandbits(8 * RUN_BYTES)
-        return file_name(base=job.base, job=job.job, run=attempt, sequence=number)
+        return file_name(base=job.base, job=job.job, run=attempt, sequence=number, shared=shared)
 
 
 def _before(job: Job) -> ProcessingPass | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lakebed.compaction.last_parts import due_last_parts
 from lakebed.compaction.plan import plan_compactions
 from lakebed.config.settings import TableSettings
 from lakebed.errors import ConflictError, LakebedError
-from lakebed.model.files import FileReference
 from lakebed.model.jobs import CompactionMessage, encode_message
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -23,6 +23,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue, Message
 from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.statestore.file_changes import ClaimFiles
+from lakebed.statestore.file_parts import last_parts
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.state import Job, TableState
 from lakebed.statestore.transactions import Transaction
@@ -63,8 +64,7 @@ class CreateCompactionJobs:
         with table.head.reading() as state:
             start = start_of(state)
             settings = state.settings()
-            settled = _settled(state, now, everything=everything)
-            plans = _plans(state, settings, settled, everything=everything)
+            plans = _plans(state, settings, now, everything=everything)
             waiting = state.jobs()
         rejected = REJECTED_SECONDS_ASKED if everything else REJECTED_SECONDS
         self._send_again(table, waiting, settings.redispatch_seconds, rejected, now)
@@ -135,7 +135,9 @@ def _is_any_late(table: OpenTable, now: Micros) -> bool:
     with table.head.reading() as state:
         if state.jobs():
             return True
-        return state.has_files() and _settled(state, now, everything=False) > 0
+        if not state.has_files():
+            return False
+        return _settled(state, now, everything=False) > 0 or bool(due_last_parts(state, now))
 
 
 def _settled(state: TableState, now: Micros, *, everything: bool) -> TransactionNumber:
@@ -157,18 +159,20 @@ def _settled(state: TableState, now: Micros, *, everything: bool) -> Transaction
 def _plans(
     state: TableState,
     settings: TableSettings,
-    settled: TransactionNumber,
+    now: Micros,
     *,
     everything: bool,
 ) -> list[Plan]:
     """Return what to claim, the leaves with most files first, within the limits on jobs."""
-    jobs = state.jobs()
-    room = settings.table_jobs_max - len(jobs)
+    settled = _settled(state, now, everything=everything)
+    lone = {} if everything else due_last_parts(state, now)
+    room = settings.table_jobs_max - len(state.jobs())
     plans: list[Plan] = []
     for leaf in sorted(state.leaf_figures(), key=lambda f: -f.files):
         if len(plans) >= room:
             break
-        if leaf.files - leaf.claimed < (1 if settled or everything else 2):
+        alone_too = settled or everything or leaf.partition in lone
+        if leaf.files - leaf.claimed < (1 if alone_too else 2):
             continue
         references = state.references(leaf.partition)
         running = len({job for _, job in references if job is not None})
@@ -177,18 +181,13 @@ def _plans(
         grouped = {name for group in groups for name in group}
         alone = [r.file.name for r in free if base_of(r.file.name) <= settled]
         if everything:
-            alone += _last_parts(state, free)
+            alone += [r.file.name for r in last_parts(state, free)]
         groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
+        left = [n for n in lone.get(leaf.partition, ()) if n not in {*grouped, *alone}]
+        groups += [tuple(left[: settings.job_files_max])] if left else []
         allowed = len(groups) if everything else max(0, settings.leaf_jobs_max - running)
         plans += [(leaf.partition, group) for group in groups[:allowed]]
     return plans[:room]
-
-
-def _last_parts(state: TableState, free: Sequence[FileReference]) -> list[FileName]:
-    """Return files of which a split left several parts, and this leaf has the last: they take the
-    room of all their rows until they are rewritten. A part that was written alone is exact."""
-    names = [r.file.name for r in free if not r.exact]
-    return [name for name in names if len(state.references_of(name)) == 1]
 
 
 def _groups(plans: Sequence[Plan]) -> Iterator[list[Plan]]:

@@ -171,7 +171,13 @@ class IngestRows(Generic[BatchT]):
 
         groups = plan_files(counts, scrap_rows_max=settings.scrap_rows_max)
         for sequence, group in enumerate(groups):
-            name = file_name(base=run.start.base, job=run.job, run=run.number, sequence=sequence)
+            name = file_name(
+                base=run.start.base,
+                job=run.job,
+                run=run.number,
+                sequence=sequence,
+                shared=len(group) > 1,
+            )
             regions = [leaves.regions[place] for place in group]
             whole = KeyRange(regions[0].min, regions[-1].max)
             written = self._files.write(

@@ -3,7 +3,8 @@
 A file's name is 16 bytes: base (5), job (4), run (4), sequence (3). The base is the number of the
 log entry that the writer had read before its first PUT (protocol H11), so that names sort by it and
 a sweeper may tell by name alone what is too old to be committed. Job and run make the name unique:
-it is used once (H19).
+it is used once (H19). The first bit of the sequence says that the file was written for several
+leaves.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ MICROS_PER_SECOND = 1_000_000
 
 BASE_BYTES, JOB_BYTES, RUN_BYTES, SEQUENCE_BYTES = 5, 4, 4, 3
 FILE_NAME_BYTES = BASE_BYTES + JOB_BYTES + RUN_BYTES + SEQUENCE_BYTES
-FILES_PER_RUN_MAX = 1 << (8 * SEQUENCE_BYTES)
+SHARED_BIT = 1 << (8 * SEQUENCE_BYTES - 1)
+FILES_PER_RUN_MAX = SHARED_BIT
 
 JOB_ID_BYTES_MAX = 200
 TABLE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -83,16 +85,28 @@ def job_id(id_: object) -> JobId:
     return JobId(str(id_))
 
 
-def file_name(*, base: TransactionNumber, job: JobId, run: int, sequence: int) -> FileName:
-    """Return the name of the `sequence`-th file that a run of `job` writes. run: 32 random bits."""
+def file_name(
+    *, base: TransactionNumber, job: JobId, run: int, sequence: int, shared: bool = False
+) -> FileName:
+    """Return the name of the `sequence`-th file that a run of `job` writes.
+
+    run: 32 random bits. shared: whether the file is written for several leaves.
+    """
     if not 0 <= sequence < FILES_PER_RUN_MAX:
-        raise AssertionError(f"a run writes under 2^24 files, got {sequence}")
+        raise AssertionError(f"a run writes under 2^23 files, got {sequence}")
+    sequence |= SHARED_BIT if shared else 0
     return FileName(
         base.to_bytes(BASE_BYTES, "big")
         + hashlib.blake2b(job.encode(), digest_size=JOB_BYTES).digest()
         + run.to_bytes(RUN_BYTES, "big")
         + sequence.to_bytes(SEQUENCE_BYTES, "big")
     )
+
+
+def is_shared(name: FileName) -> bool:
+    """Whether the file was written for several leaves. Files of ingests before this was recorded
+    say no."""
+    return bool(int.from_bytes(name[-SEQUENCE_BYTES:], "big") & SHARED_BIT)
 
 
 def run_name(run: int) -> str:

@@ -1,5 +1,6 @@
 """Bulk import by a cluster in this process: what becomes visible, and what does not."""
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from lakebed.errors import (
     UnavailableError,
     UnreadableInputError,
 )
+from lakebed.model.names import is_shared
 from lakebed.sorted_files.sorting import stored_runs
 from lakebed.tasks.user_jobs import Ingested
 from tests.dsl.one_process import OneProcess, Unkind
@@ -175,6 +177,18 @@ def test_a_refused_commit_leaves_the_table_as_it_was(place: Place) -> None:
     assert report.event == "failed"
     assert report.reason.startswith("generation: ")
     assert report.kind == "bulk import"
+
+
+@pytest.mark.parametrize("scrap_rows_max", [0, 5_000])
+def test_names_of_files_tell_whether_leaves_share_them(place: Place, scrap_rows_max: int) -> None:
+    place.table.change_settings(scrap_rows_max=scrap_rows_max)
+    place.given_files()
+    place.when_imported()
+    with place.table._opened.head.reading() as state:
+        references = list(state.all_references())
+    leaves = Counter(r.file.name for r in references)
+    assert {name: is_shared(name) for name in leaves} == {n: leaves[n] > 1 for n in leaves}
+    assert any(map(is_shared, leaves)) == bool(scrap_rows_max)
 
 
 def test_leaves_that_were_split_meanwhile_get_the_rows(place: Place) -> None:

@@ -1,0 +1,53 @@
+"""Files of which several leaves had a part, and one leaf has the last: found by the state alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakebed.model.files import FileReference
+from lakebed.model.names import (
+    BASE_BYTES,
+    FILE_NAME_BYTES,
+    SEQUENCE_BYTES,
+    SHARED_BIT,
+    PartitionId,
+    TransactionNumber,
+    is_shared,
+)
+from lakebed.statestore.state import TableState
+
+_FIRST_BYTE = FILE_NAME_BYTES - SEQUENCE_BYTES + 1
+"""Of the sequence in a file's name, as SQLite counts."""
+_SHARED_FROM = (SHARED_BIT >> (8 * (SEQUENCE_BYTES - 1))).to_bytes(1, "big")
+_IS_PART = f"(NOT exact OR substr(file, {_FIRST_BYTE}, 1) >= ?1)"
+_LEAVES = (
+    "SELECT DISTINCT partition FROM file_references r"  # noqa: S608 - constant texts
+    f" WHERE {_IS_PART} AND job IS NULL AND file < ?2 AND NOT EXISTS (SELECT 1 FROM file_references other"
+    " WHERE other.file = r.file AND other.partition <> r.partition) ORDER BY partition"
+)
+_WHOLE = (
+    "SELECT coalesce(sum(tail_offset), 0), coalesce(sum(rows), 0)"  # noqa: S608 - constant texts
+    f" FROM file_references WHERE NOT {_IS_PART}"
+)
+
+
+def last_parts(state: TableState, references: Sequence[FileReference]) -> list[FileReference]:
+    """Return those references that are the last of files which had several: nobody reads the rest
+    of such a file, and it takes room until the part is rewritten."""
+    parts = [r for r in references if not r.exact or is_shared(r.file.name)]
+    return [r for r in parts if len(state.references_of(r.file.name)) == 1]
+
+
+def leaves_with_last_parts(state: TableState, upto: TransactionNumber) -> list[PartitionId]:
+    """Return the leaves that have the last part of a file which nobody claims. upto: the greatest
+    base of such a file."""
+    below = (upto + 1).to_bytes(BASE_BYTES, "big")
+    rows = state.connection.execute(_LEAVES, (_SHARED_FROM, below))
+    return [partition for (partition,) in rows]
+
+
+def row_bytes(state: TableState) -> float:
+    """Return how many bytes a row takes in files that one leaf has whole, footers left out. 0.0:
+    there are no such files."""
+    size, rows = state.connection.execute(_WHOLE, (_SHARED_FROM,)).fetchone()
+    return float(size / rows) if rows else 0.0
