@@ -22,8 +22,9 @@ _SHARED_FROM = (SHARED_BIT >> (8 * (SEQUENCE_BYTES - 1))).to_bytes(1, "big")
 _IS_PART = f"(NOT exact OR substr(file, {_FIRST_BYTE}, 1) >= ?1)"
 _LEAVES = (
     "SELECT DISTINCT partition FROM file_references r"  # noqa: S608 - constant texts
-    f" WHERE {_IS_PART} AND job IS NULL AND file < ?2 AND NOT EXISTS (SELECT 1 FROM file_references other"
-    " WHERE other.file = r.file AND other.partition <> r.partition) ORDER BY partition"
+    f" WHERE {_IS_PART} AND job IS NULL AND file < ?2 AND NOT EXISTS ("
+    "SELECT 1 FROM file_references o WHERE o.file = r.file AND o.partition <> r.partition)"
+    " ORDER BY partition"
 )
 _WHOLE = (
     "SELECT coalesce(sum(tail_offset), 0), coalesce(sum(rows), 0)"  # noqa: S608 - constant texts
