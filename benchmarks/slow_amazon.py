@@ -3,19 +3,14 @@ so many milliseconds after its request. What a request costs does not grow with 
 
 It keeps all in memory, counts requests and units, and knows the conditions that we write only.
 `python -m benchmarks.slow_amazon` prints its port, and ends when its standard input is closed.
-GET /-/count answers with the counts since the last time.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import itertools
 import json
 import re
-import selectors
-import sys
-import urllib.request
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,9 +21,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.condition_expressions import Expression, named, plain
 from benchmarks.server_processes import server_process
+from benchmarks.slow_server import Answer, Request, answer, counts_at, run
 
 LATENCY_MS = 5.0
-COUNT = "/-/count"
 PAGE_BYTES = 1 << 20
 WRITE_UNIT, READ_UNIT = 1 << 10, 4 << 10
 
@@ -59,8 +54,7 @@ class SlowAmazon(NamedTuple):
 
     def count(self) -> Count:
         """Return what was asked for since the last call."""
-        with urllib.request.urlopen(self.url + COUNT) as answer:
-            return Count(**json.load(answer))
+        return Count(**counts_at(self.url))
 
 
 @contextmanager
@@ -242,7 +236,7 @@ class _Queues:
 
 class _Server:
     def __init__(self, latency_seconds: float) -> None:
-        self.latency_seconds = latency_seconds
+        self._latency_seconds = latency_seconds
         self._tables, self._requests = _Tables(), 0
         queues = _Queues()
         self._does: dict[str, Callable[[Item], Item]] = {
@@ -257,9 +251,24 @@ class _Server:
             "AmazonSQS.DeleteMessageBatch": queues.delete,
         }
 
-    def answer(self, operation: str, body: bytes) -> tuple[int, bytes]:
-        """Return status and body of the answer to a request."""
+    def answer(self, request: Request) -> Answer:
+        """Return the answer to a request."""
         self._requests += 1
+        status, body = self._answered(request.fields.get("x-amz-target", ""), request.body)
+        fields = {
+            "Content-Type": "application/x-amz-json-1.0",
+            "Date": formatdate(usegmt=True),
+        }
+        return answer(body, fields, status=status, seconds=self._latency_seconds)
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts, and begin anew."""
+        tables = self._tables
+        count = Count(self._requests, tables.write_units, tables.read_units)
+        self._requests = tables.write_units = tables.read_units = 0
+        return count._asdict()
+
+    def _answered(self, operation: str, body: bytes) -> tuple[int, bytes]:
         try:
             does = self._does.get(operation)
             if does is None:
@@ -268,71 +277,9 @@ class _Server:
         except _RefusedError as error:
             return 400, json.dumps(error.answer).encode()
 
-    def counts(self) -> bytes:
-        """Return the counts, and begin anew."""
-        tables = self._tables
-        count = Count(self._requests, tables.write_units, tables.read_units)
-        self._requests = tables.write_units = tables.read_units = 0
-        return json.dumps(count._asdict()).encode()
-
-
-class _Connection(asyncio.Protocol):
-    """One client's requests, answered one after the other: each so long after it came."""
-
-    def __init__(self, server: _Server) -> None:
-        self._server = server
-        self._raw = b""
-        self._transport: asyncio.WriteTransport | None = None
-        self._loop = asyncio.get_running_loop()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        assert isinstance(transport, asyncio.WriteTransport), "a socket is written to"
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Take a request. Clients wait for an answer before they send the next."""
-        self._raw += data
-        head, end, body = self._raw.partition(b"\r\n\r\n")
-        if not end:
-            return
-        lines = head.decode("latin-1").split("\r\n")
-        fields = {
-            name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
-        }
-        if len(body) < int(fields.get("content-length", 0)):
-            return
-        self._raw = b""
-        if COUNT in lines[0]:
-            self._send(200, self._server.counts())
-        else:
-            given = self._server.answer(fields.get("x-amz-target", ""), body)
-            self._loop.call_later(self._server.latency_seconds, self._send, *given)
-
-    def _send(self, status: int, body: bytes) -> None:
-        assert self._transport is not None, "it has begun"
-        if not self._transport.is_closing():
-            head = f"HTTP/1.1 {status} OK\r\nContent-Length: {len(body)}\r\n"
-            told = (
-                f"{head}Content-Type: application/x-amz-json-1.0\r\nDate: {formatdate(usegmt=True)}"
-            )
-            self._transport.write(told.encode() + b"\r\n\r\n" + body)
-
-
-async def _serve(latency_ms: float) -> None:
-    served = _Server(latency_ms / 1000)
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(served), "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    async with server:
-        await asyncio.to_thread(sys.stdin.read)
-
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency-ms", type=float, default=LATENCY_MS)
     given = parser.parse_args()
-    # epoll counts in whole milliseconds, which would make each answer up to one too late.
-    selected = asyncio.SelectorEventLoop(selectors.SelectSelector())
-    with asyncio.Runner(loop_factory=lambda: selected) as runner:
-        runner.run(_serve(given.latency_ms))
+    run(_Server(given.latency_ms / 1000))
