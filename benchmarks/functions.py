@@ -23,7 +23,7 @@ import pyarrow as pa
 import lakebed
 from benchmarks.figures import Figure, medians
 from lakebed.backends.system.clock import SystemClock
-from lakebed.localcloud.cloud import LocalCloud
+from localcloud.cloud import LocalCloud
 from stacks.constructs.python_bundle import ROWS, STATE, PythonBundle, target_of
 from tests.cloud.instance import INSTANCE, RunningInstance
 

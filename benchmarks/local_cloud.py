@@ -15,8 +15,8 @@ from benchmarks.figures import Figure, table
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.aws import AwsApp
 from lakebed.lake import Lake
-from lakebed.localcloud.cloud import LocalCloud
-from lakebed.localcloud.synthesis import synthesize
+from localcloud.cloud import LocalCloud
+from localcloud.templates.synthesis import synthesize
 from tests.cloud.instance import INSTANCE, RunningInstance
 
 ROOT = Path(__file__).parents[1]

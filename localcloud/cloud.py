@@ -18,20 +18,20 @@ import msgspec
 
 from lakebed.backends.system.random_source import system_random
 from lakebed.errors import InvalidError, did_you_mean
-from lakebed.localcloud.amazon import Amazon
-from lakebed.localcloud.assembly import read_assembly
-from lakebed.localcloud.cloud_clock import CloudClock
-from lakebed.localcloud.deployment import Deployment
-from lakebed.localcloud.emulator import ACCOUNT, REGION, ROOT_KEY, Emulator
-from lakebed.localcloud.event_sources import Failure, Faults, QueueSource
-from lakebed.localcloud.invocations import InvocationServer, forget_functions
-from lakebed.localcloud.metrics import Watch
-from lakebed.localcloud.running import QueueSourceSpec, RuleSpec, name_in
-from lakebed.localcloud.schedules import Next, next_after
-from lakebed.localcloud.spark_runs import SparkRuns
-from lakebed.localcloud.tasks import Tasks
-from lakebed.localcloud.workers import Outcome, Workers
 from lakebed.ports.clock import Clock
+from localcloud.resources.deployment import Deployment
+from localcloud.runner.event_sources import Failure, Faults, QueueSource
+from localcloud.runner.invocations import InvocationServer, forget_functions
+from localcloud.runner.metrics import Watch
+from localcloud.runner.schedules import Next, next_after
+from localcloud.runner.spark_runs import SparkRuns
+from localcloud.runner.tasks import Tasks
+from localcloud.runner.workers import Outcome, Workers
+from localcloud.services.amazon import Amazon
+from localcloud.services.cloud_clock import CloudClock
+from localcloud.services.emulator import ACCOUNT, REGION, ROOT_KEY, Emulator
+from localcloud.templates.assembly import read_assembly
+from localcloud.templates.running import QueueSourceSpec, RuleSpec, name_in
 
 CALLS_AT_ONCE = (os.cpu_count() or 1) + 2
 TRIES_MAX = 3

@@ -1,4 +1,4 @@
-"""`lakebed local`: the deployed templates on this machine, without an account."""
+"""`python -m localcloud`: the deployed templates on this machine, without an account."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from lakebed.cli.program import Group, Session, pass_session
+from lakebed.cli.program import Program, Session, pass_session
 from lakebed.cli.work import stop_signals
 from lakebed.errors import InvalidError
 
@@ -17,14 +17,14 @@ FOLDER = "local-cloud"
 
 
 @click.group(
-    cls=Group,
+    cls=Program,
     examples="""
-    lakebed local up dev
-    eval "$(lakebed local env)" && lakebed --at dev status
-    lakebed local advance 3600
+    python -m localcloud up dev
+    eval "$(python -m localcloud env)" && lakebed --at dev status
+    python -m localcloud advance 3600
     """,
 )
-def local() -> None:
+def program() -> None:
     """Run the templates of an instance on this machine, as AWS would."""
 
 
@@ -38,11 +38,11 @@ _folder_option = click.option(
 )
 
 
-@local.command(
+@program.command(
     examples="""
-    lakebed local up dev
-    lakebed local up dev -c data_kept=false
-    lakebed local up dev --assembly cdk.out
+    python -m localcloud up dev
+    python -m localcloud up dev -c data_kept=false
+    python -m localcloud up dev --assembly cdk.out
     """,
 )
 @click.argument("instance")
@@ -71,9 +71,9 @@ def up(
     """
     from lakebed.backends.system.clock import SystemClock
     from lakebed.config.instance import instance_id
-    from lakebed.localcloud.cloud import LocalCloud
-    from lakebed.localcloud.session import serve
-    from lakebed.localcloud.synthesis import synthesize
+    from localcloud.cloud import LocalCloud
+    from localcloud.session import serve
+    from localcloud.templates.synthesis import synthesize
 
     instance_id(instance)
     folder.mkdir(parents=True, exist_ok=True)
@@ -94,50 +94,51 @@ def up(
         session.give(
             {"instance": instance, "functions": functions, "environment": cloud.environment()},
             f"{instance} is up: {functions} functions, logs in {folder}/logs\n"
-            f'elsewhere: eval "$(lakebed local env{at})" && lakebed --at {instance} status',
+            "in another shell, in this folder: "
+            f'eval "$(python -m localcloud env{at})" && lakebed --at {instance} status',
         )
         for line in serve(cloud, folder, stopped=stopped):
             click.echo(f"not taken down: {line}", err=True)
 
 
-@local.command(examples="lakebed local status")
+@program.command(examples="python -m localcloud status")
 @_folder_option
 @pass_session
 def status(session: Session, *, folder: Path) -> None:
     """Show queues, schedules, alarms and the latest failures."""
-    from lakebed.localcloud.control import ask
+    from localcloud.control import ask
 
     found = ask(folder, "status")
     session.give(found, "\n".join(_status_lines(found)))
 
 
-@local.command(examples='eval "$(lakebed local env)"')
+@program.command(examples='eval "$(python -m localcloud env)"')
 @_folder_option
 @pass_session
 def env(session: Session, *, folder: Path) -> None:
     """Print the variables that lead `lakebed --at INSTANCE` and other programs to it."""
-    from lakebed.localcloud.control import ask
+    from localcloud.control import ask
 
     variables = ask(folder, "status")["environment"]
     session.give(variables, "\n".join(f"export {k}='{v}'" for k, v in variables.items()))
 
 
-@local.command(examples="lakebed local advance 3600")
+@program.command(examples="python -m localcloud advance 3600")
 @click.argument("seconds", type=click.FloatRange(min=0))
 @_folder_option
 @pass_session
 def advance(session: Session, *, seconds: float, folder: Path) -> None:
     """Let SECONDS pass at once: schedules fire, messages come back, garbage grows old."""
-    from lakebed.localcloud.control import ask
+    from localcloud.control import ask
 
     ask(folder, "advance", seconds=seconds)
     session.give({"seconds": seconds}, f"{seconds:,.0f} seconds have passed")
 
 
-@local.command(
+@program.command(
     examples="""
-    lakebed local fire
-    lakebed local fire lakebed-dev-splitting
+    python -m localcloud fire
+    python -m localcloud fire lakebed-dev-splitting
     """,
 )
 @click.argument("schedules", nargs=-1)
@@ -145,14 +146,16 @@ def advance(session: Session, *, seconds: float, folder: Path) -> None:
 @pass_session
 def fire(session: Session, *, schedules: tuple[str, ...], folder: Path) -> None:
     """Let SCHEDULES fire now, all if none is named, and wait for what follows."""
-    from lakebed.localcloud.control import ask
+    from localcloud.control import ask
 
     ask(folder, "fire", schedules=list(schedules))
     session.give({"schedules": list(schedules)}, "done")
 
 
-@local.command(
-    examples="""lakebed local invoke lakebed-dev-query-answer '{"table": "trips", "keys": ["a"]}'"""
+@program.command(
+    examples="""
+    python -m localcloud invoke lakebed-dev-query-answer '{"table": "trips", "keys": ["b7"]}'
+    """,
 )
 @click.argument("function")
 @click.argument("event", default="{}")
@@ -160,7 +163,7 @@ def fire(session: Session, *, schedules: tuple[str, ...], folder: Path) -> None:
 @pass_session
 def invoke(session: Session, *, function: str, event: str, folder: Path) -> None:
     """Call FUNCTION with EVENT, a JSON text, and print what it answers."""
-    from lakebed.localcloud.control import ask
+    from localcloud.control import ask
 
     try:
         given = json.loads(event)
@@ -174,7 +177,7 @@ def invoke(session: Session, *, function: str, event: str, folder: Path) -> None
     session.give(answer["value"], json.dumps(answer["value"]))
 
 
-@local.command(examples="lakebed local down")
+@program.command(examples="python -m localcloud down")
 @_folder_option
 @pass_session
 def down(session: Session, *, folder: Path) -> None:
@@ -182,7 +185,7 @@ def down(session: Session, *, folder: Path) -> None:
 
     Ctrl-C stops it without taking anything down.
     """
-    from lakebed.localcloud.control import ask
+    from localcloud.control import ask
 
     ask(folder, "down")
     session.give({"folder": str(folder)}, "taken down")

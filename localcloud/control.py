@@ -80,7 +80,7 @@ def ask(folder: Path, command: str, **given: object) -> Any:  # noqa: ANN401 - e
         try:
             connection.connect(str(_path(folder)))
         except (FileNotFoundError, ConnectionRefusedError):
-            hint = "start it: lakebed local up INSTANCE"
+            hint = "start it: python -m localcloud up INSTANCE"
             raise InvalidError("no local cloud runs there", folder=folder, hint=hint) from None
         with connection.makefile("rw", encoding="utf-8") as stream:
             stream.write(json.dumps({"do": command, **given}) + "\n")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lakebed.localcloud.cloud import LocalCloud
-from lakebed.localcloud.control import ControlServer
+from localcloud.cloud import LocalCloud
+from localcloud.control import ControlServer
 
 FAILURES_SHOWN = 10
 

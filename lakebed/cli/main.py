@@ -17,7 +17,6 @@ from lakebed.cli.explanations import explain
 from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
-from lakebed.cli.local import local
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
 from lakebed.cli.states import state
@@ -56,7 +55,7 @@ for _command in (table, ingest, bulk_import, query, run, commit, compact):
     program.add_command(_command)
 for _command in (status, fsck, state, explain, backup, restore):
     program.add_command(_command)
-for _command in (jobs, tasks, dead_letters, formats, local):
+for _command in (jobs, tasks, dead_letters, formats):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
     table.add_command(_command)

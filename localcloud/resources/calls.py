@@ -6,9 +6,9 @@ import json
 import sys
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud.emulator import ACCOUNT, REGION
-from lakebed.localcloud.resources import Made, Making, Properties
-from lakebed.localcloud.running import (
+from localcloud.resources.making import Made, Making, Properties
+from localcloud.services.emulator import ACCOUNT, REGION
+from localcloud.templates.running import (
     MIB,
     FunctionSpec,
     PermissionSpec,

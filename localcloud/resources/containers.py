@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud.emulator import ACCOUNT, REGION
-from lakebed.localcloud.resources import Made, Making, Properties
-from lakebed.localcloud.running import MIB, TaskSpec
+from localcloud.resources.making import Made, Making, Properties
+from localcloud.services.emulator import ACCOUNT, REGION
+from localcloud.templates.running import MIB, TaskSpec
 
 IGNORED = ("Cpu", "NetworkMode", "RequiresCompatibilities", "RuntimePlatform")
 TOLD = ("Name", "Image", "Command", "EntryPoint", "Environment", "Essential", "StopTimeout")

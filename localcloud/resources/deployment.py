@@ -9,12 +9,12 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from lakebed.errors import InvalidError, did_you_mean
-from lakebed.localcloud.amazon import Amazon
-from lakebed.localcloud.assembly import Template
-from lakebed.localcloud.expressions import Expressions, needed_by
-from lakebed.localcloud.resource_types import RESOURCE_TYPES
-from lakebed.localcloud.resources import DEFINITION, Made, Making, Properties
-from lakebed.localcloud.running import Running
+from localcloud.resources.making import DEFINITION, Made, Making, Properties
+from localcloud.resources.resource_types import RESOURCE_TYPES
+from localcloud.services.amazon import Amazon
+from localcloud.templates.assembly import Template
+from localcloud.templates.expressions import Expressions, needed_by
+from localcloud.templates.running import Running
 
 KEPT = ("Retain", "RetainExceptOnCreate")
 

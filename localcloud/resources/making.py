@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud.amazon import Amazon, Client
-from lakebed.localcloud.assembly import Template
-from lakebed.localcloud.images import Image, make_image
-from lakebed.localcloud.running import Running
+from localcloud.services.amazon import Amazon, Client
+from localcloud.templates.assembly import Template
+from localcloud.templates.images import Image, make_image
+from localcloud.templates.running import Running
 
 MISSING = object()
-DEFINITION = "lakebed/localcloud/resource_types.py"
+DEFINITION = "localcloud/resources/resource_types.py"
 
 
 class Properties:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from lakebed.localcloud.emulator import REGION
-from lakebed.localcloud.resources import Made, Making, Properties
+from localcloud.resources.making import Made, Making, Properties
+from localcloud.services.emulator import REGION
 
 PREFIXES = {
     "AWS::EC2::FlowLog": "fl",

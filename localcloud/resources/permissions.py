@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud.emulator import ACCOUNT
-from lakebed.localcloud.resources import Made, Making, Properties
-from lakebed.localcloud.stores import taken_over
+from localcloud.resources.making import Made, Making, Properties
+from localcloud.resources.stores import taken_over
+from localcloud.services.emulator import ACCOUNT
 
 MANAGED_BY_AWS = "arn:aws:iam::aws:policy/"
 

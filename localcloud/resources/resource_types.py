@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lakebed.localcloud.calls import (
+from localcloud.resources.calls import (
     make_custom,
     make_function,
     make_invoke_config,
@@ -16,12 +16,12 @@ from lakebed.localcloud.calls import (
     make_rule,
     make_source,
 )
-from lakebed.localcloud.containers import make_cluster, make_task_definition
-from lakebed.localcloud.networks import PREFIXES, note_network
-from lakebed.localcloud.permissions import make_policy, make_role
-from lakebed.localcloud.resources import Maker
-from lakebed.localcloud.spark_applications import make_application
-from lakebed.localcloud.stores import (
+from localcloud.resources.containers import make_cluster, make_task_definition
+from localcloud.resources.making import Maker
+from localcloud.resources.networks import PREFIXES, note_network
+from localcloud.resources.permissions import make_policy, make_role
+from localcloud.resources.spark_applications import make_application
+from localcloud.resources.stores import (
     make_bucket,
     make_bucket_policy,
     make_parameter,
@@ -29,7 +29,7 @@ from lakebed.localcloud.stores import (
     make_queue_policy,
     make_table,
 )
-from lakebed.localcloud.watching import make_alarm, make_dashboard, make_log_group
+from localcloud.resources.watching import make_alarm, make_dashboard, make_log_group
 
 EMULATOR, RUNNER, NOBODY = "emulator", "runner", "nobody"
 

@@ -3,8 +3,8 @@ asked for."""
 
 from __future__ import annotations
 
-from lakebed.localcloud.resources import Made, Making, Properties
-from lakebed.localcloud.running import SparkSpec
+from localcloud.resources.making import Made, Making, Properties
+from localcloud.templates.running import SparkSpec
 
 IGNORED = (
     "Architecture",

@@ -9,8 +9,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud.emulator import ACCOUNT, REGION
-from lakebed.localcloud.resources import Made, Making, Properties
+from localcloud.resources.making import Made, Making, Properties
+from localcloud.services.emulator import ACCOUNT, REGION
 
 
 def make_bucket(making: Making, properties: Properties) -> Made:
@@ -63,7 +63,7 @@ def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
     if expiration:
         told["Expiration"] = expiration
     if rule:
-        hint = "teach it lakebed/localcloud/stores.py"
+        hint = "teach it localcloud/resources/stores.py"
         raise InvalidError("a lifecycle rule that is not known", rule=rule, hint=hint)
     return told
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakebed.localcloud.emulator import ACCOUNT, REGION
-from lakebed.localcloud.metrics import told_name
-from lakebed.localcloud.resources import Made, Making, Properties
-from lakebed.localcloud.running import AlarmSpec
+from localcloud.resources.making import Made, Making, Properties
+from localcloud.services.emulator import ACCOUNT, REGION
+from localcloud.templates.running import AlarmSpec, emulated_metric_name
 
 
 def make_alarm(making: Making, properties: Properties) -> Made:
@@ -22,7 +21,7 @@ def make_alarm(making: Making, properties: Properties) -> Made:
     spec = AlarmSpec(name, frozenset(map(_metric, looked_at)))
     for metric in looked_at:
         _, metric_name, dimensions = _metric(metric)
-        metric["MetricName"] = told_name(metric_name, dimensions)
+        metric["MetricName"] = emulated_metric_name(metric_name, dimensions)
     cloudwatch.put_metric_alarm(AlarmName=name, **told)
     making.running.alarms.append(spec)
     arn = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}"

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from lakebed.localcloud.amazon import Amazon, Client
-from lakebed.localcloud.emulator import ACCOUNT, REGION
-from lakebed.localcloud.running import FunctionSpec, QueueSourceSpec
-from lakebed.localcloud.workers import Outcome, Workers
+from localcloud.runner.workers import Outcome, Workers
+from localcloud.services.amazon import Amazon, Client
+from localcloud.services.emulator import ACCOUNT, REGION
+from localcloud.templates.running import FunctionSpec, QueueSourceSpec
 
 RECEIVED_MAX = 10
 

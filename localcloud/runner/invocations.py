@@ -19,11 +19,11 @@ from typing import Any, Self
 
 import msgspec
 
-from lakebed.localcloud.amazon import Amazon
-from lakebed.localcloud.calls import RUNTIME
-from lakebed.localcloud.running import MIB, FunctionSpec
-from lakebed.localcloud.stores import taken_over
-from lakebed.localcloud.workers import LOAD_SECONDS_MAX, Outcome
+from localcloud.resources.calls import RUNTIME
+from localcloud.resources.stores import taken_over
+from localcloud.runner.workers import LOAD_SECONDS_MAX, Outcome
+from localcloud.services.amazon import Amazon
+from localcloud.templates.running import MIB, FunctionSpec
 
 PROXY_VARIABLE = "MINISTACK_LAMBDA_PROXY_URL"
 """By which the emulator is told where a function is."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from lakebed.localcloud.amazon import Amazon
-from lakebed.localcloud.running import AlarmSpec
+from localcloud.services.amazon import Amazon
+from localcloud.templates.running import AlarmSpec, emulated_metric_name
 
 DATA_AT_ONCE_MAX = 500
 QUEUES, FUNCTIONS = "AWS/SQS", "AWS/Lambda"
@@ -56,12 +56,6 @@ def _of_directive(told: Mapping[str, Any], directive: Mapping[str, Any]) -> Iter
                     float(value),
                     metric.get("Unit", "None"),
                 )
-
-
-def told_name(name: str, dimensions: Iterable[tuple[str, str]]) -> str:
-    """Return what a metric is called in the emulator. It judges alarms by the name alone and passes
-    over dimensions, so these are part of it: else one queue's dead letter is every queue's."""
-    return "/".join([name, *(f"{key}={value}" for key, value in sorted(dimensions))])
 
 
 class Watch:
@@ -129,7 +123,7 @@ class Watch:
         for at in range(0, len(data), DATA_AT_ONCE_MAX):
             told = [
                 {
-                    "MetricName": told_name(datum.name, datum.dimensions),
+                    "MetricName": emulated_metric_name(datum.name, datum.dimensions),
                     "Dimensions": [{"Name": n, "Value": v} for n, v in datum.dimensions],
                     "Value": datum.value,
                     "Unit": datum.unit,

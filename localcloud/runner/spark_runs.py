@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud import shifted_time, task_process
-from lakebed.localcloud.amazon import Amazon
-from lakebed.localcloud.cloud_clock import CloudClock
-from lakebed.localcloud.emulator import REGION, Emulator
-from lakebed.localcloud.running import SparkSpec
-from lakebed.localcloud.workers import PRIVATE_FOLDER
+from localcloud.programs import shifted_time, task_process
+from localcloud.runner.workers import PRIVATE_FOLDER
+from localcloud.services.amazon import Amazon
+from localcloud.services.cloud_clock import CloudClock
+from localcloud.services.emulator import REGION, Emulator
+from localcloud.templates.running import SparkSpec
 
 DRIVER_VARIABLE, TASK_VARIABLE = "spark.emr-serverless.driverEnv.", "spark.executorEnv."
 MASTER = f"local[{os.cpu_count() or 1},4]"

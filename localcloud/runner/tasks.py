@@ -11,13 +11,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from lakebed.localcloud import shifted_time, task_process
-from lakebed.localcloud.amazon import Amazon
-from lakebed.localcloud.cloud_clock import CloudClock
-from lakebed.localcloud.emulator import Emulator
-from lakebed.localcloud.images import python_command
-from lakebed.localcloud.running import TaskSpec
-from lakebed.localcloud.workers import PRIVATE_FOLDER
+from localcloud.programs import shifted_time, task_process
+from localcloud.runner.workers import PRIVATE_FOLDER
+from localcloud.services.amazon import Amazon
+from localcloud.services.cloud_clock import CloudClock
+from localcloud.services.emulator import Emulator
+from localcloud.templates.images import python_command
+from localcloud.templates.running import TaskSpec
 
 PASSED_ON = ("PATH", "LD_LIBRARY_PATH")
 KILLED = 137

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from lakebed.localcloud import function_process, shifted_time
-from lakebed.localcloud.amazon import Amazon, RoleSession
-from lakebed.localcloud.cloud_clock import CloudClock
-from lakebed.localcloud.emulator import REGION
-from lakebed.localcloud.running import MIB, FunctionSpec
+from localcloud.programs import function_process, shifted_time
+from localcloud.services.amazon import Amazon, RoleSession
+from localcloud.services.cloud_clock import CloudClock
+from localcloud.services.emulator import REGION
+from localcloud.templates.running import MIB, FunctionSpec
 
 LOOK_SECONDS = 0.1
 """How often memory is looked at while a function runs."""

@@ -9,8 +9,8 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
-from lakebed.localcloud.cloud_clock import CloudClock
-from lakebed.localcloud.emulator import REGION, ROOT_KEY, Emulator
+from localcloud.services.cloud_clock import CloudClock
+from localcloud.services.emulator import REGION, ROOT_KEY, Emulator
 
 SESSION_SECONDS = 43_200
 RENEWED_SECONDS = 900

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from lakebed.errors import InvalidError, UnavailableError
-from lakebed.localcloud import shifted_time
 from lakebed.ports.clock import Clock
+from localcloud.programs import shifted_time
 
 ACCOUNT = "000000000000"
 REGION = "eu-central-2"
@@ -23,7 +23,7 @@ REGION = "eu-central-2"
 ROOT_KEY = "test"
 """Of the account's root, whom nothing is forbidden: the user's own key, and ours."""
 
-PROGRAM = Path(__file__).with_name("emulator_process.py")
+PROGRAM = Path(shifted_time.__file__).with_name("emulator_process.py")
 """Not imported: it changes MiniStack where it is loaded."""
 READY_SECONDS_MAX = 120.0
 POLL_SECONDS = 0.05

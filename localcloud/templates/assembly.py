@@ -11,7 +11,7 @@ import msgspec
 from lakebed.errors import InvalidError
 
 STACK, NOT_DEPLOYED = "aws:cloudformation:stack", ("cdk:asset-manifest", "cdk:tree")
-HINT = "synthesize again: `lakebed local up INSTANCE`, or `cdk synth`"
+HINT = "synthesize again: `python -m localcloud up INSTANCE`, or `cdk synth`"
 
 
 class Template(msgspec.Struct, frozen=True):

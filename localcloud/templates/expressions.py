@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud.emulator import ACCOUNT, REGION
+from localcloud.services.emulator import ACCOUNT, REGION
 
 PSEUDO = {
     "AWS::AccountId": ACCOUNT,
@@ -84,7 +84,7 @@ class Expressions:
                 return self.value(given[1] if self.holds(given[0]) else given[2])
             case "Fn::Equals":
                 return self.value(given[0]) == self.value(given[1])
-        hint = "a local cloud knows no such function: teach it lakebed/localcloud/expressions.py"
+        hint = "a local cloud knows no such function: teach it localcloud/templates/expressions.py"
         raise InvalidError(
             "unknown function in a template", stack=self._stack, function=name, hint=hint
         )

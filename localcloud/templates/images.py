@@ -54,7 +54,7 @@ def make_image(context: Path, dockerfile: str, folder: Path) -> Image:
             case "CMD" | "ENTRYPOINT":
                 commands[word] = _listed(context / dockerfile, rest)
             case _ if word not in IGNORED:
-                hint = "teach it lakebed/localcloud/images.py"
+                hint = "teach it localcloud/templates/images.py"
                 raise InvalidError(
                     "an image that cannot be made here",
                     instruction=word,

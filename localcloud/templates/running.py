@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from lakebed.localcloud.images import Image
+from localcloud.templates.images import Image
 
 MIB = 1 << 20
 
@@ -108,3 +109,9 @@ def function_arn(account: str, region: str, name: str) -> str:
 def name_in(arn_or_name: str) -> str:
     """Return the last part of an ARN; a name as it is."""
     return arn_or_name.rpartition(":")[2].rpartition("/")[2]
+
+
+def emulated_metric_name(name: str, dimensions: Iterable[tuple[str, str]]) -> str:
+    """Return what a metric is called in the emulator. It judges alarms by the name alone and passes
+    over dimensions, so these are part of it: else one queue's dead letter is every queue's."""
+    return "/".join([name, *(f"{key}={value}" for key, value in sorted(dimensions))])

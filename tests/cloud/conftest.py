@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.system.clock import SystemClock
-from lakebed.localcloud.cloud import LocalCloud
-from lakebed.localcloud.synthesis import synthesize
+from localcloud.cloud import LocalCloud
+from localcloud.templates.synthesis import synthesize
 from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 from tests.cloud.permission_notes import permissions_of
 from tests.cloud.users import stop_tasks

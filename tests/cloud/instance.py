@@ -11,9 +11,9 @@ import pyarrow as pa
 import lakebed
 from lakebed.bootstrap.aws import AwsApp
 from lakebed.lake import Lake
-from lakebed.localcloud.cloud import LocalCloud
 from lakebed.model.schema import Schema
 from lakebed.table import Table
+from localcloud.cloud import LocalCloud
 
 INSTANCE = "local"
 SOURCES = "s3://landing/files"

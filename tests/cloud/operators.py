@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakebed.localcloud.emulator import ACCOUNT, REGION
 from lakebed.table import Table
+from localcloud.services.emulator import ACCOUNT, REGION
 from tests.cloud.instance import INSTANCE, RunningInstance
 
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from lakebed.localcloud.cloud import LocalCloud
+from localcloud.cloud import LocalCloud
 
 
 def policies_of(cloud: LocalCloud, role: str) -> list[tuple[str, dict[str, Any]]]:

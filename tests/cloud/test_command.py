@@ -1,4 +1,4 @@
-"""`lakebed local`, as people type it."""
+"""`python -m localcloud`, as people type it in a checkout."""
 
 import json
 import signal
@@ -12,16 +12,17 @@ from typing import Any
 import boto3
 import pytest
 
-from lakebed.localcloud.control import ask
+from localcloud.control import ask
 from tests.cloud.assemblies import write_assembly
 from tests.cloud.test_runner import CODE, stacks
 
-COMMAND = [sys.executable, "-c", "from lakebed.cli.main import main; main()", "local"]
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "localcloud"]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60
+        [*COMMAND, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
     )
 
 
@@ -37,7 +38,7 @@ def up(folder: Path, *, interrupted: bool = True) -> Iterator[dict[str, Any]]:
     """A cloud that is interrupted when the block ends, or ends by itself."""
     where = ["--folder", str(folder), "--assembly", str(folder.parent / "assembly")]
     with subprocess.Popen(
-        [*COMMAND, "up", "dev", *where, "--json"], stdout=subprocess.PIPE, text=True
+        [*COMMAND, "up", "dev", *where, "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         try:
@@ -96,7 +97,7 @@ def test_without_a_cloud_a_command_says_how_to_start_one(tmp_path: Path) -> None
     done = run("status", "--folder", str(tmp_path))
     assert done.returncode == 2
     assert "no local cloud runs there" in done.stderr
-    assert "lakebed local up INSTANCE" in done.stderr
+    assert "python -m localcloud up INSTANCE" in done.stderr
 
 
 def test_a_path_that_no_socket_can_have_is_refused(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from lakebed.backends.aws.object_store import S3ObjectStore
 from lakebed.bootstrap.aws_stores import objects_of
 from lakebed.lake import Lake
-from lakebed.localcloud.emulator import ACCOUNT, REGION
 from lakebed.model.paths import snapshots_prefix
+from localcloud.services.emulator import ACCOUNT, REGION
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
 
 pytestmark = pytest.mark.timeout(600)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.system.clock import SystemClock
-from lakebed.localcloud.cloud import LocalCloud
-from lakebed.localcloud.invocations import PROXY_VARIABLE
+from localcloud.cloud import LocalCloud
+from localcloud.runner.invocations import PROXY_VARIABLE
 from tests.cloud.assemblies import write_assembly
 from tests.cloud.test_runner import CODE, stacks
 

@@ -8,8 +8,8 @@ import pytest
 
 from lakebed.backends.system.clock import SystemClock
 from lakebed.errors import InvalidError
-from lakebed.localcloud.cloud import LocalCloud
-from lakebed.localcloud.synthesis import synthesize
+from localcloud.cloud import LocalCloud
+from localcloud.templates.synthesis import synthesize
 from tests.cloud.conftest import ROOT
 from tests.cloud.instance import INSTANCE, SCHEMA, SMALL_LEAVES, RunningInstance, rows, same_rows
 

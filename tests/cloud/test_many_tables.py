@@ -9,8 +9,8 @@ import pytest
 
 from lakebed.backends.system.clock import SystemClock
 from lakebed.lake import Lake
-from lakebed.localcloud.cloud import LocalCloud
-from lakebed.localcloud.emulator import ACCOUNT, REGION
+from localcloud.cloud import LocalCloud
+from localcloud.services.emulator import ACCOUNT, REGION
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
 from tests.cloud.users import fetched, put, send, until, waiting
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lakebed.localcloud.cloud import LocalCloud
+from localcloud.cloud import LocalCloud
 from tests.cloud.conftest import NOTES_VARIABLE, ROOT
 from tests.cloud.instance import (
     INSTANCE,

@@ -8,10 +8,10 @@ import string
 import pyarrow as pa
 import pytest
 
-from lakebed.localcloud.emulator import ACCOUNT, REGION
 from lakebed.model.jobs import CompactionMessage, encode_message
 from lakebed.model.names import JobId
 from lakebed.table import Table
+from localcloud.services.emulator import ACCOUNT, REGION
 from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
 from tests.cloud.operators import keys_in_bucket
 from tests.cloud.users import put, send, until, waiting

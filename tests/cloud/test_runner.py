@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakebed.backends.system.clock import SystemClock
-from lakebed.localcloud.cloud import LocalCloud
+from localcloud.cloud import LocalCloud
 from tests.cloud.assemblies import (
     alarm,
     arn,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.system.clock import SystemClock
-from lakebed.localcloud.cloud import LocalCloud
 from lakebed.table import Table
+from localcloud.cloud import LocalCloud
 from tests.cloud import users
 from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
 from tests.cloud.users import put, until, waiting

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from botocore.exceptions import ClientError
 
-from lakebed.localcloud.emulator import REGION
+from localcloud.services.emulator import REGION
 from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 
 SECONDS_MAX = 300

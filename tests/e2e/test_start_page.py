@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.system.clock import SystemClock
-from lakebed.localcloud.cloud import LocalCloud
+from localcloud.cloud import LocalCloud
 from tests.cloud.assemblies import write_assembly
 from tests.servers.cdk import NODE, cdk_program
 from tests.stacks.conftest import CONTEXT, HERE
@@ -87,7 +87,7 @@ def test_the_tour_works_as_it_is_typed(tmp_path: Path) -> None:
 
 
 def checkout_to_deploy_from(folder: Path) -> Path:
-    """A checkout after `make cdk`, whose `cdk` deploys to where `lakebed local up` would: the real
+    """A checkout after `make cdk`, whose `cdk` deploys to where `localcloud` would: the real
     one synthesizes. What else it does is tried by tests/stacks, with the same commands."""
     checkout(folder)
     for name in ("app.py", "containers", "lakebed", "lambdas", "requirements", "spark_jobs"):

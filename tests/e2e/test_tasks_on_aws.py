@@ -17,7 +17,7 @@ from lakebed.bootstrap.task_process import opened
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.environments import IngestTaskEnvironment, variables_of
 from lakebed.lake import Lake
-from lakebed.localcloud.images import make_image
+from localcloud.templates.images import make_image
 from tests.servers.fixtures import ministack  # noqa: F401 - it is a fixture
 from tests.servers.s3 import BUCKET, S3Server
 from tests.servers.sqs import make_queue

@@ -24,13 +24,10 @@ BANNED = {
 }
 """What the core must not reach for, and what it does instead."""
 
-PROGRAMS = (
-    "lakebed/localcloud/emulator_process",
-    "lakebed/localcloud/emulator_spark",
-    "lakebed/localcloud/function_process",
-    "lakebed/localcloud/shifted_time",
-    "lakebed/localcloud/task_process",
-)
+CORE = ("lakebed", "localcloud")
+"""Tested in virtual time, and held to what the library may do with rows and paths."""
+
+PROGRAMS = ("localcloud/programs",)
 """Run as processes of their own, which know nothing of the core."""
 
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "info", "data"}
@@ -63,7 +60,7 @@ REGISTRY_HOST = re.compile(
 
 def outside_comes_in_as_an_argument(source: Source) -> Iterator[Finding]:
     """Time, randomness and ids are real in two places only."""
-    if not (source.is_python and source.inside("lakebed")):
+    if not (source.is_python and source.inside(*CORE)):
         return
     if source.inside("lakebed/backends/system", "lakebed/bootstrap", *PROGRAMS):
         return
@@ -80,7 +77,7 @@ def outside_comes_in_as_an_argument(source: Source) -> Iterator[Finding]:
 
 def rows_stay_in_arrow(source: Source) -> Iterator[Finding]:
     """Rows become Python objects only where their number has a bound."""
-    if not source.inside("lakebed"):
+    if not source.inside(*CORE):
         return
     for call in calls(source):
         if isinstance(call.func, ast.Attribute) and call.func.attr in {
@@ -211,7 +208,7 @@ def links_lead_somewhere(source: Source) -> Iterator[Finding]:
 
 
 def paths_are_built_in_one_place(source: Source) -> Iterator[Finding]:
-    if not source.inside("lakebed") or source.path == "lakebed/model/paths.py":
+    if not source.inside(*CORE) or source.path == "lakebed/model/paths.py":
         return
     docstrings = {id(node.value) for node in nodes(source) if isinstance(node, ast.Expr)}
     for node in nodes(source):
@@ -249,7 +246,7 @@ def modules_are_used(sources: Iterable[Source]) -> Iterator[Finding]:
             or source.module == "lakebed.cli.main"
             or source.inside(*PROGRAMS)
         )
-        if source.inside("lakebed") and not entry and source.module not in imported:
+        if source.inside(*CORE) and not entry and source.module not in imported:
             yield Finding(source.path, 1, "nothing but its test imports it: use it or delete it")
 
 

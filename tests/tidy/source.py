@@ -11,7 +11,17 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("containers", "lakebed", "lambdas", "spark_jobs", "tests", "benchmarks", "demo", "docs")
+CODE = (
+    "containers",
+    "lakebed",
+    "lambdas",
+    "localcloud",
+    "spark_jobs",
+    "tests",
+    "benchmarks",
+    "demo",
+    "docs",
+)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ FEATURES = 176
 MATURITIES = {"works", "works in part", "tried in simulation", "not yet"}
 TEXT = (ROOT / "docs/map.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (\d+) \| (.+?) \| (.+?) \| (.*?) ?\|$", TEXT, re.MULTILINE)
-FOLDERS = "containers|lakebed|lambdas|stacks|tests|docs|demo|benchmarks"
+FOLDERS = "containers|lakebed|lambdas|localcloud|stacks|tests|docs|demo|benchmarks"
 
 
 def code() -> Iterator[str]:

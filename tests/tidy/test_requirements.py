@@ -31,7 +31,7 @@ sys.meta_path.insert(0, Refusing)
 importlib.import_module(sys.argv[2])
 """
 RUN, DEPLOY = ("run.txt",), ("run.txt", "aws.txt", "deploy.txt")
-CASES = [("lakebed", RUN), ("demo.flights", RUN)]
+CASES = [("lakebed", RUN), ("demo.flights", RUN), ("localcloud.commands", RUN)]
 CASES += [
     (f"lakebed.cli.{found.name}", RUN) for found in pkgutil.iter_modules(lakebed.cli.__path__)
 ]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tidy.source import ROOT, Source, project_files
 
-PRODUCT = ("app", "containers", "lakebed", "lambdas", "spark_jobs", "stacks")
+PRODUCT = ("app", "containers", "lakebed", "lambdas", "localcloud", "spark_jobs", "stacks")
 _ROW = re.compile(r"^\| (`[^|]*) \| (`[^|]*) \|$", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)`")
 

@@ -1,7 +1,6 @@
 """What commands say of a table that is damaged, while the others are worked on."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -119,24 +118,6 @@ def test_status_counts_the_dead_letters_of_every_queue(shell: Shell) -> None:
     for status in shell.json("status"):
         assert status["dead_letters"] == 2
         assert status["dead_letters_of"] == {"compaction": 1, "ingest": 1}
-
-
-def test_a_package_that_is_not_installed_is_no_bug(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    for module in [name for name in sys.modules if name.startswith("lakebed.localcloud")]:
-        monkeypatch.delitem(sys.modules, module)
-    assembly = tmp_path / "assembly"
-    assembly.mkdir()
-    shell = Shell(tmp_path)
-    folder = str(tmp_path / "cloud")
-    code, error = shell.refused(
-        "local", "up", "dev", "--assembly", str(assembly), "--folder", folder
-    )
-    assert (code, error["code"]) == (2, "invalid")
-    assert error["facts"] == {"package": "boto3"}
-    assert "pip install 'lakebed[aws]'" in error["hint"]
 
 
 def test_a_range_of_another_field_is_pointed_to_a_predicate(shell: Shell) -> None:

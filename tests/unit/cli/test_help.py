@@ -10,7 +10,7 @@ from lakebed.cli.main import program
 from tests.unit.cli.programs import Shell
 
 
-@pytest.mark.parametrize("words", [(), ("table",), ("state",), ("local",), ("dead-letters",)])
+@pytest.mark.parametrize("words", [(), ("table",), ("state",), ("dead-letters",)])
 def test_a_noun_alone_shows_its_help(tmp_path: Path, words: tuple[str, ...]) -> None:
     shell = Shell(tmp_path)
     alone = shell.run(*words)

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from lakebed.localcloud.event_sources import failed_messages
-from lakebed.localcloud.metrics import Datum, embedded_metrics
-from lakebed.localcloud.workers import Outcome
+from localcloud.runner.event_sources import failed_messages
+from localcloud.runner.metrics import Datum, embedded_metrics
+from localcloud.runner.workers import Outcome
 
 BATCH = [{"MessageId": "1"}, {"MessageId": "2"}]
 

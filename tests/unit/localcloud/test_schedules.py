@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud.schedules import next_after
+from localcloud.runner.schedules import next_after
 
 
 def at(text: str) -> float:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud import spark_runs
-from lakebed.localcloud.running import SparkSpec
+from localcloud.runner import spark_runs
+from localcloud.templates.running import SparkSpec
 
 
 def test_settings_are_read_as_spark_submit_reads_them() -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from lakebed.errors import InvalidError
-from lakebed.localcloud.assembly import Template, read_assembly
-from lakebed.localcloud.deployment import in_order, refuse_unknown_types
-from lakebed.localcloud.expressions import Expressions
-from lakebed.localcloud.resource_types import RESOURCE_TYPES
-from lakebed.localcloud.resources import Properties
+from localcloud.resources.deployment import in_order, refuse_unknown_types
+from localcloud.resources.making import Properties
+from localcloud.resources.resource_types import RESOURCE_TYPES
+from localcloud.templates.assembly import Template, read_assembly
+from localcloud.templates.expressions import Expressions
 from tests.cloud.assemblies import outcomes, queue, write_assembly
 
 PAGE = Path(__file__).parents[3] / "docs/design/localcloud.md"

@@ -1,0 +1,1 @@
+"""Runs functions, tasks and Spark, when queues, schedules and callers want it."""
