@@ -12,7 +12,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakebed.backends.memory.job_queues import MemoryJobQueues
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory, Stores
@@ -198,8 +197,10 @@ def _queues(clients: AmazonClients, resources: InstanceResources, rng: random.Ra
     Where none are deployed, messages stay in this process: they are hints, jobs live in the state,
     and another process sends again what this one did not run (protocol H20).
     """
+    if not resources.queues:  # never of what is deployed, which carries no queues in memory
+        from lakebed.backends.memory.job_queues import MemoryJobQueues
+
+        return MemoryJobQueues(clients.clock)
     from lakebed.backends.aws.job_queues import SqsJobQueues
 
-    if not resources.queues:
-        return MemoryJobQueues(clients.clock)
     return SqsJobQueues(clients, resources.queues, rng=rng)

@@ -1,5 +1,6 @@
-"""What an image is built from: a folder with exactly what its Dockerfile copies, put together
-without Docker. One commit gives one folder, wherever it is made."""
+"""What an image is built from: a folder with exactly what its Dockerfile copies, of the library the
+rooms that tasks need, put together without Docker. One commit gives one folder, wherever it is
+made."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from stacks.constructs.python_bundle import OUR_FILES, ROOT
+from stacks.constructs.python_bundle import ROOT
+from stacks.constructs.rooms import TASK_ROOMS, files_in
 
 CACHE = ROOT / ".cache" / "images"
 
@@ -21,7 +23,7 @@ def image_context(kind: str) -> Path:
     dockerfile = ROOT / "containers" / kind / "Dockerfile"
     files = {"Dockerfile": dockerfile}
     for source in _copied(dockerfile.read_text("utf-8")):
-        for path in _files(ROOT / source):
+        for path in _files(source):
             files[path.relative_to(ROOT).as_posix()] = path
     digest = hashlib.sha256()
     for name, path in sorted(files.items()):
@@ -41,12 +43,9 @@ def _copied(dockerfile: str) -> Iterator[str]:
                 yield from sources
 
 
-def _files(source: Path) -> Iterator[Path]:
-    if source.is_file():
-        yield source
-        return
-    for pattern in OUR_FILES:
-        yield from source.rglob(pattern)
+def _files(source: str) -> list[Path]:
+    """Return what a COPY line means. Of the library: the rooms that tasks need."""
+    return files_in(ROOT, TASK_ROOMS if source == "lakebed/" else (source,))
 
 
 def _put_together(files: dict[str, Path], folder: Path) -> None:

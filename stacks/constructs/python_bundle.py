@@ -27,6 +27,7 @@ from aws_cdk import aws_lambda as lambda_
 
 from lakebed.config.instance import Architecture
 from lakebed.errors import InvalidError
+from stacks.constructs.rooms import ROWS_ROOMS, SPARK_ROOMS, STATE_ROOMS, files_in
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "bundles"
@@ -78,7 +79,6 @@ LEFT_OUT = (
     "pyarrow/src/*",
     *(f"pyarrow/{part}*" for part in NEVER_LOADED),
 )
-OUR_FILES = ("*.py", "*.sql")
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -115,11 +115,11 @@ def target_of(architecture: Architecture, *, python: str = PYTHON) -> Target:
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """Packages for some functions: those of a file in `requirements`, with hashes. rooms: of our
+    """Packages for some functions, those of a file in `requirements`, with hashes; and rooms of our
     code."""
 
     name: str
-    rooms: tuple[str, ...] = ("lakebed", "lambdas")
+    rooms: tuple[str, ...]
 
     @property
     def requirements(self) -> Path:
@@ -127,13 +127,13 @@ class Bundle(msgspec.Struct, frozen=True):
         return ROOT / "requirements" / f"bundle-{self.name}.txt"
 
 
-STATE = Bundle("state")
+STATE = Bundle("state", STATE_ROOMS)
 """For functions that move no rows: they start without Arrow."""
 
-ROWS = Bundle("rows")
+ROWS = Bundle("rows", ROWS_ROOMS)
 """For functions that read rows."""
 
-SPARK = Bundle("rows", ("lakebed", "spark_jobs"))
+SPARK = Bundle("rows", SPARK_ROOMS)
 """For drivers and tasks of Spark, which bring Spark's own packages."""
 
 
@@ -145,8 +145,8 @@ class PythonBundle:
         with (CACHE / f"{bundle.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             packages = _packages(bundle, target)
-            sources = [packages, *_our_files(bundle)]
-            self.digest = _digest(sources)
+            sources = [packages, *files_in(ROOT, bundle.rooms)]
+            self.digest = digest_of(sources, root=ROOT)
             kind = f"py{THIS_PYTHON}" if target.is_compiled else "sources"
             self.folder = CACHE / f"{bundle.name}-{self.digest[:16]}-{kind}"
             if not self.folder.exists():
@@ -222,7 +222,7 @@ def _compile(folder: Path, *rooms: str) -> None:
 
 
 def _put_together(packages: Path, bundle: Bundle, folder: Path, target: Target) -> None:
-    ours = [(file, ROOT) for file in _our_files(bundle)]
+    ours = [(file, ROOT) for file in files_in(ROOT, bundle.rooms)]
     with TemporaryDirectory(dir=CACHE) as scratch:
         made = Path(scratch) / "bundle"
         for source, root in ((packages, packages), *ours):
@@ -232,30 +232,19 @@ def _put_together(packages: Path, bundle: Bundle, folder: Path, target: Target) 
                 shutil.copyfile(path, to)
                 to.chmod(0o644)
         if target.is_compiled:
-            _compile(made, *bundle.rooms)
+            _compile(made, *{room.partition("/")[0] for room in bundle.rooms})
         made.rename(folder)
 
 
-def _our_files(bundle: Bundle) -> list[Path]:
-    """Return our sources. All functions have the same."""
-    found = [
-        path
-        for room in bundle.rooms
-        for path in _files(ROOT / room)
-        if any(fnmatch(path.name, pattern) for pattern in OUR_FILES)
-    ]
-    return [path for path in found if "cli" not in path.relative_to(ROOT).parts]
-
-
-def _digest(sources: Sequence[Path]) -> str:
-    """Return a digest of names and bytes."""
+def digest_of(sources: Sequence[Path], *, root: Path = ROOT) -> str:
+    """Return a digest of names and bytes. sources: folders, and files of the checkout."""
     digest = hashlib.sha256()
     for source in sources:
-        root = source if source.is_dir() else ROOT
+        above = source if source.is_dir() else root
         for path in _files(source):
             if path.suffix == ".pyc":
                 continue
-            name = path.relative_to(root).as_posix().encode()
+            name = path.relative_to(above).as_posix().encode()
             content = path.read_bytes()
             digest.update(b"%d %s %d\n" % (len(name), name, len(content)))
             digest.update(content)

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any, get_args
 
+import pyarrow as pa
 import pytest
 
+import lakebed
 from lakebed.config.environments import (
     BulkImportFollowEnvironment,
     BulkImportStartEnvironment,
@@ -191,38 +193,70 @@ def test_bundles_fit_and_hold_nothing_of_the_machine(assembly: Path) -> None:
         assert not [path for path in files if path.suffix == ".pyc" and here in path.read_bytes()]
 
 
-READS_ROWS = """
+ANSWERS = """
 import sys
+from pathlib import Path
 sys.path.insert(0, {folder!r})
 import pydantic
 import pyarrow.csv, pyarrow.json
-import lakebed
-from pathlib import Path
-lake = lakebed.connect({lake!r})
-schema = lakebed.schema_of(row_keys={{"k": "int64"}}, values={{"v": "string"}})
-table = lake.create_table("t", schema)
-table.ingest(Path({rows!r}))
-lake.run()
-found = table.query(where=lakebed.field("v") == "7").read_all().to_pydict()
-assert found == {{"k": [7], "v": ["7"]}}
-assert table.query(keys=[9]).read_all().num_rows == 1
-lake.close()
+from lakebed.backends.local.job_tracker import SqliteJobTracker
+from lakebed.backends.local.object_store import LocalObjectStore
+from lakebed.backends.local.table_registry import SqliteTableRegistry
+from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
+from lakebed.backends.system.clock import SystemClock
+from lakebed.backends.system.random_source import system_random
+from lakebed.bootstrap.query_answers import answers_over
+from lakebed.bootstrap.table_names import catalog_over
+from lakebed.bootstrap.table_stores import table_stores
+from lakebed.query.run_query import RunQuery
+from lakebed.sorted_files.parquet_files import ParquetFiles
+
+lake, own, clock = Path({lake!r}), Path({own!r}), SystemClock()
+objects = LocalObjectStore(lake, clock)
+stores = table_stores(
+    clock=clock,
+    rng=system_random(),
+    objects=objects,
+    logs=SqliteTransactionLogs(lake / "logs", clock),
+    registry=SqliteTableRegistry(lake),
+    marks=None,
+    folder=own,
+)
+answers = answers_over(
+    query=RunQuery(files=ParquetFiles(objects, spill_directory=stores.scratch)),
+    find_table=catalog_over(stores).find,
+    tracker=SqliteJobTracker(lake / "queues"),
+    clock=clock,
+    results=LocalObjectStore(own, clock),
+    place="place",
+)
+print(answers.answer({message!r}))
 """
 
 
 def test_rows_are_read_with_nothing_but_their_bundle(tmp_path: Path) -> None:
-    folder = PythonBundle(ROWS, target_of("machine")).folder
-    rows = tmp_path / "rows.csv"
-    rows.write_text("k,v\n" + "".join(f"{n},{n}\n" for n in range(500)))
-    program = READS_ROWS.format(folder=str(folder), lake=str(tmp_path / "lake"), rows=str(rows))
+    """Kernels are not missed, even where a variable asks for them always."""
+    schema = lakebed.schema_of(row_keys={"k": "int64"}, values={"v": "string"})
+    with lakebed.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("t", schema)
+        for start in range(2):
+            numbers = range(start, 500, 2)
+            table.ingest(pa.table({"k": list(numbers), "v": [f"v{n}" for n in numbers]}))
+    program = ANSWERS.format(
+        folder=str(PythonBundle(ROWS, target_of("machine")).folder),
+        lake=str(tmp_path / "lake"),
+        own=str(tmp_path),
+        message=b'{"table": "t", "ranges": [{"k": {"min": 6, "max": 9}}]}',
+    )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-B", "-c", program],
-        env={**os.environ, "LAKEBED_KERNELS": "off"},
+        env={**os.environ, "LAKEBED_KERNELS": "always"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert [f"v{n}" in done.stdout for n in (5, 6, 7, 8, 9)] == [False, True, True, True, False]
 
 
 def test_nothing_but_machine_and_code_differs_between_architectures(

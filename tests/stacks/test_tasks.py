@@ -17,6 +17,7 @@ from lakebed.config.environments import (
 from lakebed.config.job_queues import COMPACTION_JOBS, INGEST_JOBS
 from lakebed.errors import InvalidError
 from stacks.constructs.image_context import image_context
+from stacks.constructs.rooms import TASK_ROOMS, files_in
 from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.normalised_templates import of_any_machine
 from tests.stacks.test_templates import resources
@@ -75,8 +76,8 @@ def test_an_image_is_built_from_what_its_dockerfile_copies(kind: str) -> None:
         "requirements",
     }
     assert not [name for name in names if "__pycache__" in name]
-    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "lakebed").rglob("*.py")}
-    assert sources <= names
+    rooms = {path.relative_to(ROOT).as_posix() for path in files_in(ROOT, TASK_ROOMS)}
+    assert rooms == {name for name in names if name.startswith("lakebed/")}
     assert sum((folder / name).stat().st_size for name in names) < 8 << 20
 
 

@@ -11,11 +11,21 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakebed.kernels.toolchain.presence import always, available
 from lakebed.model.schema import Field
 from lakebed.sorted_files.format.row_groups import cut
 from lakebed.sorted_files.sorting.ordering import sorted_rows
 from lakebed.sorted_files.sorting.window_merge import Source, merge
+
+try:
+    from lakebed.kernels.toolchain.presence import always, available
+except ModuleNotFoundError:  # functions and Spark's jobs carry no kernels: they have no numba
+
+    def always() -> bool:
+        return False
+
+    def available() -> bool:
+        return False
+
 
 COMPILED_ROWS_MIN = 1_000_000
 """Of a whole job: by so many rows kernels save twice what loading them takes, once a process."""

@@ -1,0 +1,91 @@
+"""The rooms of our code that each bundle and each image holds, by their paths in a checkout.
+
+A bundle holds what its programs import and no more, so a change of anything else leaves its digest
+as it was. tests/stacks/test_rooms.py computes the rooms from the imports and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+OUR_FILES = ("*.py", "*.sql")
+
+EVERYWHERE = (
+    "lakebed/__init__.py",
+    "lakebed/backends/__init__.py",
+    "lakebed/backends/aws",
+    "lakebed/backends/local",
+    "lakebed/backends/system",
+    "lakebed/bootstrap",
+    "lakebed/bulk_import",
+    "lakebed/config",
+    "lakebed/errors.py",
+    "lakebed/garbage",
+    "lakebed/model",
+    "lakebed/observe",
+    "lakebed/parquet_bytes",
+    "lakebed/ports",
+    "lakebed/statestore",
+    "lakebed/tables",
+    "lakebed/tasks",
+)
+"""What every bundle and every image holds: settings, errors, the log, and the stores of an
+instance."""
+
+STATE_ROOMS = (
+    *EVERYWHERE,
+    "lakebed/compaction",
+    "lakebed/schedules",
+    "lakebed/sorted_files/__init__.py",
+    "lakebed/sorted_files/format",
+    "lakebed/splitting",
+    "lambdas",
+)
+"""What functions that move no rows import."""
+
+ROWS_ROOMS = (
+    *EVERYWHERE,
+    "lakebed/ingest",
+    "lakebed/processing",
+    "lakebed/query",
+    "lakebed/schedules",
+    "lakebed/sorted_files",
+    "lakebed/user_files",
+    "lambdas",
+)
+"""What functions that read rows or users' messages import."""
+
+WORK_ROOMS = (
+    *EVERYWHERE,
+    "lakebed/backends/web",
+    "lakebed/compaction",
+    "lakebed/ingest",
+    "lakebed/inspection",
+    "lakebed/processing",
+    "lakebed/query",
+    "lakebed/sorted_files",
+    "lakebed/splitting",
+    "lakebed/user_files",
+)
+"""What writes files of rows: tasks and Spark jobs."""
+
+SPARK_ROOMS = (*WORK_ROOMS, "lakebed/schedules", "spark_jobs")
+"""What Spark's drivers and executors import."""
+
+TASK_ROOMS = (*WORK_ROOMS, "lakebed/kernels")
+"""What tasks import: their images have numba, so kernels too. Each image adds its own program from
+`containers`."""
+
+
+def files_in(root: Path, rooms: Sequence[str]) -> list[Path]:
+    """Return the source files of `rooms`, sorted by path. root: the checkout."""
+    found = set()
+    for room in rooms:
+        path = root / room
+        found |= {path} if path.is_file() else _below(path)
+    return sorted(found)
+
+
+def _below(folder: Path) -> set[Path]:
+    return {path for pattern in OUR_FILES for path in folder.rglob(pattern) if path.is_file()}
