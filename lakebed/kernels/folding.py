@@ -1,12 +1,14 @@
 """Rows that were merged become groups, and the values of a group one value, without being copied.
 
-`segments` and `rows` tell of each merged row where it lies, as in `gathering`.
+An order tells of each merged row where it lies.
 """
 
 from __future__ import annotations
 
-from lakebed.kernels.keys import BYTES, INT64, Numbers, Table, compare_rows, number_at
-from lakebed.kernels.merging import Rows, Segments
+from typing import NamedTuple
+
+from lakebed.kernels.keys import BYTES, INT64, Keys, Numbers, compare_rows, number_at
+from lakebed.kernels.merging import Order, Rows
 from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
 from lakebed.kernels.toolchain.memory import load_u8, store_32, store_64
 from lakebed.kernels.unpacking import Bytes
@@ -15,9 +17,23 @@ SUM, MIN, MAX = range(3)
 TOO_LARGE = -1
 
 
+class Values(NamedTuple):
+    """Where a column's numbers are.
+
+    kind: INT64 or INT32. values: the address of each segment's; bits: of their validity, 0 where
+    none is null; skip: the place of the first row's bit.
+    """
+
+    kind: int
+    values: Numbers
+    bits: Numbers
+    skip: Numbers
+
+
 @part
-def _group_numbers(kind: int, values: Numbers, segments: Segments, rows: Rows, starts: Rows) -> int:
+def _group_numbers(kind: int, values: Numbers, order: Order, starts: Rows) -> int:
     """Do `group_rows` for keys that are one number."""
+    segments, rows = order
     groups, before = 0, 0
     for place in range(len(rows)):
         row = int(rows[place])
@@ -31,27 +47,18 @@ def _group_numbers(kind: int, values: Numbers, segments: Segments, rows: Rows, s
 
 
 @kernel
-def group_rows(
-    kinds: Numbers, values: Table, bytes_: Table, segments: Segments, rows: Rows, starts: Rows
-) -> int:
+def group_rows(keys: Keys, order: Order, starts: Rows) -> int:
     """Write the places of rows whose key is not that of the row before; return how many.
 
-    kinds, values, bytes_: as in `keys`. starts: has room for all rows.
+    starts: has room for all rows.
     """
-    if len(kinds) == 1 and kinds[0] != BYTES:
-        return _group_numbers(kinds[0], values[0], segments, rows, starts)
+    if len(keys.kinds) == 1 and keys.kinds[0] != BYTES:
+        return _group_numbers(keys.kinds[0], keys.values[0], order, starts)
+    segments, rows = order
     groups = 0
     for place in range(len(rows)):
         if place == 0 or (
-            compare_rows(
-                kinds,
-                values,
-                bytes_,
-                segments[place - 1],
-                rows[place - 1],
-                segments[place],
-                rows[place],
-            )
+            compare_rows(keys, segments[place - 1], rows[place - 1], segments[place], rows[place])
             != 0
         ):
             starts[groups] = place
@@ -62,14 +69,10 @@ def group_rows(
 @kernel
 def fold_numbers(
     function: int,
-    kind: int,
-    values: Numbers,
-    bits: Numbers,
-    skip: Numbers,
+    column: Values,
     least: int,
     most: int,
-    segments: Segments,
-    rows: Rows,
+    order: Order,
     starts: Rows,
     out: int,
     present: Bytes,
@@ -77,10 +80,11 @@ def fold_numbers(
     """Write one number of each group at `out`; nulls are left out. Returns how many groups have
     one, or TOO_LARGE where a sum is not between `least` and `most`, perhaps only on the way.
 
-    kind: INT64 or INT32. values: the address of each segment's; bits: of their validity, 0 where
-    none is null; skip: the place of the first row's bit. present: becomes 1 for each group that has
-    a number, else 0.
+    starts: the first row of each group. present: becomes 1 for each group that has a number, else
+    0.
     """
+    kind, values, bits, skip = column
+    segments, rows = order
     count = 0
     for group in range(len(starts)):
         stop = starts[group + 1] if group + 1 < len(starts) else len(rows)

@@ -1,11 +1,12 @@
 """Keys of rows that lie in segments: comparing them, and their first eight bytes that differ.
 
-A segment is one Arrow batch. `kinds` has a number for each key field; `values` and `bytes_` have,
-for each field and segment, the address of its numbers, or of its 32-bit offsets and its bytes.
-Numbers are in their signed order, bytes in their unsigned one, and the shorter first.
+A segment is one Arrow batch. Numbers are in their signed order, bytes in their unsigned one, and
+the shorter first.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,18 @@ Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 INT64, INT32, BYTES = 0, 1, 2
 _WORD = 8
+
+
+class Keys(NamedTuple):
+    """Where the keys of rows are.
+
+    kinds: of each key field INT64, INT32 or BYTES. values, bytes_: of each field and segment the
+    address of its numbers, or of its 32-bit offsets and its bytes.
+    """
+
+    kinds: Numbers
+    values: Table
+    bytes_: Table
 
 
 @part
@@ -60,13 +73,12 @@ def compare_bytes(
 
 
 @part
-def compare_rows(
-    kinds: Numbers, values: Numbers, bytes_: Numbers, a: int, a_row: int, b: int, b_row: int
-) -> int:
+def compare_rows(keys: Keys, a: int, a_row: int, b: int, b_row: int) -> int:
     """Return a number below, at or above zero as one row's key is to another's, by all fields.
 
     a, b: their segments.
     """
+    kinds, values, bytes_ = keys
     for field in range(len(kinds)):
         if kinds[field] == BYTES:
             result = compare_bytes(

@@ -6,13 +6,15 @@ two numbers. Where the first bits are equal the keys themselves are compared, an
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from lakebed.kernels.keys import (
     BYTES,
+    Keys,
     Numbers,
-    Table,
     Words,
     bytes_prefix,
     compare_rows,
@@ -25,13 +27,24 @@ from lakebed.kernels.toolchain.memory import load_u8, trailing_zeros
 
 Segments = npt.NDArray[np.uint16]
 Rows = npt.NDArray[np.int32]
-Keys = tuple[Numbers, Numbers, Numbers]
-"""kinds, values and bytes_, as in `keys`."""
-Cursors = tuple[Numbers, Numbers, Numbers]
-"""Of each run: its segment, the row of it that is in the tree, and the row behind its last."""
 Difference = tuple[int, int, int]
 """The first field that is not one value in all rows, what its values share (bytes, or the least
 number), and by how many bits numbers are shifted to the left."""
+
+
+class Order(NamedTuple):
+    """Rows in an order: of each its segment, and its place in that."""
+
+    segments: Segments
+    rows: Rows
+
+
+class Cursors(NamedTuple):
+    """Of each run: its segment, its next row in it, and the row behind its last."""
+
+    segments: Numbers
+    rows: Numbers
+    ends: Numbers
 
 
 @part
@@ -124,16 +137,13 @@ def _ties_from(keys: Keys, difference: Difference, leaves: int) -> np.uint64:
 @part
 def _before(a: np.uint64, b: np.uint64, mask: np.uint64, keys: Keys, cursors: Cursors) -> bool:
     """Whether of two nodes with equal first bits the first comes before the second."""
-    kinds, values, bytes_ = keys
     segments, rows, ends = cursors
     run, other = np.int64(a & mask), np.int64(b & mask)
     if rows[run] >= ends[run]:
         return False
     if rows[other] >= ends[other]:
         return True
-    result = compare_rows(
-        kinds, values, bytes_, segments[run], rows[run], segments[other], rows[other]
-    )
+    result = compare_rows(keys, segments[run], rows[run], segments[other], rows[other])
     return bool(result < 0 if result != 0 else run < other)
 
 
@@ -187,28 +197,17 @@ def _plant(
 
 @kernel
 def merge_rows(
-    kinds: Numbers,
-    values: Table,
-    bytes_: Table,
-    masks: Numbers,
-    segments: Numbers,
-    rows: Numbers,
-    ends: Numbers,
-    filled: int,
-    most: int,
-    segments_out: Segments,
-    rows_out: Rows,
+    keys: Keys, masks: Numbers, cursors: Cursors, filled: int, most: int, out: Order
 ) -> int:
-    """Write the segment and the row of the next rows of sorted runs, in the order of their keys,
-    until one run's segment is used up or `most` rows stand in the output. Returns how many do.
+    """Write the next rows of sorted runs, in the order of their keys, until one run's segment is
+    used up or `most` rows stand in the output. Returns how many do.
 
-    Rows of equal keys stay in the order of runs, and in each run as they are. kinds, values,
-    bytes_: as in `keys`. masks: of each segment the address of a bit for each row, of those that
-    are wanted; 0: all are. segments, rows, ends: of each run its segment, its next row in it and
-    the row behind its last, both of them wanted; as many as a power of two, those without rows are
-    no runs, the first is one. rows: moved on. filled: the rows that stand in the output already.
+    Rows of equal keys stay in the order of runs, and in each run as they are. masks: of each
+    segment the address of a bit for each row, of those that are wanted; 0: all are. cursors: next
+    and last rows are wanted ones; as many as a power of two, those without rows are no runs, the
+    first is one. Their rows are moved on. filled: the rows that stand in the output already.
     """
-    keys, cursors = (kinds, values, bytes_), (segments, rows, ends)
+    segments, rows, ends = cursors
     leaves = len(segments)
     mask = np.uint64(leaves - 1)
     difference = _first_difference(keys, cursors)
@@ -217,17 +216,17 @@ def merge_rows(
     losers = np.empty(leaves, np.uint64)
     best = _plant(keys, difference, cursors, masks, nexts, coming, losers)
     ties = _ties_from(keys, difference, leaves)
-    for out in range(filled, most):
+    for place in range(filled, most):
         run = int(np.int64(best & mask))
         segment, row = segments[run], rows[run]
         if CHECKED:
             assert 0 <= row < ends[run]
-        segments_out[out] = segment
-        rows_out[out] = row
+        out.segments[place] = segment
+        out.rows[place] = row
         row = nexts[run]
         rows[run] = row
         if row == ends[run]:
-            return out + 1
+            return place + 1
         best = coming[run]
         row = _next_row(masks, segment, row, ends[run])
         nexts[run] = row

@@ -10,8 +10,8 @@ import numpy as np
 
 from lakebed.kernels.keys import (
     BYTES,
+    Keys,
     Numbers,
-    Table,
     Words,
     bytes_prefix,
     compare_rows,
@@ -19,7 +19,7 @@ from lakebed.kernels.keys import (
     number_at,
     shared_bytes,
 )
-from lakebed.kernels.merging import Rows, Segments
+from lakebed.kernels.merging import Order
 from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
 
 GROUP_MIN = 24
@@ -117,19 +117,12 @@ def _pack_texts(
 
 
 @part
-def _pack(
-    kinds: Numbers,
-    values: Numbers,
-    bytes_: Numbers,
-    codes: Numbers,
-    row_bits: int,
-    mask: np.uint64,
-    out: Words,
-) -> bool:
+def _pack(keys: Keys, codes: Numbers, row_bits: int, mask: np.uint64, out: Words) -> bool:
     """Write for each row its code below the first bits of its key, after all that these share.
 
     Returns whether any keys differ; if none do, nothing is written.
     """
+    kinds, values, bytes_ = keys
     row_mask = (1 << row_bits) - 1
     for field in range(len(kinds)):
         kind, where, at = kinds[field], values[field], bytes_[field]
@@ -184,9 +177,7 @@ def _radix(words: Words, spare: Words, low: int) -> Words:
 
 
 @part
-def _insert(
-    kinds: Numbers, values: Numbers, bytes_: Numbers, codes: Numbers, row_bits: int
-) -> None:
+def _insert(keys: Keys, codes: Numbers, row_bits: int) -> None:
     """Sort a few rows by comparing their keys."""
     row_mask = (1 << row_bits) - 1
     for place in range(1, len(codes)):
@@ -195,12 +186,7 @@ def _insert(
         at = place
         while at > 0:
             other = codes[at - 1]
-            if (
-                compare_rows(
-                    kinds, values, bytes_, segment, row, other >> row_bits, other & row_mask
-                )
-                >= 0
-            ):
+            if compare_rows(keys, segment, row, other >> row_bits, other & row_mask) >= 0:
                 break
             codes[at] = other
             at -= 1
@@ -209,9 +195,7 @@ def _insert(
 
 @part
 def _split(
-    kinds: Numbers,
-    values: Numbers,
-    bytes_: Numbers,
+    keys: Keys,
     group: Numbers,
     row_bits: int,
     ascending: Words,
@@ -233,7 +217,7 @@ def _split(
             todo[2 * left + 1] = count
             left += 1
         elif count > 1:
-            _insert(kinds, values, bytes_, group[same : place + 1], row_bits)
+            _insert(keys, group[same : place + 1], row_bits)
         same = place + 1
     return left
 
@@ -252,19 +236,11 @@ def _number_rows(starts: Numbers, row_bits: int, codes: Numbers) -> int:
 
 
 @kernel
-def sort_order(
-    kinds: Numbers,
-    values: Table,
-    bytes_: Table,
-    starts: Numbers,
-    row_bits: int,
-    segments_out: Segments,
-    rows_out: Rows,
-) -> None:
-    """Write the segment and the row of all rows in the order of their keys.
+def sort_order(keys: Keys, starts: Numbers, row_bits: int, out: Order) -> None:
+    """Write all rows in the order of their keys.
 
-    kinds, values, bytes_: as in `keys`. starts: rows before each segment, and all. row_bits: of
-    the largest number of a row in its segment.
+    starts: rows before each segment, and all. row_bits: of the largest number of a row in its
+    segment.
     """
     total = starts[len(starts) - 1]
     codes = np.empty(total, np.int64)
@@ -278,11 +254,11 @@ def sort_order(
         left -= 1
         begin, size = todo[2 * left], todo[2 * left + 1]
         group = codes[begin : begin + size]
-        if not _pack(kinds, values, bytes_, group, row_bits, mask, packed[:size]):
+        if not _pack(keys, group, row_bits, mask, packed[:size]):
             continue
         ascending = _radix(packed[:size], spare[:size], bits)
         found = todo[2 * left :]
-        more = _split(kinds, values, bytes_, group, row_bits, ascending, mask, found)
+        more = _split(keys, group, row_bits, ascending, mask, found)
         for place in range(more):
             found[2 * place] += begin
         left += more
@@ -291,5 +267,5 @@ def sort_order(
         segment, row = codes[place] >> row_bits, codes[place] & row_mask
         if CHECKED:
             assert row < starts[segment + 1] - starts[segment]
-        segments_out[place] = segment
-        rows_out[place] = row
+        out.segments[place] = segment
+        out.rows[place] = row

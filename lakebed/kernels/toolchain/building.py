@@ -1,8 +1,8 @@
 """Compiles a kernel to machine code that stands alone. The only module that asks numba to.
 
 Around the kernel is put an entry of one form for all: it takes the address of 64-bit numbers, which
-are the arguments (of an array its address and its lengths), and the address of the result, and
-returns 0, or another number where a check failed.
+are the arguments (of an array its address and its lengths, of a record those of its fields), and
+the address of the result, and returns 0, or another number where a check failed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numba.core.runtime import rtsys
 from numba.np import arrayobj
 
 from lakebed.kernels.toolchain.compiling import CHECKED, with_parts
-from lakebed.kernels.toolchain.native import ENTRY, array_of
+from lakebed.kernels.toolchain.native import ENTRY, array_of, is_record
 
 _OUTSIDE = {"memcpy", "memset", "memmove"}
 """What code may call besides numba's runtime: every process has it."""
@@ -74,6 +74,9 @@ def _type(hint: object) -> Any:
     simple = {int: types.int64, bool: types.boolean, np.uint64: types.uint64}
     if hint in simple:
         return simple[hint]
+    if is_record(hint):
+        fields = typing.get_type_hints(hint).values()
+        return types.BaseTuple.from_types([_type(field) for field in fields], hint)
     kind, dimensions = array_of(hint)
     return types.Array(numba.from_dtype(kind), dimensions, "C")
 
@@ -110,6 +113,9 @@ def _entry(target: Any, compiled: Any, library: Any) -> ir.Module:
 
 
 def _argument(target: Any, builder: Any, type_: Any, word: Callable[[], Any]) -> Any:
+    if isinstance(type_, types.BaseTuple):
+        fields = [_argument(target, builder, field, word) for field in type_.types]
+        return target.make_tuple(builder, type_, fields)
     if not isinstance(type_, types.Array):
         value = word()
         return builder.trunc(value, ir.IntType(1)) if type_ == types.boolean else value

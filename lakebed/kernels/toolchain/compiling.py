@@ -75,7 +75,8 @@ def instruction(name: str) -> Any:
 def kernel(function: _Function) -> _Function:
     """Return the function compiled, for calls from Python. It runs without the interpreter's lock.
 
-    Its arguments are integers, and arrays of one dimension; it returns an integer or nothing.
+    Its arguments are integers, arrays, and records: named tuples of both, which are passed on as
+    their fields, without a copy. It returns an integer or nothing.
     """
 
     @functools.cache

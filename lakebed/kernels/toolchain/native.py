@@ -15,11 +15,11 @@ import os
 import struct
 import threading
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from llvmlite import binding
@@ -30,7 +30,7 @@ ENTRY = "lakebed_kernel"
 _DIGEST_BYTES = 32
 _RUNTIME = "numba.core.runtime._nrt_python"
 NUMBERS = (int, bool, np.uint64)
-"""Arguments that are no arrays."""
+"""Arguments that are neither arrays nor records."""
 
 _LOCK = threading.Lock()
 _ENGINES: list[Any] = []
@@ -65,14 +65,16 @@ class _Kernel:
         hints = typing.get_type_hints(function)
         self._name = function.__name__
         self._has_result = hints.pop("return") is not type(None)
-        self._types = [None if hint in NUMBERS else array_of(hint) for hint in hints.values()]
-        words = ("Q" if hint is np.uint64 else "q" * _words_of(hint) for hint in hints.values())
+        self._records = [hint if is_record(hint) else None for hint in hints.values()]
+        values = list(_values_of(hints.values()))
+        self._types = [None if hint in NUMBERS else array_of(hint) for hint in values]
+        words = ("Q" if hint is np.uint64 else "q" * _words_of(hint) for hint in values)
         self._words = struct.Struct("".join(words))
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(address)
 
     def __call__(self, *args: Any) -> int | None:
         words: list[int] = []
-        for value, type_ in zip(args, self._types, strict=True):
+        for value, type_ in zip(self._values(args), self._types, strict=True):
             if type_ is None:
                 words.append(value)
             else:
@@ -84,6 +86,17 @@ class _Kernel:
             raise AssertionError(f"a check failed in {self._name}")
         return result.value if self._has_result else None
 
+    def _values(self, args: Sequence[Any]) -> Iterator[Any]:
+        """Yield the arguments, the fields of a record one after the other in its place."""
+        for value, record in zip(args, self._records, strict=True):
+            if record is None:
+                yield value
+            elif type(value) is record:
+                yield from value
+            else:
+                found = type(value).__name__
+                raise AssertionError(f"{self._name} takes a record {record.__name__}, not {found}")
+
     def _check(self, value: Any, type_: object) -> None:
         """Refuse what a kernel would read as something else, also where `assert` is left out."""
         found = (value.dtype, value.ndim)
@@ -91,6 +104,20 @@ class _Kernel:
             raise AssertionError(f"{self._name} takes arrays of {type_}, not {found}")
         if not value.flags.c_contiguous:
             raise AssertionError(f"{self._name} takes arrays without gaps")
+
+
+def is_record(hint: object) -> TypeGuard[type[tuple[Any, ...]]]:
+    """Whether an argument is a named tuple of numbers and arrays."""
+    return isinstance(hint, type) and issubclass(hint, tuple)
+
+
+def _values_of(hints: Iterable[object]) -> Iterator[object]:
+    """Yield the types of arguments, of a record those of its fields."""
+    for hint in hints:
+        if is_record(hint):
+            yield from typing.get_type_hints(hint).values()
+        else:
+            yield hint
 
 
 def _words_of(hint: object) -> int:

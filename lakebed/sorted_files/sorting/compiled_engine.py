@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakebed.kernels.merging import Rows, Segments
+from lakebed.kernels.keys import Keys
+from lakebed.kernels.merging import Order
 from lakebed.kernels.sorting import sort_order
 from lakebed.model.schema import Field
 from lakebed.sorted_files.format.row_groups import GROUP_ROWS_MAX
@@ -55,8 +56,8 @@ class CompiledEngine:
         return all(kind_of(column.type) is not None for column in columns)
 
 
-def _order(batches: Sequence[pa.RecordBatch], fields: Sequence[Field]) -> tuple[Segments, Rows]:
-    """Return of each row in order its batch and its place in it."""
+def _order(batches: Sequence[pa.RecordBatch], fields: Sequence[Field]) -> Order:
+    """Return all rows in order; their segments are batches."""
     kinds = [kind_of(batches[0].column(field.name).type) for field in fields]
     found = [
         [addresses_of(batch.column(field.name), kind) for batch in batches]
@@ -65,27 +66,18 @@ def _order(batches: Sequence[pa.RecordBatch], fields: Sequence[Field]) -> tuple[
     ]
     places = np.array(found, np.int64)
     starts = np.cumsum([0, *map(len, batches)], dtype=np.int64)
-    segments = np.empty(starts[-1], np.uint16)
-    rows = np.empty(starts[-1], np.int32)
-    sort_order(
-        np.array(kinds, np.int64),
-        np.ascontiguousarray(places[:, :, 0]),
-        np.ascontiguousarray(places[:, :, 1]),
-        starts,
-        (max(map(len, batches)) - 1).bit_length(),
-        segments,
-        rows,
-    )
-    return segments, rows
+    values, bytes_ = (np.ascontiguousarray(places[:, :, part]) for part in range(2))
+    keys = Keys(np.array(kinds, np.int64), values, bytes_)
+    order = Order(np.empty(starts[-1], np.uint16), np.empty(starts[-1], np.int32))
+    sort_order(keys, starts, (max(map(len, batches)) - 1).bit_length(), order)
+    return order
 
 
 class OrderedRows:
     """Rows in order that lie where they were, copied together batch by batch when these are asked
     for. All columns are of types that kernels copy."""
 
-    def __init__(
-        self, batches: Sequence[pa.RecordBatch], order: tuple[Segments, Rows], bytes_max: int
-    ) -> None:
+    def __init__(self, batches: Sequence[pa.RecordBatch], order: Order, bytes_max: int) -> None:
         self._schema = batches[0].schema
         self._columns = list(columns_of(batches))
         self._segments, self._rows = order

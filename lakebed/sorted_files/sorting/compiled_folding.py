@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakebed.kernels.folding import MAX, MIN, SUM, TOO_LARGE, fold_numbers, group_rows
-from lakebed.kernels.keys import INT32, INT64, Numbers, Table
-from lakebed.kernels.merging import Rows, Segments
+from lakebed.kernels.folding import MAX, MIN, SUM, TOO_LARGE, Values, fold_numbers, group_rows
+from lakebed.kernels.keys import INT32, INT64, Keys
+from lakebed.kernels.merging import Order, Rows
 from lakebed.sorted_files.sorting.gathered_rows import (
     Span,
     addresses_of,
@@ -25,8 +25,6 @@ from lakebed.sorted_files.sorting.gathered_rows import (
 
 Folds = Mapping[str, str]
 """Of each column that is no key: sum, min or max."""
-Keys = tuple[Numbers, Table, Table]
-"""kinds, values and bytes_, as in `kernels.keys`."""
 
 _FUNCTIONS = {"sum": SUM, "min": MIN, "max": MAX}
 
@@ -42,7 +40,7 @@ def can_fold(schema: pa.Schema, keys: Sequence[str], folds: Folds) -> bool:
 def folded(
     batches: Sequence[pa.RecordBatch],
     spans: Sequence[Span],
-    order: tuple[Segments, Rows],
+    order: Order,
     keys: Keys,
     *,
     names: Sequence[str],
@@ -50,12 +48,12 @@ def folded(
 ) -> pa.RecordBatch | None:
     """Return one row for each key; None where a sum is too large, perhaps only on the way.
 
-    batches, spans: as `gathered` takes them; order: of each row its batch and its place in it;
-    keys: where those called `names` are.
+    batches, spans: as `gathered` takes them; order: of the rows, whose segments are batches; keys:
+    where those called `names` are.
     """
     segments, rows = order
     starts = np.empty(len(rows), np.int32)
-    starts = starts[: group_rows(*keys, segments, rows, starts)]
+    starts = starts[: group_rows(keys, order, starts)]
     columns = {}
     for name in folds:
         column = _fold([batch.column(name) for batch in batches], order, starts, folds[name])
@@ -76,9 +74,7 @@ def _kind(type_: pa.DataType) -> int | None:
     return None
 
 
-def _fold(
-    arrays: Sequence[pa.Array], order: tuple[Segments, Rows], starts: Rows, function: str
-) -> pa.Array | None:
+def _fold(arrays: Sequence[pa.Array], order: Order, starts: Rows, function: str) -> pa.Array | None:
     type_ = arrays[0].type
     kind = _kind(type_)
     assert kind is not None, "only what kernels can fold is folded"
@@ -88,12 +84,10 @@ def _fold(
     present = np.empty(len(starts), np.uint8)
     found = fold_numbers(
         _FUNCTIONS[function],
-        kind,
-        values,
-        *validity_of(arrays),
+        Values(kind, values, *validity_of(arrays)),
         int(limits.min),
         int(limits.max),
-        *order,
+        order,
         starts,
         out.address,
         present,

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakebed.kernels.merging import merge_rows
+from lakebed.kernels.keys import Keys
+from lakebed.kernels.merging import Cursors, Order, merge_rows
 from lakebed.model.schema import Field
 from lakebed.sorted_files.format.key_encoding import encode_row
 from lakebed.sorted_files.format.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
@@ -50,8 +51,7 @@ class CompiledMerge:
         self._rows_max = self._rows_here = rows_max
         self._bytes_max = bytes_max
         self._held = _HeldBatches(fields)
-        self._segments = np.empty(rows_max, np.uint16)
-        self._rows = np.empty(rows_max, np.int32)
+        self._order = Order(np.empty(rows_max, np.uint16), np.empty(rows_max, np.int32))
         self._filled = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -109,24 +109,14 @@ class CompiledMerge:
 
     def _merge(self) -> None:
         leaves = 1 << (len(self._runs) - 1).bit_length()
-        cursors = np.zeros((3, leaves), np.int64)
+        numbers = np.zeros((3, leaves), np.int64)
         for place, run in enumerate(self._runs):
-            cursors[:, place] = run.segment, run.row, run.end
-        held = self._held
+            numbers[:, place] = run.segment, run.row, run.end
+        held, cursors = self._held, Cursors(*numbers)
         self._filled = merge_rows(
-            held.kinds,
-            held.values,
-            held.bytes,
-            held.masks,
-            cursors[0],
-            cursors[1],
-            cursors[2],
-            self._filled,
-            self._rows_here,
-            self._segments,
-            self._rows,
+            held.keys, held.masks, cursors, self._filled, self._rows_here, self._order
         )
-        for run, row in zip(self._runs, cursors[1].tolist(), strict=False):
+        for run, row in zip(self._runs, cursors.rows.tolist(), strict=False):
             run.row = row
             held.wanted_to[run.segment] = row
 
@@ -151,11 +141,10 @@ class CompiledMerge:
         self, held: _HeldBatches, spans: Sequence[Span], count: int
     ) -> list[pa.RecordBatch]:
         """Return the rows that are written down, or what becomes of them."""
-        order = self._segments[:count], self._rows[:count]
+        order = Order(self._order.segments[:count], self._order.rows[:count])
         names = [field.name for field in self._fields]
         if self._folds is not None and can_fold(held.batches[0].schema, names, self._folds):
-            keys = held.kinds, held.values, held.bytes
-            rows = folded(held.batches, spans, order, keys, names=names, folds=self._folds)
+            rows = folded(held.batches, spans, order, held.keys, names=names, folds=self._folds)
             if rows is not None:
                 return [rows]
         return list(gathered(held.batches, spans, *order))
@@ -229,25 +218,26 @@ class _HeldBatches:
         self.wanted_to: list[int] = []
         self.size = 0
         self.current = 0
-        self.kinds = np.empty(0, np.int64)
-        self.values = np.zeros((len(fields), 64), np.int64)
-        self.bytes = np.zeros((len(fields), 64), np.int64)
+        places = np.zeros((2, len(fields), 64), np.int64)
+        self.keys = Keys(np.empty(0, np.int64), *places)
         self.masks = np.zeros(64, np.int64)
 
     def add(self, batch: pa.RecordBatch, mask: pa.BooleanArray | None, row: int, size: int) -> int:
         """Hold a batch from a row on; return its number."""
         number = len(self.batches)
-        if number == self.values.shape[1]:
-            self.values = np.hstack([self.values, np.zeros_like(self.values)])
-            self.bytes = np.hstack([self.bytes, np.zeros_like(self.bytes)])
+        if number == len(self.masks):
+            known, *places = self.keys
+            self.keys = Keys(known, *(np.hstack([at, np.zeros_like(at)]) for at in places))
             self.masks = np.hstack([self.masks, np.zeros_like(self.masks)])
         columns = [batch.column(field.name) for field in self._fields]
         kinds = [kind_of(column.type) for column in columns]
         if not number:
-            self.kinds = np.array(kinds, np.int64)
+            self.keys = self.keys._replace(kinds=np.array(kinds, np.int64))
         for place, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
             assert kind is not None, "keys are of types that kernels know"
-            self.values[place, number], self.bytes[place, number] = addresses_of(column, kind)
+            values, bytes_ = addresses_of(column, kind)
+            self.keys.values[place, number] = values
+            self.keys.bytes_[place, number] = bytes_
         self.masks[number] = 0 if mask is None else mask.buffers()[1].address
         self._masks.append(mask)
         self.batches.append(batch)

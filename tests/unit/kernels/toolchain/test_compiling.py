@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,25 @@ assert out.tolist() == [7, 5, 7]
 
 AROUND = {"toolchain", "zstd"}
 """Modules of the room without kernels."""
+
+
+class Weights(NamedTuple):
+    numbers: npt.NDArray[np.int64]
+    table: np.ndarray[tuple[int, int], np.dtype[np.int64]]
+    factor: int
+    negate: bool
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+
+def weighed(before: int, weights: Weights, pair: Pair, out: npt.NDArray[np.int64]) -> int:
+    for place in range(len(weights.numbers)):
+        out[place] = weights.numbers[place] * weights.factor + before
+    total = weights.table[1, 2] + 10 * pair.first + 100 * pair.second
+    return -total if weights.negate else total
 
 
 def run(code: str, **environment: str) -> None:
@@ -90,6 +109,26 @@ def test_arrays_that_are_not_as_annotated_are_refused() -> None:
     for wrong in (numbers.astype(np.int32), numbers.reshape(1, 1), np.zeros(4, np.int64)[::2]):
         with pytest.raises(AssertionError, match="gather_64 takes"):
             gather_64(wrong, np.zeros(1, np.uint16), rows, out)
+
+
+def test_records_are_passed_as_their_fields_also_by_code_from_the_cache(tmp_path: Path) -> None:
+    numbers, table = np.array([5, 7], np.int64), np.arange(6, dtype=np.int64).reshape(2, 3)
+    for _ in range(2):
+        kernel, out = load(cast("FunctionType", weighed), tmp_path), np.zeros(2, np.int64)
+        assert kernel(1, Weights(numbers, table, 3, False), Pair(2, 3), out) == 325
+        assert out.tolist() == [16, 22]
+        assert kernel(0, Weights(numbers, table, -1, True), Pair(0, 0), out) == -5
+        assert out.tolist() == [-5, -7]
+
+
+def test_a_record_of_another_kind_or_with_other_fields_is_refused(tmp_path: Path) -> None:
+    kernel, out = load(cast("FunctionType", weighed), tmp_path), np.zeros(2, np.int64)
+    weights = Weights(out, out.reshape(1, 2), 1, False)
+    for wrong in ((1, 2), weights, 3):
+        with pytest.raises(AssertionError, match="weighed takes a record Pair, not "):
+            kernel(0, weights, wrong, out)
+    with pytest.raises(AssertionError, match="weighed takes arrays of"):
+        kernel(0, weights._replace(table=out), Pair(1, 2), out)
 
 
 def test_kept_kernels_are_loaded_before_they_are_called_and_others_not_compiled(
