@@ -37,7 +37,8 @@ START = """
 import sys, time
 sys.path.insert(0, {folder!r})
 begun = time.process_time()
-import lambdas.splitting.{verb} as function
+import lambdas.scheduled_work.{verb} as function
+import lakebed.splitting.split_leaves
 imported = time.process_time() - begun
 print(imported, file=sys.stderr)
 if {verb!r} == "trigger":
@@ -122,6 +123,7 @@ def _started(folder: Path, verb: str, endpoint: str) -> list[float]:
         "AWS_ACCESS_KEY_ID": "bench",
         "AWS_SECRET_ACCESS_KEY": "bench",
         "LAKEBED_INSTANCE": "bench",
+        "LAKEBED_WORK": "splitting",
         "LAKEBED_REGISTRY_TABLE": "registry",
         "LAKEBED_QUEUE_URL": f"{endpoint}/queue.fifo",
     }

@@ -47,7 +47,7 @@ class CompactionStack(Stack):
         )
         self.jobs = JobQueue(self, "Jobs", shape=COMPACTION_JOBS, deployment=deployment)
         environment = CompactionCreationEnvironment(
-            **msgspec.structs.asdict(stores.environment(deployment)),
+            **msgspec.structs.asdict(stores.work_environment(deployment, COMPACTION_CREATION)),
             tracker_table=stores.tracker.table_name,
             jobs_queue_url=self.jobs.queue.queue_url,
         )
@@ -65,7 +65,7 @@ class CompactionStack(Stack):
                 permissions.send(self.jobs.queue),
             ],
         )
-        self._give_up(deployment, stores, commits, environment)
+        self._give_up(deployment, stores, commits)
         TaskPool(
             self,
             "Tasks",
@@ -87,13 +87,7 @@ class CompactionStack(Stack):
             tasks_max=deployment.settings.compaction_tasks_max,
         )
 
-    def _give_up(
-        self,
-        deployment: Deployment,
-        stores: LakeStores,
-        commits: JobQueue,
-        environment: CompactionCreationEnvironment,
-    ) -> None:
+    def _give_up(self, deployment: Deployment, stores: LakeStores, commits: JobQueue) -> None:
         """Every five minutes, free the files of jobs that reached the dead letters."""
         own = PythonFunction(
             self,
@@ -103,7 +97,10 @@ class CompactionStack(Stack):
             room="dead-letters",
             verb="give-up",
             environment=DeadLettersEnvironment(
-                **msgspec.structs.asdict(environment), commits_queue_url=commits.queue.queue_url
+                **msgspec.structs.asdict(stores.environment(deployment)),
+                tracker_table=stores.tracker.table_name,
+                jobs_queue_url=self.jobs.queue.queue_url,
+                commits_queue_url=commits.queue.queue_url,
             ),
             permissions=[
                 *stores.may_commit(deployment),

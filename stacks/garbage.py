@@ -33,7 +33,7 @@ class GarbageStack(Stack):
             shape=GARBAGE,
             every=Duration.minutes(5),
             registry=stores.registry,
-            environment=stores.environment(deployment),
+            environment=stores.work_environment(deployment, GARBAGE),
             may=[
                 *stores.may_commit(deployment),
                 permissions.delete_objects(deployment, "tables/*/files/*"),
@@ -46,7 +46,7 @@ class GarbageStack(Stack):
             shape=SWEEP,
             every=Duration.days(1),
             registry=stores.registry,
-            environment=stores.environment(deployment),
+            environment=stores.work_environment(deployment, SWEEP),
             may=[
                 *stores.may_commit(deployment),
                 permissions.delete_objects(

@@ -29,7 +29,7 @@ class SnapshotsStack(Stack):
             shape=SNAPSHOTS,
             every=Duration.minutes(5),
             registry=stores.registry,
-            environment=stores.environment(deployment),
+            environment=stores.work_environment(deployment, SNAPSHOTS),
             may=[
                 *permissions.read_objects(deployment),
                 *permissions.truncate(deployment, stores.log),

@@ -29,6 +29,6 @@ class SplittingStack(Stack):
             shape=SPLITTING,
             every=Duration.minutes(1),
             registry=stores.registry,
-            environment=stores.environment(deployment),
+            environment=stores.work_environment(deployment, SPLITTING),
             may=[*stores.may_commit(deployment), permissions.write_bodies(deployment)],
         )

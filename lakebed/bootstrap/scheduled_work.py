@@ -1,39 +1,92 @@
-"""What the function needs that creates compaction jobs of tables."""
+"""Builds the service of one kind of scheduled work on tables. A variable names the kind.
+
+Each kind imports its service when it is built: a function starts without those of the others.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
-from lakebed.compaction.create_jobs import CreateCompactionJobs, look_again
-from lakebed.config.environments import CompactionCreationEnvironment, environment_of
-from lakebed.model.jobs import COMPACTION_CREATION
+from lakebed.config.environments import (
+    CompactionCreationEnvironment,
+    ScheduledWorkEnvironment,
+    environment_of,
+)
+from lakebed.errors import InvalidError
+from lakebed.model.jobs import COMPACTION_CREATION, GARBAGE, SNAPSHOTS, SPLITTING, SWEEP
 from lakebed.ports.job_queue import JobQueue
 from lakebed.ports.job_tracker import JobTracker
-from lakebed.schedules.measure_table import measure_table
 from lakebed.schedules.work_on_table import WorkOnTable
 from lakebed.statestore.open_table import OpenTable
 
 App = WorkOnTable
 
 
+class JobStores(NamedTuple):
+    """Where compaction jobs go that are created.
+
+    queue: takes their messages. tracker: is told of them.
+    """
+
+    queue: JobQueue
+    tracker: JobTracker
+
+
+OpenJobStores = Callable[[], JobStores]
+"""Opens them. Only work that creates jobs does: the other functions may not."""
+
+Build = Callable[[TableStores, OpenJobStores], App]
+"""Builds the service of one kind of work."""
+
+
 def app() -> App:
-    """Return what the variables of this process name."""
-    from lakebed.backends.aws.job_queues import SqsJobQueue
-    from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
-
-    environment = environment_of(CompactionCreationEnvironment, os.environ)
+    """Builds the service that the variables of this process name."""
+    environment = environment_of(ScheduledWorkEnvironment, os.environ)
     clients = amazon_clients()
-    return app_over(
-        amazon_table_stores(clients, environment),
-        queue=SqsJobQueue(clients, environment.jobs_queue_url, rng=system_random()),
-        tracker=DynamoDbJobTracker(clients, environment.tracker_table),
-    )
+
+    def open_job_stores() -> JobStores:
+        from lakebed.backends.aws.job_queues import SqsJobQueue
+        from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+
+        names = environment_of(CompactionCreationEnvironment, os.environ)
+        queue = SqsJobQueue(clients, names.jobs_queue_url, rng=system_random())
+        return JobStores(queue, DynamoDbJobTracker(clients, names.tracker_table))
+
+    stores = amazon_table_stores(clients, environment)
+    return app_over(environment.work, stores, open_job_stores=open_job_stores)
 
 
-def app_over(stores: TableStores, *, queue: JobQueue, tracker: JobTracker) -> App:
-    """Return the same over stores."""
+def app_over(work: str, stores: TableStores, *, open_job_stores: OpenJobStores) -> App:
+    """Builds the same over stores. work: one of `TICK_KINDS`.
+
+    Raises:
+        InvalidError: it is another.
+    """
+    build = WORKS.get(work)
+    if build is None:
+        hint = "deploy the instance again: its stacks set LAKEBED_WORK"
+        raise InvalidError(
+            "no scheduled work has this name", work=work, known=",".join(sorted(WORKS)), hint=hint
+        )
+    return build(stores, open_job_stores)
+
+
+def _split_leaves(stores: TableStores, _: OpenJobStores) -> App:
+    from lakebed.sorted_files.format.file_samples import FileSamples
+    from lakebed.splitting.split_leaves import SplitLeaves
+
+    return stores.work(SPLITTING, SplitLeaves(files=FileSamples(stores.objects)).run)
+
+
+def _create_compaction_jobs(stores: TableStores, open_job_stores: OpenJobStores) -> App:
+    from lakebed.compaction.create_jobs import CreateCompactionJobs, look_again
+    from lakebed.schedules.measure_table import measure_table
+
+    queue, tracker = open_job_stores()
     create = CreateCompactionJobs(queue=queue, tracker=tracker, clock=stores.clock)
 
     def work(table: OpenTable) -> int:
@@ -42,3 +95,32 @@ def app_over(stores: TableStores, *, queue: JobQueue, tracker: JobTracker) -> Ap
         return created
 
     return stores.work(COMPACTION_CREATION, work, due=look_again)
+
+
+def _collect_garbage(stores: TableStores, _: OpenJobStores) -> App:
+    from lakebed.garbage.collect import CollectGarbage, next_garbage
+
+    return stores.work(GARBAGE, CollectGarbage(objects=stores.objects).run, due=next_garbage)
+
+
+def _sweep_objects(stores: TableStores, _: OpenJobStores) -> App:
+    from lakebed.garbage.sweep import SweepObjects
+
+    return stores.work(SWEEP, SweepObjects(objects=stores.objects).run)
+
+
+def _write_snapshot(stores: TableStores, _: OpenJobStores) -> App:
+    from lakebed.statestore.write_snapshot import WriteSnapshot
+
+    write = WriteSnapshot(snapshots=stores.heads.snapshots, logs=stores.logs)
+    return stores.work(SNAPSHOTS, write.run)
+
+
+WORKS: Mapping[str, Build] = {
+    SPLITTING: _split_leaves,
+    COMPACTION_CREATION: _create_compaction_jobs,
+    GARBAGE: _collect_garbage,
+    SWEEP: _sweep_objects,
+    SNAPSHOTS: _write_snapshot,
+}
+"""How each kind of scheduled work is built."""

@@ -1,10 +1,22 @@
-"""Tables by name, for functions: users' messages name them."""
+"""Builds the catalog of tables for functions: users' messages name tables, and a sweep buries
+tables without a name."""
 
 from __future__ import annotations
 
-from lakebed.bootstrap.table_stores import TableStores
+import os
+
+from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
+from lakebed.config.environments import TableWorkEnvironment, environment_of
 from lakebed.garbage.sweep import DeleteTableObjects
 from lakebed.tables.catalog import TableCatalog
+
+App = TableCatalog
+
+
+def app() -> App:
+    """Builds the catalog of the stores that the variables of this process name."""
+    environment = environment_of(TableWorkEnvironment, os.environ)
+    return catalog_over(amazon_table_stores(amazon_clients(), environment))
 
 
 def catalog_over(stores: TableStores) -> TableCatalog:

@@ -22,6 +22,7 @@ def app() -> App:
     environment = environment_of(TriggerEnvironment, os.environ)
     clients = amazon_clients()
     return SendTicks(
+        environment.work,
         registry=DynamoTableRegistry(clients, environment.registry_table),
         marks=DynamoTableMarks(clients, environment.registry_table),
         queue=SqsJobQueue(clients, environment.queue_url, rng=system_random()),

@@ -23,19 +23,29 @@ class FunctionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """Of one that a schedule runs: it sends tables that have something to do to a queue."""
+    """Of one that a schedule runs: it sends tables that have something to do to a queue.
 
+    work: the kind of scheduled work that they are sent for.
+    """
+
+    work: str
     registry_table: str
     queue_url: str
 
 
 class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """Of one that works on tables: splitting, garbage, sweep, snapshots."""
+    """Of one that opens tables."""
 
     bucket: str
     objects_prefix: str
     log_table: str
     registry_table: str
+
+
+class ScheduledWorkEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+    """Of one that does scheduled work on tables. work: the kind."""
+
+    work: str
 
 
 class QueryEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
@@ -114,16 +124,18 @@ class BulkImportStartEnvironment(BulkImportEnvironment, frozen=True, kw_only=Tru
     python: str
 
 
-class CompactionCreationEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+class CompactionCreationEnvironment(ScheduledWorkEnvironment, frozen=True, kw_only=True):
     """Of one that creates compaction jobs."""
 
     tracker_table: str
     jobs_queue_url: str
 
 
-class DeadLettersEnvironment(CompactionCreationEnvironment, frozen=True, kw_only=True):
+class DeadLettersEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     """Of one that frees what jobs held that were given up."""
 
+    tracker_table: str
+    jobs_queue_url: str
     commits_queue_url: str
 
 

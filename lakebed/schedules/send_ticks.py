@@ -15,18 +15,25 @@ SENT_AT_ONCE = 1_000
 class SendTicks:
     """Asks for one kind of work on the tables that need it. Offline and idle ones are passed over.
 
-    Opens no table: a mark says whether it changed since the work was done last.
+    Opens no table: a mark says whether it changed since the work was done last. work: the kind.
     """
 
     def __init__(
-        self, *, registry: TableRegistry, marks: TableMarks, queue: JobQueue, clock: Clock
+        self,
+        work: str,
+        *,
+        registry: TableRegistry,
+        marks: TableMarks,
+        queue: JobQueue,
+        clock: Clock,
     ) -> None:
+        self._work = work
         self._registry = registry
         self._marks = marks
         self._queue = queue
         self._clock = clock
 
-    def run(self, work: str, *, at: str) -> int:
+    def run(self, *, at: str) -> int:
         """Send what is due. Returns how many messages.
 
         at: the time for which the schedule went off, as it tells it: a second call with the same
@@ -34,7 +41,7 @@ class SendTicks:
         """
         online = [entry.id for entry in self._registry.list() if entry.online]
         marks, now = self._marks.list(), self._clock.now()
-        due = [table for table in online if marks.get(table, TableMark()).is_due(work, now)]
+        due = [table for table in online if marks.get(table, TableMark()).is_due(self._work, now)]
         for start in range(0, len(due), SENT_AT_ONCE):
             some = due[start : start + SENT_AT_ONCE]
             self._queue.send(
@@ -44,5 +51,5 @@ class SendTicks:
                 ]
             )
         if due:
-            events.emit(events.TICKS_SENT, work=work, tables_count=len(due))
+            events.emit(events.TICKS_SENT, work=self._work, tables_count=len(due))
         return len(due)

@@ -1,1 +1,1 @@
-"""Leaves that are too large become several."""
+"""Scheduled work on tables, of each kind: which tables it is due on, and the work itself."""

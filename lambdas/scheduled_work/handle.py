@@ -1,12 +1,12 @@
-"""Split the leaves of a table that are too large. Trigger: its message on the splitting queue."""
+"""Do one kind of work on a table. Trigger: the table's tick on the queue of that kind."""
 
-from lakebed.bootstrap import splitting
+from lakebed.bootstrap import scheduled_work
 from lakebed.model.jobs import TableMessage, decode_table_message
 from lambdas.shape import queue_handler
 
 
-def split_leaves(app: splitting.App, message: TableMessage) -> None:
+def work_on_table(app: scheduled_work.App, message: TableMessage) -> None:
     app.run(message.table)
 
 
-handler = queue_handler(splitting.app, decode_table_message, split_leaves)
+handler = queue_handler(scheduled_work.app, decode_table_message, work_on_table)

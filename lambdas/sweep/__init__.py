@@ -1,1 +1,1 @@
-"""Objects that never got a reference are deleted."""
+"""Tables that never got a name are buried."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
-from lakebed.config.environments import TableWorkEnvironment
+from lakebed.config.environments import ScheduledWorkEnvironment, TableWorkEnvironment
 from lakebed.config.instance import OBJECTS_PREFIX, Deployment
+from lakebed.config.job_queues import JobQueueShape
 from stacks import permissions
 
 
@@ -30,6 +32,14 @@ class LakeStores:
             objects_prefix=OBJECTS_PREFIX,
             log_table=self.log.table_name,
             registry_table=self.registry.table_name,
+        )
+
+    def work_environment(
+        self, deployment: Deployment, shape: JobQueueShape
+    ) -> ScheduledWorkEnvironment:
+        """Return what a function is told that does scheduled work. shape: of its queue."""
+        return ScheduledWorkEnvironment(
+            **msgspec.structs.asdict(self.environment(deployment)), work=shape.kind
         )
 
     def may_read(self, deployment: Deployment) -> list[iam.PolicyStatement]:

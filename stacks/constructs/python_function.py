@@ -30,7 +30,9 @@ THIS_MACHINE = "it is synthesized to run on this machine, which has another Pyth
 class PythonFunction(Construct):
     """Runs `lambdas.ROOM.VERB.handler` of a bundle, as `lakebed-INSTANCE-ROOM-VERB`.
 
-    room, verb: in Python's names - is _. environment: all of its variables.
+    room, verb: in Python's names - is _.
+    code_room: the folder in `lambdas`, where several functions share one. None: the room.
+    environment: all of its variables.
     permissions: all that its role may do, besides writing its log.
     """
 
@@ -43,6 +45,7 @@ class PythonFunction(Construct):
         bundle: Bundle,
         room: str,
         verb: str,
+        code_room: str | None = None,
         environment: FunctionEnvironment,
         permissions: Sequence[iam.PolicyStatement],
         timeout_seconds: int,
@@ -75,7 +78,7 @@ class PythonFunction(Construct):
                 else lambda_.Architecture.X86_64
             ),
             code=bundle_of(bundle, target).code(),
-            handler=f"lambdas.{room}.{verb}.handler".replace("-", "_"),
+            handler=f"lambdas.{code_room or room}.{verb}.handler".replace("-", "_"),
             environment=variables_of(environment),
             role=self.role.without_policy_updates(),
             log_group=log,

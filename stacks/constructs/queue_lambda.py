@@ -26,7 +26,7 @@ class QueueLambda(Construct):
     """Runs for messages of a queue, at most one run at a time for each group.
 
     Of a run that fails in part only what failed comes again. While the instance is paused messages
-    wait.
+    wait. code_room: see `PythonFunction`.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class QueueLambda(Construct):
         queue: JobQueue,
         room: str,
         verb: str,
+        code_room: str | None = None,
         environment: FunctionEnvironment,
         permissions: Sequence[iam.PolicyStatement],
         memory_mib: int = 512,
@@ -57,6 +58,7 @@ class QueueLambda(Construct):
             bundle=bundle,
             room=room,
             verb=verb,
+            code_room=code_room,
             environment=environment,
             permissions=[may_take, *permissions],
             timeout_seconds=seconds_max,

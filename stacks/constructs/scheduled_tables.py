@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from lakebed.config.environments import FunctionEnvironment, TriggerEnvironment
+from lakebed.config.environments import ScheduledWorkEnvironment, TriggerEnvironment
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import JobQueueShape
 from stacks import permissions
@@ -22,14 +22,17 @@ from stacks.constructs.queue_lambda import QueueLambda
 from stacks.constructs.schedule import Schedule
 
 TRIGGER_SECONDS_MAX = 60
+CODE_ROOM = "scheduled-work"
+"""The folder in `lambdas` with the code of all kinds: the variable `work` tells them apart."""
 
 
 class ScheduledTables(Construct):
     """Every so often, each table that may have something to do is told to a queue, and a function
     works on it.
 
-    shape: of the queue; its kind is the work's name, and that of the folder in `lambdas`.
-    may: what who works may do. A schedule rests while the instance is paused.
+    shape: of the queue. Its kind names the work, and is part of the functions' names.
+    environment: of the function that works. may: what that one may do.
+    A schedule rests while the instance is paused.
     """
 
     def __init__(
@@ -41,7 +44,7 @@ class ScheduledTables(Construct):
         shape: JobQueueShape,
         every: Duration,
         registry: dynamodb.ITable,
-        environment: FunctionEnvironment,
+        environment: ScheduledWorkEnvironment,
         may: Sequence[iam.PolicyStatement],
     ) -> None:
         super().__init__(scope, id)
@@ -63,6 +66,7 @@ class ScheduledTables(Construct):
             queue=self.tables,
             room=shape.kind,
             verb="handle",
+            code_room=CODE_ROOM,
             environment=environment,
             permissions=may,
         )
@@ -73,6 +77,7 @@ class ScheduledTables(Construct):
         queue = self.tables.queue
         environment = TriggerEnvironment(
             instance=deployment.instance,
+            work=shape.kind,
             registry_table=registry.table_name,
             queue_url=queue.queue_url,
         )
@@ -83,6 +88,7 @@ class ScheduledTables(Construct):
             bundle=STATE,
             room=shape.kind,
             verb="trigger",
+            code_room=CODE_ROOM,
             environment=environment,
             permissions=[permissions.list_tables(registry), permissions.send(queue)],
             timeout_seconds=TRIGGER_SECONDS_MAX,

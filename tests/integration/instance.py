@@ -21,15 +21,18 @@ from lakebed.backends.memory import (
     VirtualClock,
 )
 from lakebed.bootstrap.app import App, Memory, Stores
+from lakebed.bootstrap.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.table_stores import TableStores, table_stores
 from lakebed.ingest.sources import ArrowSource
+from lakebed.model.jobs import COMPACTION_QUEUE, decode_table_message
 from lakebed.model.names import JobId
 from lakebed.model.schema import schema_of
 from lakebed.ports.job_queue import JobQueue
 from lakebed.schedules.send_ticks import SendTicks
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
-from lambdas.shape import Handler
+from lambdas.scheduled_work.handle import work_on_table
+from lambdas.shape import Handler, queue_handler
 
 SCHEMA = schema_of(row_keys={"key": "string"}, values={"value": "int64"})
 HIDDEN_SECONDS = 720.0
@@ -123,11 +126,20 @@ class Instance:
 
     def ticks(self, work: str) -> SendTicks:
         return SendTicks(
+            work,
             registry=self.registry,
             marks=self.marks,
             queue=self.queues.open(work),
             clock=self.clock,
         )
+
+    def handler_of(self, work: str) -> Handler:
+        """Return the function that does one kind of scheduled work."""
+        app = app_over(work, self.stores, open_job_stores=self.job_stores)
+        return queue_handler(once(app), decode_table_message, work_on_table)
+
+    def job_stores(self) -> JobStores:
+        return JobStores(self.queues.open(COMPACTION_QUEUE), self.tracker)
 
     def when_worked(self, work: str, handler: Handler) -> list[str]:
         """Hand to a function what waits, a batch at a time. Returns ids of what it gave back."""

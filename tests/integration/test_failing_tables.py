@@ -3,23 +3,16 @@
 import pytest
 
 from lakebed.backends.memory.transaction_logs import MemoryTransactionLog
-from lakebed.bootstrap import splitting, sweep
+from lakebed.bootstrap.table_names import catalog_over
 from lakebed.errors import CorruptError
-from lakebed.model.jobs import SPLITTING, decode_table_message
+from lakebed.model.jobs import SPLITTING
 from lakebed.model.names import TransactionNumber
-from lambdas.shape import Handler, queue_handler, scheduled_handler
-from lambdas.splitting.handle import split_leaves
+from lambdas.shape import scheduled_handler
 from lambdas.sweep.nameless import sweep_nameless
 from tests.integration.instance import SCHEMA, Instance, Run, once
 from tests.integration.test_upkeep import BURIED_AFTER
 
 MINUTES = 300
-
-
-def splitter(instance: Instance) -> Handler:
-    return queue_handler(
-        once(splitting.app_over(instance.stores)), decode_table_message, split_leaves
-    )
 
 
 def damage_the_log(instance: Instance, name: str) -> None:
@@ -36,14 +29,14 @@ def test_a_damaged_log_holds_up_no_other_table_and_is_tried_ever_more_rarely(
 ) -> None:
     instance.given_table("bad", leaf_rows_max=100)
     damage_the_log(instance, "bad")
-    ticks, handle = instance.ticks(SPLITTING), splitter(instance)
+    ticks, handle = instance.ticks(SPLITTING), instance.handler_of(SPLITTING)
     sent = 0
     for minute in range(MINUTES):
         name = f"good{minute}"
         if minute % 100 == 0:
             instance.given_table(name, leaf_rows_max=100)
             instance.given_rows(name, 1_000, job="one")
-        sent += ticks.run(SPLITTING, at=str(minute))
+        sent += ticks.run(at=str(minute))
         instance.when_worked(SPLITTING, handle)
         instance.clock.advance(60)
         if minute % 100 == 0:
@@ -58,11 +51,11 @@ def test_a_table_that_was_mended_is_worked_on_again(instance: Instance) -> None:
     log = instance.logs.open(instance.lake.catalog.entry("bad").id)
     body = log._bodies[TransactionNumber(1)]
     damage_the_log(instance, "bad")
-    ticks, handle = instance.ticks(SPLITTING), splitter(instance)
-    ticks.run(SPLITTING, at="1")
+    ticks, handle = instance.ticks(SPLITTING), instance.handler_of(SPLITTING)
+    ticks.run(at="1")
     assert len(instance.when_worked(SPLITTING, handle)) == 1
     log._bodies[TransactionNumber(1)] = body
-    assert ticks.run(SPLITTING, at="2") == 0, "it waits"
+    assert ticks.run(at="2") == 0, "it waits"
     instance.clock.advance(720)
     assert instance.when_worked(SPLITTING, handle) == []
     assert instance.leaves("bad") > 2
@@ -74,7 +67,7 @@ def test_a_table_in_quarantine_gets_no_tick(instance: Instance) -> None:
     instance.given_table("bad")
     entry = instance.lake.catalog.entry("bad")
     instance.registry.quarantine(entry.name, entry.id)
-    assert instance.ticks(SPLITTING).run(SPLITTING, at="1") == 0
+    assert instance.ticks(SPLITTING).run(at="1") == 0
 
 
 def test_a_damaged_log_without_a_name_keeps_no_other_from_its_burial(instance: Instance) -> None:
@@ -83,7 +76,7 @@ def test_a_damaged_log_without_a_name_keeps_no_other_from_its_burial(instance: I
         instance.registry.release(table.name, table.id)
     first = min(tables, key=lambda table: table.id)
     flip(instance.logs.open(first.id))
-    handler = scheduled_handler(once(sweep.nameless_app_over(instance.stores)), sweep_nameless)
+    handler = scheduled_handler(once(catalog_over(instance.stores)), sweep_nameless)
     for seconds in BURIED_AFTER:
         instance.clock.advance(seconds)
         with pytest.raises(CorruptError) as raised:

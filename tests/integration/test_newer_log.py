@@ -2,10 +2,8 @@
 user is told that a good request was rejected."""
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,15 +11,7 @@ from lakebed.backends.aws.job_queues import received_record
 from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.memory import MemoryObjectStore
 from lakebed.backends.system import SystemClock
-from lakebed.bootstrap import (
-    committer,
-    compaction_creation,
-    dead_letters,
-    garbage,
-    snapshots,
-    splitting,
-    sweep,
-)
+from lakebed.bootstrap import committer, dead_letters
 from lakebed.bootstrap.bulk_import_start import App as BulkImportApp
 from lakebed.bootstrap.compaction_task import compact_from
 from lakebed.bootstrap.query_answers import QueuedQueries, answers_over
@@ -35,8 +25,8 @@ from lakebed.model.jobs import (
     COMPACTION_QUEUE,
     INGEST_QUEUE,
     QUERY_QUEUE,
+    TICK_KINDS,
     TableMessage,
-    decode_table_message,
     encode_table_message,
 )
 from lakebed.model.names import JobId, TableId, TransactionNumber
@@ -51,14 +41,7 @@ from lambdas.committer.commit import commit
 from lambdas.dead_letters.give_up import give_up
 from lambdas.query.answer import answer
 from lambdas.query.handle import keep
-from lambdas.shape import (
-    Handler,
-    batch_handler,
-    invoked_handler,
-    queue_handler,
-    scheduled_handler,
-    sent_handler,
-)
+from lambdas.shape import batch_handler, invoked_handler, scheduled_handler, sent_handler
 from tests.dsl.spark_platform import SparkPlatform
 from tests.integration.instance import Instance, Run, once
 
@@ -123,27 +106,12 @@ def newer(instance: Instance, tmp_path: Path) -> Newer:
     return Newer(instance, tmp_path)
 
 
-TICKS: dict[str, Callable[[Instance], tuple[Any, Any]]] = {
-    "splitting": lambda i: (splitting.app_over(i.stores), lambda app, m: app.run(m.table)),
-    "garbage": lambda i: (garbage.app_over(i.stores), lambda app, m: app.run(m.table)),
-    "snapshots": lambda i: (snapshots.app_over(i.stores), lambda app, m: app.run(m.table)),
-    "sweep": lambda i: (sweep.app_over(i.stores), lambda app, m: app.run(m.table)),
-    "compaction-creation": lambda i: (
-        compaction_creation.app_over(
-            i.stores, queue=i.queues.open(COMPACTION_QUEUE), tracker=i.tracker
-        ),
-        lambda app, m: app.run(m.table),
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", TICKS)
+@pytest.mark.parametrize("kind", TICK_KINDS)
 def test_scheduled_work_gives_its_message_back(newer: Newer, kind: str) -> None:
-    app, work = TICKS[kind](newer.instance)
     newer.when_a_newer_release_commits()
     body = encode_table_message(TableMessage(newer.table))
     newer.send(kind, body)
-    handler: Handler = queue_handler(once(app), decode_table_message, work)
+    handler = newer.instance.handler_of(kind)
     assert newer.instance.when_worked(kind, handler) == [body.decode()]
     assert newer.depth(kind) == (1, 0)
 

@@ -2,11 +2,9 @@
 
 import pytest
 
-from lakebed.bootstrap import splitting
-from lakebed.model.jobs import SPLITTING, decode_table_message
-from lambdas.shape import Handler, queue_handler, scheduled_handler
-from lambdas.splitting.handle import split_leaves
-from lambdas.splitting.trigger import send_ticks
+from lakebed.model.jobs import SPLITTING
+from lambdas.scheduled_work.trigger import send_ticks
+from lambdas.shape import Handler, scheduled_handler
 from tests.integration.instance import Instance, Run, once
 
 
@@ -17,9 +15,7 @@ def trigger(instance: Instance) -> Handler:
 
 @pytest.fixture
 def handle(instance: Instance) -> Handler:
-    return queue_handler(
-        once(splitting.app_over(instance.stores)), decode_table_message, split_leaves
-    )
+    return instance.handler_of(SPLITTING)
 
 
 def minute(number: int) -> dict[str, str]:

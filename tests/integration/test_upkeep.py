@@ -2,23 +2,12 @@
 
 import pytest
 
-from lakebed.bootstrap import compaction_creation, garbage, snapshots, sweep
-from lakebed.model.jobs import (
-    COMPACTION_CREATION,
-    COMPACTION_QUEUE,
-    GARBAGE,
-    SNAPSHOTS,
-    SWEEP,
-    decode_table_message,
-)
+from lakebed.bootstrap.table_names import catalog_over
+from lakebed.model.jobs import COMPACTION_CREATION, COMPACTION_QUEUE, GARBAGE, SNAPSHOTS, SWEEP
 from lakebed.model.paths import snapshots_prefix
 from lakebed.statestore import snapshots as when_due
 from lakebed.tables.change_table import change_settings, clear_table
-from lambdas.compaction_creation.handle import create_jobs
-from lambdas.garbage.handle import collect_garbage
-from lambdas.shape import Handler, queue_handler, scheduled_handler
-from lambdas.snapshots.handle import write_snapshot
-from lambdas.sweep.handle import sweep_objects
+from lambdas.shape import Handler, scheduled_handler
 from lambdas.sweep.nameless import sweep_nameless
 from tests.integration.instance import SCHEMA, Instance, Run, once
 
@@ -28,16 +17,9 @@ BURIED_AFTER = (3 * DAY, 900, 3 * DAY, 900)
 and what was done before them waits its time once more (H35)."""
 
 
-def creation(instance: Instance) -> Handler:
-    app = compaction_creation.app_over(
-        instance.stores, queue=instance.queues.open(COMPACTION_QUEUE), tracker=instance.tracker
-    )
-    return queue_handler(once(app), decode_table_message, create_jobs)
-
-
 def tick(instance: Instance, work: str, handler: Handler, *, at: str = "now") -> int:
     """Let a schedule go off, and functions work. Returns how many tables were told."""
-    told = instance.ticks(work).run(work, at=at)
+    told = instance.ticks(work).run(at=at)
     assert instance.when_worked(work, handler) == []
     return told
 
@@ -50,7 +32,7 @@ def test_compaction_jobs_are_created_once_and_sent_again(instance: Instance) -> 
     instance.given_table("trips", job_files_max=4, redispatch_seconds=900)
     for n in range(4):
         instance.given_rows("trips", 10, job=f"job{n}")
-    handler = creation(instance)
+    handler = instance.handler_of(COMPACTION_CREATION)
     assert tick(instance, COMPACTION_CREATION, handler, at="1") == 1
     assert jobs(instance) == 1
     assert tick(instance, COMPACTION_CREATION, handler, at="2") == 1  # its own claims
@@ -64,9 +46,7 @@ def test_garbage_goes_when_it_is_due_and_not_before(instance: Instance) -> None:
     instance.given_table("trips", garbage_seconds_min=3_600)
     instance.given_rows("trips", 10, job="one")
     table = instance.lake.catalog.find("trips")
-    handler = queue_handler(
-        once(garbage.app_over(instance.stores)), decode_table_message, collect_garbage
-    )
+    handler = instance.handler_of(GARBAGE)
     clear_table(table, None)
     files = f"tables/{table.id}/files/"
     assert tick(instance, GARBAGE, handler, at="1") == 1
@@ -89,9 +69,7 @@ def test_what_dead_workers_left_is_swept(instance: Instance) -> None:
     instance.clock.advance(2 * DAY)
     instance.given_rows("trips", 10, job="two")
     instance.clock.advance(2 * DAY)
-    handler = queue_handler(
-        once(sweep.app_over(instance.stores)), decode_table_message, sweep_objects
-    )
+    handler = instance.handler_of(SWEEP)
     assert tick(instance, SWEEP, handler) == 1
     found = set(instance.objects.list(f"tables/{table.id}/files/"))
     assert left not in found
@@ -102,7 +80,7 @@ def test_tables_that_never_got_a_name_are_buried(instance: Instance) -> None:
     table = instance.lake.catalog.create("lost", SCHEMA)
     instance.registry.release(table.name, table.id)
     instance.given_table("kept")
-    handler = scheduled_handler(once(sweep.nameless_app_over(instance.stores)), sweep_nameless)
+    handler = scheduled_handler(once(catalog_over(instance.stores)), sweep_nameless)
     for seconds in BURIED_AFTER:
         instance.clock.advance(seconds)
         handler({"time": "now"}, Run())
@@ -114,9 +92,7 @@ def test_tables_that_never_got_a_name_are_buried(instance: Instance) -> None:
 def test_a_long_log_becomes_a_snapshot(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(when_due, "LOG_ENTRIES_MAX", 20)
     instance.given_table("trips")
-    handler = queue_handler(
-        once(snapshots.app_over(instance.stores)), decode_table_message, write_snapshot
-    )
+    handler = instance.handler_of(SNAPSHOTS)
     table = instance.lake.catalog.find("trips")
     assert tick(instance, SNAPSHOTS, handler, at="1") == 1
     assert list(instance.objects.list(snapshots_prefix(table.id))) == []

@@ -20,6 +20,7 @@ from lakebed.config.environments import (
     FunctionEnvironment,
     QueryEnvironment,
     QueryQueueEnvironment,
+    ScheduledWorkEnvironment,
     TableWorkEnvironment,
     TaskStartEnvironment,
     TriggerEnvironment,
@@ -33,28 +34,45 @@ from tests.stacks.normalised_templates import of_any_machine
 from tests.stacks.test_templates import resources
 
 ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
-    **{
-        f"lambdas.{shape.kind.replace('-', '_')}.trigger.handler": TriggerEnvironment
-        for shape in TICK_QUEUES
-    },
-    **{
-        f"lambdas.{room}.handle.handler": TableWorkEnvironment
-        for room in ("garbage", "snapshots", "splitting", "sweep")
-    },
-    "lambdas.committer.commit.handler": CommitterEnvironment,
-    "lambdas.compaction_creation.handle.handler": CompactionCreationEnvironment,
-    "lambdas.dead_letters.give_up.handler": DeadLettersEnvironment,
-    "lambdas.bulk_import.follow.handler": BulkImportFollowEnvironment,
-    "lambdas.bulk_import.start.handler": BulkImportStartEnvironment,
-    "lambdas.query.answer.handler": QueryEnvironment,
-    "lambdas.query.handle.handler": QueryQueueEnvironment,
-    "lambdas.sweep.nameless.handler": TableWorkEnvironment,
-    **{
-        f"lambdas.{kind}_tasks.start.handler": TaskStartEnvironment
-        for kind in ("compaction", "ingest")
-    },
+    **{f"{shape.kind}-trigger": TriggerEnvironment for shape in TICK_QUEUES},
+    **{f"{shape.kind}-handle": ScheduledWorkEnvironment for shape in TICK_QUEUES},
+    "committer-commit": CommitterEnvironment,
+    "compaction-creation-handle": CompactionCreationEnvironment,
+    "dead-letters-give-up": DeadLettersEnvironment,
+    "bulk-import-follow": BulkImportFollowEnvironment,
+    "bulk-import-start": BulkImportStartEnvironment,
+    "query-answer": QueryEnvironment,
+    "query-handle": QueryQueueEnvironment,
+    "sweep-nameless": TableWorkEnvironment,
+    "compaction-tasks-start": TaskStartEnvironment,
+    "ingest-tasks-start": TaskStartEnvironment,
 }
-"""Of each function that is deployed."""
+"""Of each function that is deployed, by its name in an instance."""
+
+SCHEDULED = {
+    f"{shape.kind}-{verb}": (shape.kind, verb)
+    for shape in TICK_QUEUES
+    for verb in ("trigger", "handle")
+}
+"""Work and verb of functions that share their code, by name in the instance."""
+
+HANDLERS = [
+    f"lambdas.{room}.{verb}.handler"
+    for room, verb in (
+        ("bulk_import", "follow"),
+        ("bulk_import", "start"),
+        ("committer", "commit"),
+        ("compaction_tasks", "start"),
+        ("dead_letters", "give_up"),
+        ("ingest_tasks", "start"),
+        ("query", "answer"),
+        ("query", "handle"),
+        ("scheduled_work", "handle"),
+        ("scheduled_work", "trigger"),
+        ("sweep", "nameless"),
+    )
+]
+"""What functions run."""
 
 FUNCTIONS_OF_QUEUES = {
     COMMITS.kind: "committer-commit",
@@ -98,10 +116,22 @@ def properties(templates: Templates, type_: str) -> list[dict[str, Any]]:
     return [resource["Properties"] for resource in resources(templates, type_)]
 
 
+def by_id(templates: Templates, type_: str) -> dict[str, dict[str, Any]]:
+    return {
+        id_: resource["Properties"]
+        for template in templates.values()
+        for id_, resource in template["Resources"].items()
+        if resource["Type"] == type_
+    }
+
+
 @pytest.fixture(scope="module")
 def functions(templates: Templates) -> dict[str, dict[str, Any]]:
-    """By handler."""
-    return {f["Handler"]: f for f in properties(templates, "AWS::Lambda::Function")}
+    """By name in the instance."""
+    return {
+        f["FunctionName"].removeprefix("lakebed-dev-"): f
+        for f in properties(templates, "AWS::Lambda::Function")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -113,15 +143,39 @@ def assembly(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_a_function_is_given_what_it_reads(functions: dict[str, dict[str, Any]]) -> None:
     assert set(functions) == set(ENVIRONMENTS)
-    for handler, function in functions.items():
+    for name, function in functions.items():
         variables = function["Environment"]["Variables"]
-        assert set(variables) == variables_named(ENVIRONMENTS[handler]), handler
+        assert set(variables) == variables_named(ENVIRONMENTS[name]), name
 
 
 def test_a_function_is_called_as_its_handler(functions: dict[str, dict[str, Any]]) -> None:
-    for handler, function in functions.items():
-        _, room, verb, _ = handler.split(".")
-        assert function["FunctionName"] == f"lakebed-dev-{room}-{verb}".replace("_", "-")
+    assert {function["Handler"] for function in functions.values()} == set(HANDLERS)
+    for name, function in functions.items():
+        if name not in SCHEDULED:
+            _, room, verb, _ = function["Handler"].split(".")
+            assert name == f"{room}-{verb}".replace("_", "-")
+
+
+def test_functions_of_scheduled_work_share_their_code_and_are_told_which_work_it_is(
+    functions: dict[str, dict[str, Any]],
+) -> None:
+    for name, (work, verb) in SCHEDULED.items():
+        assert functions[name]["Handler"] == f"lambdas.scheduled_work.{verb}.handler"
+        assert functions[name]["Environment"]["Variables"]["LAKEBED_WORK"] == work
+
+
+def test_a_trigger_sends_to_the_queue_of_its_work_and_to_no_other(
+    functions: dict[str, dict[str, Any]], templates: Templates
+) -> None:
+    queues = by_id(templates, "AWS::SQS::Queue")
+    roles = by_id(templates, "AWS::IAM::Role")
+    for shape in TICK_QUEUES:
+        function = functions[f"{shape.kind}-trigger"]
+        url = function["Environment"]["Variables"]["LAKEBED_QUEUE_URL"]["Ref"]
+        assert queues[url]["QueueName"] == f"lakebed-dev-{shape.kind}.fifo"
+        (policy,) = roles[function["Role"]["Fn::GetAtt"][0]]["Policies"]
+        sent = by_action(policy["PolicyDocument"]["Statement"])["sqs:SendMessage"]
+        assert [statement["Resource"] for statement in sent] == [{"Fn::GetAtt": [url, "Arn"]}]
 
 
 def test_what_fails_of_a_batch_comes_back_and_nothing_else(templates: Templates) -> None:
@@ -142,7 +196,7 @@ def test_a_message_is_out_of_sight_six_times_as_long_as_a_run_takes(templates: T
 
 
 def bundles(assembly: Path) -> dict[str, Path]:
-    """Return the folder of each function's code, by handler, as a deployment finds it."""
+    """Return the folder of the code, by handler, as a deployment finds it."""
     found = {}
     for template in assembly.glob("*.template.json"):
         assets = json.loads(template.with_name(f"{template.name[:-14]}.assets.json").read_text())
@@ -165,7 +219,7 @@ assert not late, f"imported at once: {{late}}"
 """
 
 
-@pytest.mark.parametrize("handler", sorted(ENVIRONMENTS))
+@pytest.mark.parametrize("handler", HANDLERS)
 def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: str) -> None:
     moves_rows = handler.startswith("lambdas.query.")
     program = CLEAN.format(

@@ -1,1 +1,0 @@
-"""Compaction jobs are created, and sent again when nobody started them."""

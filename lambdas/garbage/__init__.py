@@ -1,1 +1,0 @@
-"""Files that nothing refers to any more are deleted."""

@@ -1,1 +1,0 @@
-"""States are written down, and logs lose their old bodies."""
