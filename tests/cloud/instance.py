@@ -6,22 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-import pyarrow as pa
-
-import lakebed
 from lakebed.bootstrap.aws import AwsApp
 from lakebed.lake import Lake
-from lakebed.model.schema import Schema
-from lakebed.table import Table
 from localcloud.cloud import LocalCloud
 
 INSTANCE = "local"
 SOURCES = "s3://landing/files"
 """Where files of users lie."""
-SCHEMA: Schema = lakebed.schema_of(
-    row_keys={"id": "string"}, sort_keys={"at": "int64"}, values={"text": "string?"}
-)
-SMALL_LEAVES = {"leaf_rows_max": 100}
 
 
 class RunningInstance:
@@ -56,23 +47,3 @@ class RunningInstance:
         sqs = self.cloud.client("sqs")
         for name in self.cloud.queues():
             sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])
-
-
-def rows(count: int, *, seed: int = 0) -> pa.Table:
-    """Return rows in no order; other seeds give other rows."""
-    numbers = [(number * 7_919 + seed * 13) % 100_003 for number in range(count)]
-    return pa.table(
-        {
-            "id": pa.array([f"k{number:06}" for number in numbers]),
-            "at": pa.array([seed] * count, pa.int64()),
-            "text": pa.array([f"row {number} of {seed}" for number in numbers]),
-        }
-    )
-
-
-def same_rows(table: Table, *ingested: pa.Table) -> bool:
-    """Whether a table holds what was ingested, each row as often as it came."""
-    order = [("id", "ascending"), ("at", "ascending")]
-    wanted = pa.concat_tables(ingested).sort_by(order)
-    found = pa.Table.from_batches(list(table.query())).sort_by(order)
-    return bool(found.select(wanted.column_names).cast(wanted.schema).equals(wanted))

@@ -12,9 +12,10 @@ from lakebed.config.job_queues import BULK_IMPORT_JOBS
 from lakebed.model.names import JobId, Micros
 from lakebed.ports.job_tracker import JobReport
 from tests.cloud import users
-from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 from tests.cloud.operators import spoiled
 from tests.cloud.users import put, until, waiting
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
 from tests.spark.shell import spark_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -10,7 +10,8 @@ from lakebed.bootstrap.aws_stores import objects_of
 from lakebed.lake import Lake
 from lakebed.model.paths import snapshots_prefix
 from localcloud.services.emulator import ACCOUNT, REGION
-from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, RunningInstance
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
 pytestmark = pytest.mark.timeout(600)
 """The first test also waits for the synthesis, and for the packages of bundles."""

@@ -11,7 +11,8 @@ from lakebed.errors import InvalidError
 from localcloud.cloud import LocalCloud
 from localcloud.templates.synthesis import synthesize
 from tests.cloud.conftest import ROOT
-from tests.cloud.instance import INSTANCE, SCHEMA, SMALL_LEAVES, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, RunningInstance
+from tests.dsl.table_rows import SCHEMA, SMALL_LEAVES, rows, same_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -11,8 +11,9 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.lake import Lake
 from localcloud.cloud import LocalCloud
 from localcloud.services.emulator import ACCOUNT, REGION
-from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, RunningInstance
 from tests.cloud.users import fetched, put, send, until, waiting
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
 

@@ -9,8 +9,9 @@ import pytest
 
 from lakebed.config.job_queues import QUERY_HELD_SECONDS
 from lakebed.ports.job_tracker import JobReport
-from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows
+from tests.cloud.instance import INSTANCE, RunningInstance
 from tests.cloud.users import fetched, send, waiting
+from tests.dsl.table_rows import SCHEMA, rows
 
 pytestmark = pytest.mark.timeout(600)
 """The first test also waits for the synthesis, and for the packages of bundles."""

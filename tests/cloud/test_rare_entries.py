@@ -12,9 +12,10 @@ from lakebed.model.jobs import CompactionMessage, encode_message
 from lakebed.model.names import JobId
 from lakebed.table import Table
 from localcloud.services.emulator import ACCOUNT, REGION
-from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, RunningInstance
 from tests.cloud.operators import keys_in_bucket
 from tests.cloud.users import put, send, until, waiting
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,9 +9,10 @@ import pytest
 
 import lakebed
 from lakebed.config.job_queues import QUERIES
-from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 from tests.cloud.operators import keys_in_bucket, spoiled
 from tests.cloud.users import put, send, until, waiting
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
 pytestmark = [
     pytest.mark.slow,

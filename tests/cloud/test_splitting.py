@@ -5,9 +5,10 @@ import pytest
 from lakebed.config.job_queues import SPLITTING as SHAPE
 from lakebed.lake import Lake
 from lakebed.table import Table
-from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, RunningInstance
 from tests.cloud.operators import spoiled
 from tests.cloud.users import waiting
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
 pytestmark = pytest.mark.timeout(600)
 """The first test also waits for the synthesis, and for the packages of bundles."""

@@ -10,8 +10,9 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.table import Table
 from localcloud.cloud import LocalCloud
 from tests.cloud import users
-from tests.cloud.instance import INSTANCE, SCHEMA, SOURCES, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 from tests.cloud.users import put, until, waiting
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("no_tasks_left")]
 """The first test also waits for the synthesis, and for the packages of bundles."""

@@ -3,8 +3,9 @@
 import pytest
 
 from lakebed.config.job_queues import COMPACTION_JOBS
-from tests.cloud.instance import INSTANCE, SCHEMA, RunningInstance, rows, same_rows
+from tests.cloud.instance import INSTANCE, RunningInstance
 from tests.cloud.operators import keys_in_bucket
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
 pytestmark = pytest.mark.timeout(600)
 """The first test also waits for the synthesis, and for the packages of bundles."""

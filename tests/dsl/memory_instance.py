@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.backends.aws.job_queues import _text_of  # as it travels through SQS
+from lakebed.backends.aws.job_queues import _text_of, received_record  # as through SQS
 from lakebed.backends.memory import (
     MemoryJobQueues,
     MemoryJobTracker,
@@ -20,6 +20,7 @@ from lakebed.backends.memory import (
     MemoryTransactionLogs,
     VirtualClock,
 )
+from lakebed.bootstrap import committer
 from lakebed.bootstrap.app import App, Memory, Stores
 from lakebed.bootstrap.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.table_stores import TableStores, table_stores
@@ -31,8 +32,10 @@ from lakebed.ports.job_queue import JobQueue
 from lakebed.schedules.send_ticks import SendTicks
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
+from lakebed.statestore.queued_commits import COMMIT_QUEUE
+from lambdas.committer.commit import commit
 from lambdas.scheduled_work.handle import work_on_table
-from lambdas.shape import Handler, queue_handler
+from lambdas.shape import Handler, batch_handler, queue_handler
 
 SCHEMA = schema_of(row_keys={"key": "string"}, values={"value": "int64"})
 HIDDEN_SECONDS = 720.0
@@ -63,7 +66,7 @@ def record(body: str, group: str, id_: str, receives: int = 1) -> dict[str, Any]
     }
 
 
-class Instance:
+class MemoryInstance:
     """All of an instance, in memory; `lake` is what its users have."""
 
     def __init__(self, folder: Path) -> None:
@@ -137,6 +140,18 @@ class Instance:
         """Return the function that does one kind of scheduled work."""
         app = app_over(work, self.stores, open_job_stores=self.job_stores)
         return queue_handler(once(app), decode_table_message, work_on_table)
+
+    def committer_app(self) -> committer.App:
+        return committer.App(
+            self.stores,
+            queue=self.queues.open(COMMIT_QUEUE),
+            tracker=self.tracker,
+            received=received_record,
+        )
+
+    def committer(self) -> Handler:
+        """Return the function that commits what is queued."""
+        return batch_handler(once(self.committer_app()), commit)
 
     def job_stores(self) -> JobStores:
         return JobStores(self.queues.open(COMPACTION_QUEUE), self.tracker)

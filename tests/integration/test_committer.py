@@ -1,39 +1,29 @@
 import pytest
 
 from lakebed.backends.aws.job_queues import received_record
-from lakebed.bootstrap import committer, dead_letters
+from lakebed.bootstrap import dead_letters
 from lakebed.errors import UnavailableError
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lambdas.committer.commit import commit
 from lambdas.dead_letters.give_up import give_up
-from lambdas.shape import Handler, batch_handler, scheduled_handler
-from tests.integration.instance import Instance, Run, once
+from lambdas.shape import batch_handler, scheduled_handler
+from tests.dsl.memory_instance import MemoryInstance, Run, once
 
 
-def office(instance: Instance) -> Handler:
-    app = committer.App(
-        instance.stores,
-        queue=instance.queues.open(COMMIT_QUEUE),
-        tracker=instance.tracker,
-        received=received_record,
-    )
-    return batch_handler(once(app), commit)
-
-
-def test_queued_commits_of_many_go_into_one_entry(instance: Instance) -> None:
+def test_queued_commits_of_many_go_into_one_entry(instance: MemoryInstance) -> None:
     instance.given_table("trips")
     for name in ("a", "b", "c"):
         instance.given_rows("trips", 10, job=name, queued=True)
     before = instance.number("trips")
-    assert instance.when_worked(COMMIT_QUEUE, office(instance)) == []
+    assert instance.when_worked(COMMIT_QUEUE, instance.committer()) == []
     assert instance.number("trips") == before + 1
     assert instance.rows("trips") == 30
     assert instance.queues.open(COMMIT_QUEUE).depth() == (0, 0)
 
 
 def test_what_cannot_be_answered_now_comes_again(
-    instance: Instance, monkeypatch: pytest.MonkeyPatch
+    instance: MemoryInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("busy", "free"):
         instance.given_table(name)
@@ -47,23 +37,18 @@ def test_what_cannot_be_answered_now_comes_again(
                 raise UnavailableError("the store is busy")
             return heads(table)
 
-    app = committer.App(
-        instance.stores,
-        queue=instance.queues.open(COMMIT_QUEUE),
-        tracker=instance.tracker,
-        received=received_record,
-    )
+    app = instance.committer_app()
     monkeypatch.setattr(app._committer, "_heads", SomeHeads())
     left = instance.when_worked(COMMIT_QUEUE, batch_handler(once(app), commit))
     assert len(left) == 1
     assert instance.rows("free") == 10
     assert instance.rows("busy") == 0
     instance.clock.advance(31)
-    assert instance.when_worked(COMMIT_QUEUE, office(instance)) == []
+    assert instance.when_worked(COMMIT_QUEUE, instance.committer()) == []
     assert instance.rows("busy") == 10
 
 
-def test_dead_compaction_jobs_free_their_files(instance: Instance) -> None:
+def test_dead_compaction_jobs_free_their_files(instance: MemoryInstance) -> None:
     instance.given_table("trips", job_files_max=4)
     for n in range(4):
         instance.given_rows("trips", 10, job=f"job{n}")

@@ -9,13 +9,13 @@ from lakebed.model.jobs import SPLITTING
 from lakebed.model.names import TransactionNumber
 from lambdas.shape import scheduled_handler
 from lambdas.sweep.nameless import sweep_nameless
-from tests.integration.instance import SCHEMA, Instance, Run, once
+from tests.dsl.memory_instance import SCHEMA, MemoryInstance, Run, once
 from tests.integration.test_upkeep import BURIED_AFTER
 
 MINUTES = 300
 
 
-def damage_the_log(instance: Instance, name: str) -> None:
+def damage_the_log(instance: MemoryInstance, name: str) -> None:
     flip(instance.logs.open(instance.lake.catalog.entry(name).id))
 
 
@@ -25,7 +25,7 @@ def flip(log: MemoryTransactionLog) -> None:
 
 
 def test_a_damaged_log_holds_up_no_other_table_and_is_tried_ever_more_rarely(
-    instance: Instance,
+    instance: MemoryInstance,
 ) -> None:
     instance.given_table("bad", leaf_rows_max=100)
     damage_the_log(instance, "bad")
@@ -45,7 +45,7 @@ def test_a_damaged_log_holds_up_no_other_table_and_is_tried_ever_more_rarely(
     assert sent - of_good < 20, "one a message's life, not one a minute"
 
 
-def test_a_table_that_was_mended_is_worked_on_again(instance: Instance) -> None:
+def test_a_table_that_was_mended_is_worked_on_again(instance: MemoryInstance) -> None:
     instance.given_table("bad", leaf_rows_max=100)
     instance.given_rows("bad", 1_000, job="one")
     log = instance.logs.open(instance.lake.catalog.entry("bad").id)
@@ -63,14 +63,16 @@ def test_a_table_that_was_mended_is_worked_on_again(instance: Instance) -> None:
     assert mark.failed == {}
 
 
-def test_a_table_in_quarantine_gets_no_tick(instance: Instance) -> None:
+def test_a_table_in_quarantine_gets_no_tick(instance: MemoryInstance) -> None:
     instance.given_table("bad")
     entry = instance.lake.catalog.entry("bad")
     instance.registry.quarantine(entry.name, entry.id)
     assert instance.ticks(SPLITTING).run(at="1") == 0
 
 
-def test_a_damaged_log_without_a_name_keeps_no_other_from_its_burial(instance: Instance) -> None:
+def test_a_damaged_log_without_a_name_keeps_no_other_from_its_burial(
+    instance: MemoryInstance,
+) -> None:
     tables = [instance.lake.catalog.create(name, SCHEMA) for name in ("a", "b", "c")]
     for table in tables:
         instance.registry.release(table.name, table.id)

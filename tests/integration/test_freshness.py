@@ -1,9 +1,11 @@
 """Freshness, the proof of row 124 of docs/map.md: who shares nothing but stores sees a commit."""
 
-from tests.integration.instance import Instance
+from tests.dsl.memory_instance import MemoryInstance
 
 
-def test_row_124_a_reader_elsewhere_sees_what_was_committed_before_it(instance: Instance) -> None:
+def test_row_124_a_reader_elsewhere_sees_what_was_committed_before_it(
+    instance: MemoryInstance,
+) -> None:
     instance.given_table("t")
     id_ = instance.lake.catalog.entry("t").id
     head = instance.function_stores("reader").heads(id_)

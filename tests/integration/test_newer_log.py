@@ -42,8 +42,8 @@ from lambdas.dead_letters.give_up import give_up
 from lambdas.query.answer import answer
 from lambdas.query.handle import keep
 from lambdas.shape import batch_handler, invoked_handler, scheduled_handler, sent_handler
+from tests.dsl.memory_instance import MemoryInstance, Run, once
 from tests.dsl.spark_platform import SparkPlatform
-from tests.integration.instance import Instance, Run, once
 
 QUERY = {"id": "q", "table": "trips", "ranges": [{}]}
 
@@ -51,7 +51,7 @@ QUERY = {"id": "q", "table": "trips", "ranges": [{}]}
 class Newer:
     """An instance whose table `trips` has an entry of a newer release at its log's end."""
 
-    def __init__(self, instance: Instance, folder: Path) -> None:
+    def __init__(self, instance: MemoryInstance, folder: Path) -> None:
         self.instance = instance
         self.folder = folder
         instance.given_table("trips")
@@ -102,7 +102,7 @@ class Newer:
 
 
 @pytest.fixture
-def newer(instance: Instance, tmp_path: Path) -> Newer:
+def newer(instance: MemoryInstance, tmp_path: Path) -> Newer:
     return Newer(instance, tmp_path)
 
 

@@ -27,7 +27,7 @@ from lakebed.query.answer_messages import AnswerMessages
 from lambdas.query.answer import answer
 from lambdas.query.handle import keep
 from lambdas.shape import invoked_handler, sent_handler
-from tests.integration.instance import Run, once
+from tests.dsl.memory_instance import Run, once
 
 ASKED = {"id": "q", "table": "trips", "ranges": [{}]}
 

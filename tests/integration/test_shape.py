@@ -12,7 +12,7 @@ from lakebed.errors import (
 )
 from lakebed.model.jobs import TableMessage, decode_table_message
 from lambdas.shape import Tick, deployed_handler, queue_handler, scheduled_handler
-from tests.integration.instance import Run, record
+from tests.dsl.memory_instance import Run, record
 
 
 class Works:

@@ -5,16 +5,16 @@ import pytest
 from lakebed.model.jobs import SPLITTING
 from lambdas.scheduled_work.trigger import send_ticks
 from lambdas.shape import Handler, scheduled_handler
-from tests.integration.instance import Instance, Run, once
+from tests.dsl.memory_instance import MemoryInstance, Run, once
 
 
 @pytest.fixture
-def trigger(instance: Instance) -> Handler:
+def trigger(instance: MemoryInstance) -> Handler:
     return scheduled_handler(once(instance.ticks(SPLITTING)), send_ticks)
 
 
 @pytest.fixture
-def handle(instance: Instance) -> Handler:
+def handle(instance: MemoryInstance) -> Handler:
     return instance.handler_of(SPLITTING)
 
 
@@ -22,12 +22,12 @@ def minute(number: int) -> dict[str, str]:
     return {"time": f"2026-11-21T20:{number:02d}:00Z"}
 
 
-def waiting(instance: Instance) -> int:
+def waiting(instance: MemoryInstance) -> int:
     return instance.queues.open(SPLITTING).depth()[0]
 
 
 def test_a_leaf_that_is_too_large_is_split_within_the_minute(
-    instance: Instance, trigger: Handler, handle: Handler
+    instance: MemoryInstance, trigger: Handler, handle: Handler
 ) -> None:
     instance.given_table("large", leaf_rows_max=100)
     instance.given_table("small", leaf_rows_max=100)
@@ -40,7 +40,7 @@ def test_a_leaf_that_is_too_large_is_split_within_the_minute(
 
 
 def test_who_changes_nothing_gets_no_work(
-    instance: Instance, trigger: Handler, handle: Handler
+    instance: MemoryInstance, trigger: Handler, handle: Handler
 ) -> None:
     instance.given_table("idle")
     trigger(minute(1), Run())
@@ -53,7 +53,7 @@ def test_who_changes_nothing_gets_no_work(
 
 
 def test_a_mark_that_was_lost_costs_a_day_at_most(
-    instance: Instance, trigger: Handler, handle: Handler
+    instance: MemoryInstance, trigger: Handler, handle: Handler
 ) -> None:
     instance.given_table("idle")
     trigger(minute(1), Run())
@@ -64,7 +64,7 @@ def test_a_mark_that_was_lost_costs_a_day_at_most(
 
 
 def test_a_trigger_that_fires_twice_does_the_work_once(
-    instance: Instance, trigger: Handler
+    instance: MemoryInstance, trigger: Handler
 ) -> None:
     instance.given_table("trips")
     trigger(minute(1), Run())
@@ -74,7 +74,7 @@ def test_a_trigger_that_fires_twice_does_the_work_once(
     assert waiting(instance) == 2
 
 
-def test_offline_tables_rest(instance: Instance, trigger: Handler, handle: Handler) -> None:
+def test_offline_tables_rest(instance: MemoryInstance, trigger: Handler, handle: Handler) -> None:
     instance.given_table("trips", leaf_rows_max=100)
     instance.given_table("rides", leaf_rows_max=100)
     for name in ("trips", "rides"):
@@ -90,7 +90,7 @@ def test_offline_tables_rest(instance: Instance, trigger: Handler, handle: Handl
 
 
 def test_a_table_that_was_dropped_meanwhile_is_no_failure(
-    instance: Instance, trigger: Handler, handle: Handler
+    instance: MemoryInstance, trigger: Handler, handle: Handler
 ) -> None:
     instance.given_table("trips")
     trigger(minute(1), Run())
@@ -99,7 +99,7 @@ def test_a_table_that_was_dropped_meanwhile_is_no_failure(
 
 
 def test_a_damaged_table_does_not_hold_up_others(
-    instance: Instance, trigger: Handler, handle: Handler
+    instance: MemoryInstance, trigger: Handler, handle: Handler
 ) -> None:
     for name in ("bad", "good"):
         instance.given_table(name, leaf_rows_max=100)

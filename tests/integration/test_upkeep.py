@@ -9,7 +9,7 @@ from lakebed.statestore import snapshots as when_due
 from lakebed.tables.change_table import change_settings, clear_table
 from lambdas.shape import Handler, scheduled_handler
 from lambdas.sweep.nameless import sweep_nameless
-from tests.integration.instance import SCHEMA, Instance, Run, once
+from tests.dsl.memory_instance import SCHEMA, MemoryInstance, Run, once
 
 DAY = 86_400
 BURIED_AFTER = (3 * DAY, 900, 3 * DAY, 900)
@@ -17,18 +17,18 @@ BURIED_AFTER = (3 * DAY, 900, 3 * DAY, 900)
 and what was done before them waits its time once more (H35)."""
 
 
-def tick(instance: Instance, work: str, handler: Handler, *, at: str = "now") -> int:
+def tick(instance: MemoryInstance, work: str, handler: Handler, *, at: str = "now") -> int:
     """Let a schedule go off, and functions work. Returns how many tables were told."""
     told = instance.ticks(work).run(at=at)
     assert instance.when_worked(work, handler) == []
     return told
 
 
-def jobs(instance: Instance) -> int:
+def jobs(instance: MemoryInstance) -> int:
     return instance.queues.open(COMPACTION_QUEUE).depth()[0]
 
 
-def test_compaction_jobs_are_created_once_and_sent_again(instance: Instance) -> None:
+def test_compaction_jobs_are_created_once_and_sent_again(instance: MemoryInstance) -> None:
     instance.given_table("trips", job_files_max=4, redispatch_seconds=900)
     for n in range(4):
         instance.given_rows("trips", 10, job=f"job{n}")
@@ -42,7 +42,7 @@ def test_compaction_jobs_are_created_once_and_sent_again(instance: Instance) -> 
     assert jobs(instance) == 2
 
 
-def test_garbage_goes_when_it_is_due_and_not_before(instance: Instance) -> None:
+def test_garbage_goes_when_it_is_due_and_not_before(instance: MemoryInstance) -> None:
     instance.given_table("trips", garbage_seconds_min=3_600)
     instance.given_rows("trips", 10, job="one")
     table = instance.lake.catalog.find("trips")
@@ -57,7 +57,7 @@ def test_garbage_goes_when_it_is_due_and_not_before(instance: Instance) -> None:
     assert list(instance.objects.list(files)) == []
 
 
-def test_what_dead_workers_left_is_swept(instance: Instance) -> None:
+def test_what_dead_workers_left_is_swept(instance: MemoryInstance) -> None:
     instance.given_table("trips", pending_seconds_max=0)
     instance.given_rows("trips", 10, job="one")
     table = instance.lake.catalog.find("trips")
@@ -76,7 +76,7 @@ def test_what_dead_workers_left_is_swept(instance: Instance) -> None:
     assert known in found
 
 
-def test_tables_that_never_got_a_name_are_buried(instance: Instance) -> None:
+def test_tables_that_never_got_a_name_are_buried(instance: MemoryInstance) -> None:
     table = instance.lake.catalog.create("lost", SCHEMA)
     instance.registry.release(table.name, table.id)
     instance.given_table("kept")
@@ -89,7 +89,9 @@ def test_tables_that_never_got_a_name_are_buried(instance: Instance) -> None:
     assert instance.lake.catalog.find("kept").name == "kept"
 
 
-def test_a_long_log_becomes_a_snapshot(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_becomes_a_snapshot(
+    instance: MemoryInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(when_due, "LOG_ENTRIES_MAX", 20)
     instance.given_table("trips")
     handler = instance.handler_of(SNAPSHOTS)

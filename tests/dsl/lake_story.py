@@ -1,0 +1,143 @@
+"""Stories about whole lakes: given_... when_... then_..., the same on every stage.
+
+A story keeps a model of each table: the rows that it was given, by the job that brought them. What
+queries return is compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.table import Table
+from lakebed.tasks.user_jobs import Ingested
+from tests.dsl.stage import Stage
+from tests.dsl.table_rows import KEY_ORDER, SCHEMA
+
+SAMPLED_KEYS = 5
+
+
+class LakeStory:
+    """A lake on a stage, and a model of what its tables hold."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.lake = stage.lake
+        self._model: dict[str, dict[str, pa.Table]] = {}
+
+    # what is there
+
+    def given_table(
+        self, name: str, *, split_points: Sequence[str] | None = None, **settings: object
+    ) -> Table:
+        """Create a table of `SCHEMA`."""
+        self._model[name] = {}
+        return self.lake.create_table(
+            name, SCHEMA, split_points=split_points or (), settings=settings
+        )
+
+    def table(self, name: str) -> Table:
+        """Return a table as its users have it."""
+        return self.lake.table(name)
+
+    # what happens
+
+    def when_ingested(self, name: str, rows: pa.Table, *, job: str) -> Ingested:
+        """Ingest rows directly. The same job may be sent again, with the same rows."""
+        self._given(name, job, rows)
+        return self.table(name).ingest(rows, job=job)
+
+    def when_ingest_is_queued(self, name: str, rows: pa.Table, *, job: str) -> None:
+        """Ingest rows, and leave their commit to the committer."""
+        self._given(name, job, rows)
+        self.table(name).ingest(rows, job=job, queued=True)
+
+    def when_files_are_sent(self, name: str, *files: pa.Table, job: str) -> None:
+        """Write files and send a message that names them. `when_messages_are_ingested` runs it."""
+        self._given(name, job, pa.concat_tables(files))
+        names = [self.stage.put(f"{job}/{n}.parquet", file) for n, file in enumerate(files)]
+        self.stage.send("ingest", {"id": job, "table": name, "files": names})
+
+    def when_messages_are_ingested(self) -> None:
+        """Let tasks run the ingest jobs that messages ask for."""
+        self.stage.work("ingest")
+
+    def when_queued_commits_are_made(self) -> None:
+        """Let the committer commit what is queued."""
+        self.stage.work("commits")
+
+    def when_split(self) -> None:
+        """Let leaves that are too large be split."""
+        self.stage.work("splitting")
+
+    def when_compacted(self) -> None:
+        """Let compaction jobs be created and run until none is due."""
+        self.stage.work("compaction")
+
+    def when_garbage_is_collected(self) -> None:
+        """Let garbage that is due be deleted."""
+        self.stage.work("garbage")
+
+    def when_time_passes(self, seconds: float) -> None:
+        """Let time pass; no schedule goes off meanwhile."""
+        self.stage.advance(seconds)
+
+    # what is true then
+
+    def leaves(self, name: str) -> int:
+        """Return how many leaves a table has."""
+        return self.lake.status(name)[0].leaves
+
+    def picture(self, name: str) -> str:
+        """Return a table's leaves in key order, with files and rows; then what is garbage."""
+        (status,) = self.lake.status(name)
+        lines = [
+            f"{_counted(node.files)}, {'' if node.rows_exact else 'about '}{node.rows} rows"
+            for node in status.nodes
+            if node.left is None
+        ]
+        return "\n".join([*lines, f"garbage: {_counted(status.garbage_files)}"])
+
+    def stored_files(self, name: str) -> int:
+        """Return how many files of rows a table has in its store, referred to or not."""
+        return self.stage.stored_files(self.table(name))
+
+    def then_queries_match(self, name: str, *, without: Sequence[str] = ()) -> None:
+        """Compare queries with the model: of everything, of a key range, of single keys.
+
+        without: jobs whose rows are not there yet.
+        """
+        given = [rows for job, rows in self._model[name].items() if job not in without]
+        nothing = arrow_schema(SCHEMA).empty_table()
+        wanted = pa.concat_tables([nothing, *(r.cast(nothing.schema) for r in given)])
+        wanted = wanted.sort_by(KEY_ORDER)
+        table = self.table(name)
+        _same(table.query().read_all(), wanted)
+        assert table.count() == wanted.num_rows
+        keys = wanted["id"].unique().to_pylist()
+        for key in keys[:: max(1, len(keys) // SAMPLED_KEYS)]:
+            _same(table.query(keys=[key]).read_all(), wanted.filter(pc.field("id") == key))
+        if keys:
+            low, high = keys[len(keys) // 4], keys[3 * len(keys) // 4]
+            within = wanted.filter((pc.field("id") >= low) & (pc.field("id") < high))
+            _same(table.query(ranges={"id": (low, high)}).read_all(), within)
+
+    def _given(self, name: str, job: str, rows: pa.Table) -> None:
+        known = self._model[name].setdefault(job, rows)
+        assert known.equals(rows), f"job {job} was given other rows before"
+
+
+def _counted(files: int) -> str:
+    return f"{files} file{'' if files == 1 else 's'}"
+
+
+def _same(found: pa.Table, wanted: pa.Table) -> None:
+    """Compare rows: keys in order, and each row as often as it is wanted."""
+    found = found.select(wanted.column_names).cast(wanted.schema)
+    keys = [name for name, _ in KEY_ORDER]
+    assert found.select(keys).equals(wanted.select(keys))
+    every = [*KEY_ORDER, *((n, "ascending") for n in wanted.column_names if n not in keys)]
+    assert found.sort_by(every).equals(wanted.sort_by(every))
