@@ -1,0 +1,1 @@
+"""What a log entry holds: transactions of changes, and their bytes."""
