@@ -40,10 +40,10 @@ from lakebed.errors import LakebedError
 from lakebed.model.names import PartitionId, TableId
 from lakebed.model.ranges import KeyRange
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import open_cache
-from lakebed.statestore.placing import reached_leaves
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.layout import open_cache
+from lakebed.statestore.table_state.placing import reached_leaves
+from lakebed.statestore.table_state.state import TableState
 
 OPENINGS, FOLLOWED = 3, 50
 GROUPS, GROUP = 30, 150

@@ -26,11 +26,11 @@ from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.model.names import TableId, TableName, file_name
 from lakebed.statestore.committer import Committer
-from lakebed.statestore.file_changes import ReplaceFiles
+from lakebed.statestore.log_entries.file_changes import ReplaceFiles
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
-from lakebed.statestore.state import Job
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.table_state.state import Job
 
 LEAVES, FILES_EACH = 65_536, 4
 FINISHED = 30_000

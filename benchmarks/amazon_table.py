@@ -15,9 +15,9 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.model.names import TableId
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import open_cache
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.layout import open_cache
+from lakebed.statestore.table_state.state import TableState
 
 LOG = "log"
 

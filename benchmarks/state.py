@@ -30,10 +30,10 @@ from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
 from lakebed.model.ranges import KeyRange
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import open_cache
-from lakebed.statestore.placing import reached_leaves
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.layout import open_cache
+from lakebed.statestore.table_state.placing import reached_leaves
+from lakebed.statestore.table_state.state import TableState
 
 ROUNDS = 5
 COMMITS, GROUPS, GROUP = 400, 20, 100

@@ -20,9 +20,9 @@ from lakebed.backends.local.transaction_logs import SqliteTransactionLogs  # noq
 from lakebed.backends.system.clock import SystemClock  # noqa: E402 - it counts
 from lakebed.model.names import PartitionId, TableId  # noqa: E402 - it counts
 from lakebed.statestore.head import TableHead  # noqa: E402 - it counts
-from lakebed.statestore.layout import open_cache  # noqa: E402 - it counts
 from lakebed.statestore.snapshots import Snapshots  # noqa: E402 - it counts
-from lakebed.statestore.state import TableState  # noqa: E402 - it counts
+from lakebed.statestore.table_state.layout import open_cache  # noqa: E402 - it counts
+from lakebed.statestore.table_state.state import TableState  # noqa: E402 - it counts
 
 
 def main(root: Path) -> None:

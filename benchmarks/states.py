@@ -24,12 +24,12 @@ from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import type_of
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.placing import own_region, reached_leaves
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import CreateTable, create_table
-from lakebed.statestore.transactions import Change, Transaction, finish_entry
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.table_changes import CreateTable, create_table
+from lakebed.statestore.log_entries.transactions import Change, Transaction, finish_entry
+from lakebed.statestore.table_state.placing import own_region, reached_leaves
+from lakebed.statestore.table_state.state import Moment, TableState
 
 FILES, LEAVES = 1_000_000, 50_000
 KEY_DIGITS = 36

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakebed.model.predicate_text import predicate_from_text
-from lakebed.model.predicates import field, predicate_from_json
+from lakebed.model.predicates.language import field, predicate_from_json
+from lakebed.model.predicates.text import predicate_from_text
 from lakebed.model.processing import (
     AgeOff,
     IteratorUse,

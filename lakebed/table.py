@@ -22,7 +22,7 @@ from lakebed.model.names import (
     job_id,
 )
 from lakebed.model.partitions import split_points_in, split_points_of
-from lakebed.model.predicates import Predicate
+from lakebed.model.predicates.language import Predicate
 from lakebed.model.processing import Processing, iterator_use
 from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import JobReport

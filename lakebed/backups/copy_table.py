@@ -35,9 +35,9 @@ from lakebed.model.paths import file_path, files_prefix, snapshot_of, snapshots_
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import decode_entry
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_changes import DropPin, PutPin
 
 PIECE_BYTES = 8 << 20
 PIN_SECONDS = 86_400

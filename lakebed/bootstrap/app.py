@@ -35,10 +35,10 @@ from lakebed.query.count_rows import CountRows
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
-from lakebed.statestore.closable_state import StateLimits
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.format_gate import FormatGate
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
+from lakebed.statestore.table_state.closable_state import StateLimits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
 from lakebed.tasks.failed_work import FailedTables

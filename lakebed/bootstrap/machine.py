@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lakebed.errors import InvalidError
-from lakebed.statestore.closable_state import OPEN_STATES_MAX
+from lakebed.statestore.table_state.closable_state import OPEN_STATES_MAX
 
 PROCESSES = "LAKEBED_MERGE_PROCESSES"
 """How many processes share a large merge; 1: the one that merges. Not set: as many as pay."""

@@ -31,9 +31,9 @@ from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.sorted_files.sorting.stored_runs import StoredRun
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.leaves import Leaves, leaves_of, refuse_if_busy
+from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.leaves import Leaves, leaves_of, refuse_if_busy
 from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
 from lakebed.user_files.csv_and_parquet import ParquetLayout, parquet_footer_bytes, parquet_layout
 from lakebed.user_files.input_files import ExtraColumns, InputFile

@@ -14,7 +14,7 @@ from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of
-from lakebed.model.predicate_text import predicate_from_text
+from lakebed.model.predicates.text import predicate_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

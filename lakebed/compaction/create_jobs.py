@@ -22,11 +22,11 @@ from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue, Message
 from lakebed.ports.job_tracker import JobEvent, JobTracker
-from lakebed.statestore.file_changes import ClaimFiles
-from lakebed.statestore.file_parts import last_parts
+from lakebed.statestore.log_entries.file_changes import ClaimFiles
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
-from lakebed.statestore.state import Job, TableState
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.table_state.file_parts import last_parts
+from lakebed.statestore.table_state.state import Job, TableState
 from lakebed.tasks.job_reports import JobReports
 
 NAMES_PER_ENTRY = 1_300

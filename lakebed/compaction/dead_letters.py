@@ -16,10 +16,10 @@ from lakebed.observe import events
 from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
-from lakebed.statestore.file_changes import ReplaceFiles
+from lakebed.statestore.log_entries.file_changes import ReplaceFiles
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import decode_commits, read_commits
-from lakebed.statestore.transactions import Transaction
 
 
 class GiveUpDeadJobs:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakebed.model.names import MICROS_PER_SECOND, FileName, Micros, PartitionId, base_of
-from lakebed.statestore.file_parts import last_parts, leaves_with_last_parts, row_bytes
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.file_parts import last_parts, leaves_with_last_parts, row_bytes
+from lakebed.statestore.table_state.state import TableState
 
 LAST_PART_SECONDS = 86_400
 """Age of a file from which on its last part is not left to the next compaction of its leaf."""

@@ -29,11 +29,11 @@ from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.ports.sorted_files import FileWritten, SortedFiles
-from lakebed.statestore.file_changes import ReleaseClaim, ReplaceFiles
+from lakebed.statestore.log_entries.file_changes import ReleaseClaim, ReplaceFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
-from lakebed.statestore.placing import own_region
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
-from lakebed.statestore.state import Job
+from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.state import Job
 from lakebed.tasks.job_reports import JobReports
 
 BatchT = TypeVar("BatchT")

@@ -27,8 +27,8 @@ from pydantic_core import ErrorDetails
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.json_fields import check_fields_once
 from lakebed.model.names import JobId, job_id, table_name
-from lakebed.model.predicate_text import predicate_from_text
-from lakebed.model.predicates import Predicate, predicate_from_json
+from lakebed.model.predicates.language import Predicate, predicate_from_json
+from lakebed.model.predicates.text import predicate_from_text
 
 MESSAGE_BYTES_MAX = 256 * 1024
 """What SQS takes; for a lambda that is invoked, the same."""

@@ -7,9 +7,9 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.paths import file_path
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
-from lakebed.statestore.file_changes import RemoveGarbage
+from lakebed.statestore.log_entries.file_changes import RemoveGarbage
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.state import Garbage, TableState
+from lakebed.statestore.table_state.state import Garbage, TableState
 
 FILES_AT_ONCE = 1_000
 

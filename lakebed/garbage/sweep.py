@@ -22,9 +22,9 @@ from lakebed.model.paths import (
 )
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
-from lakebed.statestore.file_changes import RaiseFloor
+from lakebed.statestore.log_entries.file_changes import RaiseFloor
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 PATHS_AT_ONCE = 1_000
 

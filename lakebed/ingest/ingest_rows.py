@@ -19,10 +19,10 @@ from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import NOT_COMMITTED, JobTracker
 from lakebed.ports.sorted_files import RowSorter, SortedFiles
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.leaves import leaves_of, refuse_if_busy
+from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
+from lakebed.statestore.table_state.leaves import leaves_of, refuse_if_busy
 from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
 
 BatchT = TypeVar("BatchT")

@@ -28,7 +28,7 @@ from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import RowsWritten, SortedFiles
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 Progress = Callable[[str, int, int], None]
 """Told of what is done, how many are, and of how many."""

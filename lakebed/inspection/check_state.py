@@ -8,13 +8,13 @@ from lakebed.inspection.findings import Fact, Finding, finding
 from lakebed.model.files import FileReference, StoredFile
 from lakebed.model.names import FileName, TableName, base_of
 from lakebed.model.partitions import PartitionTree
-from lakebed.statestore.figures import (
+from lakebed.statestore.table_state.figures import (
     claims_by_job,
     claims_without_job,
     garbage_with_references,
     numbers_beyond,
 )
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 
 def check_state(state: TableState, table: TableName, **where: Fact) -> Iterator[Finding]:

@@ -39,11 +39,11 @@ from lakebed.ports.sorted_files import SortedFiles
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.last_entry import known
 from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
-from lakebed.statestore.time_records import created_at
+from lakebed.statestore.table_state.last_entry import known
+from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.time_records import created_at
 
 NAMELESS = TableName("(nameless)")
 _BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueError)

@@ -13,8 +13,8 @@ from lakebed.errors import LogTruncatedError
 from lakebed.model.files import FileReference
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.file_changes import (
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
     ClaimFiles,
     RaiseFloor,
@@ -22,8 +22,8 @@ from lakebed.statestore.file_changes import (
     RemoveGarbage,
     ReplaceFiles,
 )
-from lakebed.statestore.log_changes import ResumeLog
-from lakebed.statestore.table_changes import (
+from lakebed.statestore.log_entries.log_changes import ResumeLog
+from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
     ChangeSettings,
@@ -36,8 +36,8 @@ from lakebed.statestore.table_changes import (
     SetProcessing,
     Split,
 )
-from lakebed.statestore.time_changes import LeapTime, SetTimeBack, TellTime
-from lakebed.statestore.transactions import Change, Transaction
+from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.transactions import Change, Transaction
 
 JOB_LETTERS = 12
 """Of a job's id: enough to tell jobs of one log apart."""

@@ -28,15 +28,15 @@ from lakebed.model.paths import lost_prefix, snapshot_of, snapshot_path
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableEntry
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import Entry, decode_entry, encode_entry, format_of
 from lakebed.statestore.format_gate import AskFormats, check_entry_format
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.last_entry import last_checksum, remember_last
-from lakebed.statestore.layout import open_memory
-from lakebed.statestore.log_changes import ResumeLog
+from lakebed.statestore.log_entries.codec import Entry, decode_entry, encode_entry, format_of
+from lakebed.statestore.log_entries.log_changes import ResumeLog
+from lakebed.statestore.log_entries.transactions import Transaction, finish_entry
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.transactions import Transaction, finish_entry
+from lakebed.statestore.table_state.last_entry import last_checksum, remember_last
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.state import Moment, TableState
 
 LogRepairAction = Literal["rebuild-log", "accept-loss"]
 

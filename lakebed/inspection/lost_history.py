@@ -10,9 +10,9 @@ from lakebed.errors import CorruptError, ObjectExistsError
 from lakebed.model.names import CommitId, FileName, Micros, TransactionNumber
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import decode_entry
+from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 UNREADABLE = CommitId("(unreadable)")
 """Stands for the commits of an entry that cannot be read."""

@@ -12,11 +12,11 @@ from lakebed.inspection.replay import apply_entry
 from lakebed.inspection.status import NodeStatus, changed_settings, nodes_of
 from lakebed.model.names import Micros, TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.figures import claims_by_job, file_figures, garbage_figures
-from lakebed.statestore.layout import open_memory
+from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.figures import claims_by_job, file_figures, garbage_figures
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.state import TableState
 
 
 class FileShown(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.format_gate import AskFormats, newest_formats
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 RECOVERED = "recovered-"
 """Before the beginning of a table's id: the name of a table that lost its own."""

@@ -10,13 +10,13 @@ from lakebed.errors import CorruptError, LogTruncatedError
 from lakebed.inspection.findings import Finding, finding
 from lakebed.model.names import EntryChecksum, TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import Entry, decode_entry
-from lakebed.statestore.last_entry import last_checksum
-from lakebed.statestore.layout import open_memory
+from lakebed.statestore.log_entries.codec import Entry, decode_entry
+from lakebed.statestore.log_entries.time_changes import SetTimeBack
+from lakebed.statestore.log_entries.transactions import finish_entry
 from lakebed.statestore.snapshots import SNAPSHOTS_KEPT, Snapshots
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.time_changes import SetTimeBack
-from lakebed.statestore.transactions import finish_entry
+from lakebed.statestore.table_state.last_entry import last_checksum
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.state import Moment, TableState
 
 TRIES_MAX = 5
 """While the log is read, somebody may truncate it: then it is read again."""

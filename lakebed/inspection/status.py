@@ -14,7 +14,9 @@ from lakebed.model.partitions import Partition, PartitionTree
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import JobTracker
-from lakebed.statestore.figures import (
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.table_state.figures import (
     FileFigures,
     GarbageFigures,
     claims_by_job,
@@ -23,9 +25,7 @@ from lakebed.statestore.figures import (
     inexact_leaves,
     leaf_bytes,
 )
-from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import Job, LeafFigures, TableState
+from lakebed.statestore.table_state.state import Job, LeafFigures, TableState
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):

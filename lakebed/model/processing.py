@@ -15,16 +15,16 @@ from typing import Literal as OneOf
 import msgspec
 
 from lakebed.errors import InvalidError, did_you_mean
-from lakebed.model.literals import FLOATS, INTEGER_BITS, UNSIGNED_BITS
 from lakebed.model.names import MICROS_PER_SECOND, Micros
-from lakebed.model.predicate_text import predicate_from_text
-from lakebed.model.predicates import (
+from lakebed.model.predicates.language import (
     Predicate,
     checked_predicate,
     fields_of,
     predicate_from_json,
     predicate_json,
 )
+from lakebed.model.predicates.literals import FLOATS, INTEGER_BITS, UNSIGNED_BITS
+from lakebed.model.predicates.text import predicate_from_text
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import Decimal, MapOf, Primitive, Type
 

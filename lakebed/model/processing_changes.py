@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from lakebed.errors import InvalidError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
-from lakebed.model.predicates import And, Predicate
+from lakebed.model.predicates.language import And, Predicate
 from lakebed.model.processing import AgeOff, Processing, fold_of
 from lakebed.model.schema import Schema
 from lakebed.model.types import MapOf

@@ -6,7 +6,7 @@ import json
 
 import msgspec
 
-from lakebed.model.predicates import checked_predicate
+from lakebed.model.predicates.language import checked_predicate
 from lakebed.model.processing import Processing, processing_from_json, processing_json
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 

@@ -8,7 +8,16 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.model.predicates import And, Compare, In, IsNotNull, IsNull, Not, Or, Predicate
+from lakebed.model.predicates.language import (
+    And,
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Not,
+    Or,
+    Predicate,
+)
 
 _COMPARE: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
     "=": pc.equal,

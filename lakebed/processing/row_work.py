@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.model.predicates import fields_of
+from lakebed.model.predicates.language import fields_of
 from lakebed.model.processing import (
     Latest,
     Processing,

@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Condition, SortedFiles
 from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
-from lakebed.statestore.figures import inexact_leaves, rows_known_exactly
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.placing import own_region
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.figures import inexact_leaves, rows_known_exactly
+from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
 

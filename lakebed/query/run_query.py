@@ -34,8 +34,8 @@ from lakebed.ports.sorted_files import Condition, ReadFigures, SortedFiles
 from lakebed.query.explanation import Explanation
 from lakebed.sorted_files.reading.row_tests import row_test
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.placing import reached_leaves
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.placing import reached_leaves
+from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
 BOXES_MAX = 10_000

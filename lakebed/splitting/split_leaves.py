@@ -11,10 +11,10 @@ from lakebed.model.files import FilePart
 from lakebed.model.samples import Sample, split_points
 from lakebed.model.schema import Schema
 from lakebed.observe import events
+from lakebed.statestore.log_entries.table_changes import MarkUnsplittable, Split
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.placing import own_region
-from lakebed.statestore.state import LeafFigures
-from lakebed.statestore.table_changes import MarkUnsplittable, Split
+from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.state import LeafFigures
 
 PARTS_MAX = 64
 """Leaves that one split makes at the most."""

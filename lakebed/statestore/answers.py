@@ -1,6 +1,11 @@
-"""Transactions that wait for their answers, and what is true of them when time is up."""
+"""Transactions that wait for their answers, how long they are tried, and what is true of them when
+time is up."""
 
 from __future__ import annotations
+
+import random
+
+import msgspec
 
 from lakebed.errors import (
     DeniedError,
@@ -13,11 +18,26 @@ from lakebed.errors import (
 )
 from lakebed.model.names import TransactionNumber
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.transactions import Transaction
 
 NOTHING_WRITTEN = (UnavailableError, DeniedError, InvalidError, LogRolledBackError)
 """What `append` raises when this call wrote nothing."""
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a commit tries, and how it waits. Bounded by time, not by tries (H8)."""
+
+    seconds_max: float = 60.0
+    jitter_seconds: float = 0.005
+    throttled_seconds: float = 0.2
+
+    def wait_seconds(self, failure: LakebedError, rng: random.Random) -> float:
+        """After a conflict somebody progressed: try again at once. Back off only when throttled."""
+        most = self.jitter_seconds
+        if isinstance(failure, UnavailableError):
+            most = self.throttled_seconds
+        return rng.random() * most
 
 
 class Member:

@@ -41,13 +41,13 @@ from lakebed.ports.job_queue import (
 from lakebed.ports.job_tracker import NOT_COMMITTED, JobEvent, JobReport, JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.queued_commits import (
     CommitRequester,
     QueuedCommit,
     decode_commits,
     read_commits,
 )
-from lakebed.statestore.transactions import Transaction
 
 HIDDEN_SECONDS = 900.0
 """A commit tries for 60 s, and a batch may hold ten tables, each asked up to three times: mostly it

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Protocol, TypeVar
 
-import msgspec
-
 from lakebed.errors import (
     CacheDamagedError,
     JobIdReusedError,
@@ -34,15 +32,21 @@ from lakebed.model.names import (
 )
 from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.answers import NOTHING_WRITTEN, Member, answer_in_log, last_answer
-from lakebed.statestore.closable_state import ClosableState
-from lakebed.statestore.codec import Entry, check_number, decode_entry, encode_entry, format_of
+from lakebed.statestore.answers import NOTHING_WRITTEN, Member, Retry, answer_in_log, last_answer
 from lakebed.statestore.format_gate import AskFormats, check_entry_format, newest_formats
-from lakebed.statestore.last_entry import known, last_checksum
 from lakebed.statestore.log_clock import LogClock
-from lakebed.statestore.state import Moment, TableState, TableVersion
-from lakebed.statestore.tombstone import take_tombstone
-from lakebed.statestore.transactions import Transaction, check_bases, finish_entry
+from lakebed.statestore.log_entries.codec import (
+    Entry,
+    check_number,
+    decode_entry,
+    encode_entry,
+    format_of,
+)
+from lakebed.statestore.log_entries.tombstone import take_tombstone
+from lakebed.statestore.log_entries.transactions import Transaction, check_bases, finish_entry
+from lakebed.statestore.table_state.closable_state import ClosableState
+from lakebed.statestore.table_state.last_entry import known, last_checksum
+from lakebed.statestore.table_state.state import Moment, TableState, TableVersion
 
 FOLLOWED_AT_ONCE_MAX = 1_000
 FOLLOWED_BYTES_MAX = 1 << 20
@@ -52,21 +56,6 @@ others wait."""
 
 T = TypeVar("T")
 _Read = tuple[Entry, EntryChecksum]
-
-
-class Retry(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a commit tries, and how it waits. Bounded by time, not by tries (H8)."""
-
-    seconds_max: float = 60.0
-    jitter_seconds: float = 0.005
-    throttled_seconds: float = 0.2
-
-    def wait_seconds(self, failure: LakebedError, rng: random.Random) -> float:
-        """After a conflict somebody progressed: try again at once. Back off only when throttled."""
-        most = self.jitter_seconds
-        if isinstance(failure, UnavailableError):
-            most = self.throttled_seconds
-        return rng.random() * most
 
 
 class SnapshotSource(Protocol):

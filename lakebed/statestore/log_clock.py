@@ -26,10 +26,10 @@ from lakebed.model.names import (
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.statestore.format_gate import AskFormats
-from lakebed.statestore.state import Moment, TableState, TableVersion
-from lakebed.statestore.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
-from lakebed.statestore.time_records import TIME_ID, ClockReading, clock_readings
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.log_entries.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.table_state.state import Moment, TableState, TableVersion
+from lakebed.statestore.table_state.time_records import TIME_ID, ClockReading, clock_readings
 
 CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
 LEAP_MAX = 86_400 * MICROS_PER_SECOND

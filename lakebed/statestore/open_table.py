@@ -26,8 +26,8 @@ from lakebed.model.processing import ProcessingPass, Stage
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.state import TableState
-from lakebed.statestore.transactions import Change, Transaction
+from lakebed.statestore.log_entries.transactions import Change, Transaction
+from lakebed.statestore.table_state.state import TableState
 
 
 class Start(msgspec.Struct, frozen=True):

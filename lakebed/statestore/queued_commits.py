@@ -24,8 +24,8 @@ from lakebed.model.paths import commits_path
 from lakebed.ports.job_queue import BODY_BYTES_MAX, JobQueue, Message
 from lakebed.ports.job_tracker import JobKind
 from lakebed.ports.object_store import ObjectStore
-from lakebed.statestore.codec import Entry, decode_entry, encode_entry
-from lakebed.statestore.transactions import Transaction, new_files_begin_at
+from lakebed.statestore.log_entries.codec import Entry, decode_entry, encode_entry
+from lakebed.statestore.log_entries.transactions import Transaction, new_files_begin_at
 
 COMMIT_QUEUE = "commits"
 MESSAGE_FORMAT = 1

@@ -24,10 +24,10 @@ from lakebed.model.paths import snapshot_name, snapshot_of, snapshots_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.format_gate import AskFormats, newest_formats
-from lakebed.statestore.layout import upgradable_format, upgrade
 from lakebed.statestore.older_layouts import write_down
-from lakebed.statestore.state import TableState
-from lakebed.statestore.sums import verify_rows
+from lakebed.statestore.table_state.layout import upgradable_format, upgrade
+from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.sums import verify_rows
 
 LOG_BYTES_MIN = 1 << 20
 LOG_ENTRIES_MAX = 2_000

@@ -15,18 +15,18 @@ from lakebed.model.open_limit import OpenLimit
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLogs
-from lakebed.statestore.closable_state import ClosableState, StateLimits
 from lakebed.statestore.format_gate import AskFormats, newest_formats
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import (
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.table_state.closable_state import ClosableState, StateLimits
+from lakebed.statestore.table_state.layout import (
     ASIDE_MAX,
     open_cache,
     problem_of_cache,
     remove_cache,
     set_aside_if_damaged,
 )
-from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 _SUFFIX = ".sqlite"
 _PARTS = ("", "-wal", "-shm")

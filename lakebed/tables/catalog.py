@@ -40,10 +40,10 @@ from lakebed.observe import events
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.table_changes import DropTable, create_table, set_processing
+from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_changes import DropTable, create_table, set_processing
-from lakebed.statestore.time_records import created_at
-from lakebed.statestore.transactions import Change, Transaction
+from lakebed.statestore.table_state.time_records import created_at
 
 NAMELESS_SECONDS_MAX = 48 * 3_600
 NAMELESS = TableName("(nameless)")

@@ -15,16 +15,16 @@ from lakebed.model.schema import Schema
 from lakebed.model.schema_changes import planned
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_changes import (
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
     ChangeSettings,
     Clear,
     CreateTable,
 )
-from lakebed.statestore.transactions import Change
+from lakebed.statestore.log_entries.transactions import Change
+from lakebed.statestore.open_table import OpenTable, start_of
 
 PLANS_MAX = 10
 """Each time the table was cleared just before: nobody does that so often."""

@@ -18,14 +18,14 @@ from lakebed.config.dynamo_tables import LOG_TABLE
 from lakebed.errors import ConflictError, UnavailableError, UnknownOutcomeError
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import CommitId, JobId, TableId, TransactionNumber, digest_of, file_name
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import open_memory
-from lakebed.statestore.placing import own_region
-from lakebed.statestore.state import TableState
-from lakebed.statestore.table_changes import create_table
-from lakebed.statestore.transactions import Change, Transaction
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.table_changes import create_table
+from lakebed.statestore.log_entries.transactions import Change, Transaction
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.state import TableState
 from tests.dsl.table_story import SCHEMA
 from tests.servers.s3 import S3Server
 

@@ -25,7 +25,7 @@ from lakebed.errors import ClockAheadError, FencedError, GenerationError
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.model.names import JobId
 from lakebed.ports.job_queue import Message
-from lakebed.statestore.file_changes import ReleaseClaim
+from lakebed.statestore.log_entries.file_changes import ReleaseClaim
 from lakebed.statestore.open_table import start_of
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.tables.change_table import clear_table

@@ -17,8 +17,8 @@ from lakebed.backends.aws.job_queues import SqsJobQueue
 from lakebed.backends.system import system_random
 from lakebed.errors import ObjectExistsError, UnavailableError, UnknownOutcomeError
 from lakebed.ports.job_queue import Message
+from tests.contracts.amazon.test_s3_objects import facts, put
 from tests.contracts.crowd import Place, check_all_there, commit_some, new_place, spawn
-from tests.contracts.test_s3_objects import facts, put
 from tests.servers.microburst import (
     CONNECTION_UNANSWERED,
     DYNAMODB,

@@ -10,15 +10,15 @@ from lakebed.backends.memory import (
 from lakebed.model.names import JobId, TableId
 from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.committer import HIDDEN_SECONDS, Committer
-from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.queued_commits import (
     COMMIT_QUEUE,
     CommitRequester,
     QueuedCommit,
     SendCommits,
 )
-from lakebed.statestore.transactions import Transaction
 from tests.dsl import TableStory
 
 TABLE = TableId("t1")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, JobId, PartitionId
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 
 def picture(

@@ -25,19 +25,20 @@ from lakebed.model.schema import Field, Schema
 from lakebed.model.types import type_of
 from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.file_changes import (
+from lakebed.statestore.answers import Retry
+from lakebed.statestore.head import SnapshotSource, TableHead
+from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
     ClaimFiles,
     ReleaseClaim,
     RemoveGarbage,
     ReplaceFiles,
 )
-from lakebed.statestore.head import Retry, SnapshotSource, TableHead
-from lakebed.statestore.layout import open_memory
-from lakebed.statestore.placing import own_region
-from lakebed.statestore.state import TableState
-from lakebed.statestore.table_changes import Clear, Split, create_table
-from lakebed.statestore.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.log_entries.table_changes import Clear, Split, create_table
+from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.state import TableState
 from tests.dsl.picture import picture
 from tests.dsl.scripted_log import ScriptedLog
 

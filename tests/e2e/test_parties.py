@@ -20,7 +20,7 @@ import os, resource, signal, sys
 from pathlib import Path
 from lakebed.errors import StorageFullError
 from lakebed.lake import connect
-from lakebed.statestore.head import Retry
+from lakebed.statestore.answers import Retry
 from tests.e2e.rows import rows_of
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 lake = connect(sys.argv[1], create=False)

@@ -14,8 +14,8 @@ from lakebed.model.names import (
     RequestDigest,
     TransactionNumber,
 )
-from lakebed.statestore.codec import Entry
-from lakebed.statestore.file_changes import (
+from lakebed.statestore.log_entries.codec import Entry
+from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
     ClaimFiles,
     RaiseFloor,
@@ -23,8 +23,8 @@ from lakebed.statestore.file_changes import (
     RemoveGarbage,
     ReplaceFiles,
 )
-from lakebed.statestore.log_changes import ResumeLog
-from lakebed.statestore.table_changes import (
+from lakebed.statestore.log_entries.log_changes import ResumeLog
+from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
     ChangeSettings,
@@ -37,8 +37,8 @@ from lakebed.statestore.table_changes import (
     SetProcessing,
     Split,
 )
-from lakebed.statestore.time_changes import LeapTime, SetTimeBack, TellTime
-from lakebed.statestore.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
 
 SCHEMA = {
     "format": 1,

@@ -11,10 +11,9 @@ import pytest
 from lakebed.model.field_changes import FieldChange
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.processing import processing_json
-from lakebed.statestore.codec import Entry, decode_entry, encode_entry
-from lakebed.statestore.file_changes import AddFiles, RaiseFloor
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import (
+from lakebed.statestore.log_entries.codec import Entry, decode_entry, encode_entry
+from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor
+from lakebed.statestore.log_entries.table_changes import (
     ChangeSchema,
     ChangeSettings,
     CreateTable,
@@ -23,7 +22,8 @@ from lakebed.statestore.table_changes import (
     PutPin,
     SetProcessing,
 )
-from lakebed.statestore.transactions import Change, PositionChange, finish_entry
+from lakebed.statestore.log_entries.transactions import Change, PositionChange, finish_entry
+from lakebed.statestore.table_state.state import Moment, TableState
 from tests.dsl import TableStory
 from tests.golden import FOLDER, check_golden, from_hex_lines, hex_lines
 from tests.golden.every_change import PROCESSING, every_change

@@ -32,7 +32,7 @@ from lakebed.model.jobs import (
 from lakebed.model.names import JobId, TableId, TransactionNumber
 from lakebed.ports.job_queue import UPGRADE_WAIT_SECONDS, Message
 from lakebed.ports.job_tracker import JobEvent
-from lakebed.statestore.codec import ENTRY_FORMAT
+from lakebed.statestore.log_entries.codec import ENTRY_FORMAT
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.tasks.task_loop import TaskLoop
 from lakebed.tasks.worker import Failures, Worker

@@ -16,7 +16,7 @@ from lakebed import AgeOff, Latest, Processing, field, schema_of
 from lakebed.backends.memory.row_layout import RowLayout
 from lakebed.backends.memory.row_processing import Row, TupleWork
 from lakebed.model.names import Micros
-from lakebed.model.predicates import Predicate
+from lakebed.model.predicates.language import Predicate
 from lakebed.model.processing import ProcessingPass, checked_processing
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.format.arrow_schema import arrow_schema

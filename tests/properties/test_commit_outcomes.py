@@ -26,14 +26,14 @@ from lakebed.errors import (
 )
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import JobId, PartitionId, TransactionNumber, digest_of, file_name
-from lakebed.statestore.answers import Member
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.file_changes import AddFiles, RaiseFloor, ReleaseClaim
-from lakebed.statestore.head import Retry, TableHead
-from lakebed.statestore.layout import open_memory
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import PutPin, create_table
-from lakebed.statestore.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.answers import Member, Retry
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor, ReleaseClaim
+from lakebed.statestore.log_entries.table_changes import PutPin, create_table
+from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.state import Moment, TableState
 from tests.dsl.table_story import SCHEMA
 
 SEEDS = [int(seed) for seed in os.environ.get("LAKEBED_SEEDS", "").split(",") if seed]

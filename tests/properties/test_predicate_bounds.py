@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed import field, schema_of
-from lakebed.model.predicate_bounds import Bounds, may_keep
-from lakebed.model.predicates import Predicate, checked_predicate
+from lakebed.model.predicates.bounds import Bounds, may_keep
+from lakebed.model.predicates.language import Predicate, checked_predicate
 from lakebed.processing.predicate_masks import mask_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.reading.expression_bounds import expression_may_keep

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed import field, predicate_from_json, predicate_from_text, schema_of
-from lakebed.model.predicates import checked_predicate, predicate_json
+from lakebed.model.predicates.language import checked_predicate, predicate_json
 from lakebed.processing.predicate_masks import kept, mask_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 

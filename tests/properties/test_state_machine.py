@@ -28,8 +28,9 @@ from lakebed.model.names import (
 )
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import type_of
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.file_changes import (
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
     ClaimFiles,
     RaiseFloor,
@@ -37,12 +38,7 @@ from lakebed.statestore.file_changes import (
     RemoveGarbage,
     ReplaceFiles,
 )
-from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import open_memory
-from lakebed.statestore.placing import own_region
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.sums import verify_all
-from lakebed.statestore.table_changes import (
+from lakebed.statestore.log_entries.table_changes import (
     ChangeSettings,
     Clear,
     DropPin,
@@ -51,7 +47,16 @@ from lakebed.statestore.table_changes import (
     Split,
     create_table,
 )
-from lakebed.statestore.transactions import Change, PositionChange, Transaction, finish_entry
+from lakebed.statestore.log_entries.transactions import (
+    Change,
+    PositionChange,
+    Transaction,
+    finish_entry,
+)
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.state import Moment, TableState
+from lakebed.statestore.table_state.sums import verify_all
 
 STRING, INT = type_of("string"), type_of("int32")
 SCHEMA = Schema(

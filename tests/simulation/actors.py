@@ -24,16 +24,16 @@ from lakebed.model.paths import file_path, snapshot_of
 from lakebed.model.ranges import KeyRange, Range
 from lakebed.ports.sorted_files import Condition
 from lakebed.query.run_query import condition_of
+from lakebed.statestore.log_entries.table_changes import ChangeSettings, Clear, PutPin
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_changes import ChangeSettings, Clear, PutPin
 from lakebed.tables.change_table import change_fields
 from tests.simulation.auditor import CLOCK_SLACK, Auditor
+from tests.simulation.faults.weather import Mishap
 from tests.simulation.machine import Machine
 from tests.simulation.queued import commit_queued, hear, queue_claims, queue_rows
 from tests.simulation.rows import ArrowRequest, Row, TupleRequest, rows_asked
 from tests.simulation.truth import Asked
 from tests.simulation.violation import READERS, Violation
-from tests.simulation.weather import Mishap
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -28,12 +28,18 @@ from lakebed.model.partitions import PartitionTree
 from lakebed.model.paths import file_path
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectFacts
-from lakebed.statestore.codec import Entry, decode_entry
-from lakebed.statestore.file_changes import AddFiles, ClaimFiles, ReplaceFiles
 from lakebed.statestore.log_clock import LEAP_MAX
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import Clear, CreateTable, DropTable, SetProcessing, Split
-from lakebed.statestore.transactions import Change, Transaction, finish_entry
+from lakebed.statestore.log_entries.codec import Entry, decode_entry
+from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, ReplaceFiles
+from lakebed.statestore.log_entries.table_changes import (
+    Clear,
+    CreateTable,
+    DropTable,
+    SetProcessing,
+    Split,
+)
+from lakebed.statestore.log_entries.transactions import Change, Transaction, finish_entry
+from lakebed.statestore.table_state.state import Moment, TableState
 from tests.simulation.new_state import new_state
 from tests.simulation.rows import ProcessedRows, Request, Row, processed_rows
 from tests.simulation.violation import (

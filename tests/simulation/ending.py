@@ -16,12 +16,12 @@ from lakebed.model.paths import (
     snapshots_prefix,
 )
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.placing import own_region
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.state import TableState
 from tests.simulation.actors import damage_snapshot, send
 from tests.simulation.auditor import Auditor
-from tests.simulation.damaged_cache import proves_itself
+from tests.simulation.faults.damaged_cache import proves_itself
 from tests.simulation.machine import Machine
 from tests.simulation.new_state import state_in
 from tests.simulation.queued import check_told, drain

@@ -30,22 +30,23 @@ from lakebed.ports.job_queue import BODY_BYTES_MAX, JobQueue, Received
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
-from lakebed.statestore.closable_state import ClosableState
+from lakebed.statestore.answers import Retry
 from lakebed.statestore.committer import Committer
-from lakebed.statestore.head import Retry, TableHead
+from lakebed.statestore.head import TableHead
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.closable_state import ClosableState
+from lakebed.statestore.table_state.state import TableState
 from lakebed.tables.catalog import TableCatalog
 from lakebed.tasks.worker import Visibility, Worker
-from tests.simulation.damaged_cache import DAMAGES, opened
-from tests.simulation.lies import OwnTimeLogs
+from tests.simulation.faults.damaged_cache import DAMAGES, opened
+from tests.simulation.faults.lies import OwnTimeLogs
+from tests.simulation.faults.weather import Mishap, Weather
 from tests.simulation.new_state import new_state
 from tests.simulation.observed import ObservedLog, ObservedLogs, ObservedObjects
 from tests.simulation.registry import KillableRegistry
 from tests.simulation.scheduler import ScheduledClock
-from tests.simulation.weather import Mishap, Weather
 
 BODY_BYTES_SMALL = 400
 """So that some commits are too large for a message."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import sqlite3
 
-from lakebed.statestore.layout import open_memory
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.state import TableState
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import msgspec
 from lakebed.errors import JobIdReusedError, LakebedError
 from lakebed.model.names import JobId, RequestDigest, TableId, run_name
 from lakebed.ports.job_tracker import JobReport
-from lakebed.statestore.file_changes import ClaimFiles
+from lakebed.statestore.log_entries.file_changes import ClaimFiles
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit
 from tests.simulation.auditor import Landing

@@ -17,7 +17,7 @@ from lakebed.model.names import CommitId, Micros, RequestDigest, digest_of
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 Row = tuple[Any, ...]
 PROCESSING_EVERY = 4

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lakebed.backends.faulty import Fault
-from tests.simulation.weather import Mishap
+from tests.simulation.faults.weather import Mishap
 
 KILLED_AT = (
     "log append",

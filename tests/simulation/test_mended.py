@@ -10,12 +10,12 @@ import pytest
 from lakebed.backends.faulty import CALM, Crash, Fault
 from lakebed.errors import TableMissingError
 from lakebed.ports.table_registry import TableEntry
+from lakebed.statestore.answers import Retry
 from lakebed.statestore.committer import HIDDEN_SECONDS
-from lakebed.statestore.head import Retry
+from lakebed.statestore.log_entries.table_changes import Clear
 from lakebed.statestore.open_table import start_of
-from lakebed.statestore.table_changes import Clear
 from tests.simulation.actors import send
-from tests.simulation.lies import DAY_SECONDS
+from tests.simulation.faults.lies import DAY_SECONDS
 from tests.simulation.queued import drain, hear, queue_request
 from tests.simulation.world import World
 

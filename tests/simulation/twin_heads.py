@@ -15,8 +15,8 @@ from lakebed.statestore import head as head_module
 from lakebed.statestore.answers import Member
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_clock import NextTime
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.table_state.state import Moment, TableState
 
 
 class FoundByBytes(TableHead):

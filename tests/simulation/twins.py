@@ -31,19 +31,19 @@ from lakebed.model.paths import file_of, files_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.statestore import committer as committer_module
-from lakebed.statestore import proven_state
 from lakebed.statestore import snapshots as snapshots_module
-from lakebed.statestore import state as state_module
 from lakebed.statestore.committer import Committer
-from lakebed.statestore.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
 from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
+from lakebed.statestore.log_entries.table_changes import Split
+from lakebed.statestore.log_entries.time_changes import LeapTime
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import Split
-from lakebed.statestore.time_changes import LeapTime
-from lakebed.statestore.time_records import Leap, put_leap
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.table_state import proven_state
+from lakebed.statestore.table_state import state as state_module
+from lakebed.statestore.table_state.state import Moment, TableState
+from lakebed.statestore.table_state.time_records import Leap, put_leap
 from tests.simulation import violation as v
 from tests.simulation.machine import Parts
 from tests.simulation.new_state import state_in

@@ -29,17 +29,18 @@ from lakebed.model.names import MICROS_PER_SECOND, CommitId, JobId, TableId
 from lakebed.ports.object_store import ObjectFacts
 from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 from tests.simulation.actors import ACTORS, THEMES, THEMES_OF_TWINS, WHILE_OTHERS_STALL, Actor
 from tests.simulation.auditor import Auditor
-from tests.simulation.damaged_cache import make_states_large
 from tests.simulation.ending import check_world, end_in_peace
-from tests.simulation.lies import IDLE_CHANCE, IDLE_CHANCES, LYING_EVERY, Lies
+from tests.simulation.faults.damaged_cache import make_states_large
+from tests.simulation.faults.lies import IDLE_CHANCE, IDLE_CHANCES, LYING_EVERY, Lies
+from tests.simulation.faults.rolled_back import check_rolled_back
+from tests.simulation.faults.weather import HARSHER, Mishap, Weather
 from tests.simulation.machine import Machine, Parts, Shared
 from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
 from tests.simulation.queued import Sent
-from tests.simulation.rolled_back import check_rolled_back
 from tests.simulation.rows import (
     AGE_SECONDS,
     AGING,
@@ -53,7 +54,6 @@ from tests.simulation.rows import (
 from tests.simulation.scheduler import ScheduledClock, Scheduler
 from tests.simulation.truth import Asked, Truth
 from tests.simulation.violation import Violation
-from tests.simulation.weather import HARSHER, Mishap, Weather
 
 MACHINES = (2, 3, 3, 4)
 TASKS, TASKS_LONG, LONG_EVERY = 40, 120, 10

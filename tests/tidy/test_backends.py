@@ -42,7 +42,7 @@ BACKENDS = sorted(
     for port, wanted in PORTS.items()
     if node.name.endswith(port) and wanted <= methods(node)
 )
-CONTRACTS = "".join(path.read_text("utf-8") for path in (ROOT / "tests/contracts").glob("*.py"))
+CONTRACTS = "".join(path.read_text("utf-8") for path in (ROOT / "tests/contracts").rglob("*.py"))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -12,7 +12,7 @@ import lakebed
 from lakebed.errors import LakebedError
 from lakebed.model.names import FILES_PER_RUN_MAX, JobId, TransactionNumber, file_name
 from lakebed.model.partitions import ROOT, Partition, PartitionTree
-from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.log_entries.file_changes import AddFiles
 from tests.dsl.table_story import TableStory
 from tests.unit.sorted_files.lakes import Lake, batch_of
 

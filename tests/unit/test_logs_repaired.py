@@ -19,10 +19,10 @@ from lakebed.inspection.lost_history import KeepLost
 from lakebed.inspection.repair import RepairPlan
 from lakebed.model.formats import Formats
 from lakebed.model.names import CommitId, digest_of
-from lakebed.statestore.codec import decode_entry
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.table_changes import ChangeSettings
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.table_changes import ChangeSettings
-from lakebed.statestore.transactions import Transaction
 from tests.unit.cli.programs import Shell
 from tests.unit.test_logs_rolled_back import (
     DAMAGES,

@@ -26,7 +26,7 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.disk_errors import translated
-from lakebed.statestore.database_lock import begin_writing, execute_alone
+from lakebed.statestore.table_state.database_lock import begin_writing, execute_alone
 
 PROVEN_BYTES_MAX = 1 << 20
 """A file of at most so many bytes is checked by SQLite when it is opened: about a millisecond."""

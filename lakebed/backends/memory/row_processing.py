@@ -15,8 +15,17 @@ from math import inf
 from typing import Any
 
 from lakebed.errors import InvalidError, SumTooLargeError
-from lakebed.model.literals import INTEGER_BITS, UNSIGNED_BITS, integer_range
-from lakebed.model.predicates import And, Compare, In, IsNotNull, IsNull, Not, Or, Predicate
+from lakebed.model.predicates.language import (
+    And,
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Not,
+    Or,
+    Predicate,
+)
+from lakebed.model.predicates.literals import INTEGER_BITS, UNSIGNED_BITS, integer_range
 from lakebed.model.processing import Latest, ProcessingPass, age_off_limit, fold_of
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import Decimal as DecimalType

@@ -7,8 +7,17 @@ from typing import Any
 
 import msgspec
 
-from lakebed.model.literals import Literal
-from lakebed.model.predicates import And, Compare, In, IsNotNull, IsNull, Not, Or, Predicate
+from lakebed.model.predicates.language import (
+    And,
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Not,
+    Or,
+    Predicate,
+)
+from lakebed.model.predicates.literals import Literal
 
 
 class Bounds(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from typing import Literal as OneOf
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.literals import literal_of, literal_text
+from lakebed.model.predicates.literals import literal_of, literal_text
 from lakebed.model.schema import Schema
 from lakebed.model.types import Primitive
 

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple, cast
 
 from lakebed.errors import InvalidError
-from lakebed.model.predicates import (
+from lakebed.model.predicates.language import (
     DEPTH_MAX,
     And,
     Compare,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.model.keys import encode_field, successor
-from lakebed.model.predicate_bounds import Bounds, BoundsOf
+from lakebed.model.predicates.bounds import Bounds, BoundsOf
 from lakebed.model.ranges import EVERYTHING, Box, KeyRange, span_of, union
 from lakebed.model.schema import Field
 from lakebed.sorted_files.format.key_encoding import encode_row, rows_in, values_between

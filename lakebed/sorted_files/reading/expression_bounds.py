@@ -12,7 +12,7 @@ from operator import and_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.model.predicate_bounds import Bounds, BoundsOf
+from lakebed.model.predicates.bounds import Bounds, BoundsOf
 
 
 def expression_may_keep(expression: pc.Expression, columns: pa.Schema, bounds: BoundsOf) -> bool:

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.model.literals import Literal
-from lakebed.model.predicate_bounds import NOTHING_KNOWN, Bounds
+from lakebed.model.predicates.bounds import NOTHING_KNOWN, Bounds
+from lakebed.model.predicates.literals import Literal
 from lakebed.sorted_files.reading.column_matching import Match
 from lakebed.sorted_files.reading.tails import Described
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.errors import InvalidError
-from lakebed.model.predicate_bounds import BoundsOf, may_keep
-from lakebed.model.predicates import Predicate, checked_predicate, fields_of
+from lakebed.model.predicates.bounds import BoundsOf, may_keep
+from lakebed.model.predicates.language import Predicate, checked_predicate, fields_of
 from lakebed.model.schema import Schema
 from lakebed.processing.predicate_masks import kept
 from lakebed.sorted_files.format.arrow_schema import arrow_schema

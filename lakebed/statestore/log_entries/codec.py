@@ -17,10 +17,14 @@ import zstandard
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.formats import NEWEST
 from lakebed.model.names import Micros
-from lakebed.statestore.log_changes import LOG_FORMAT, ResumeLog
-from lakebed.statestore.table_changes import ChangeProcessing, ChangeSchema, SetProcessing
-from lakebed.statestore.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.log_entries.log_changes import LOG_FORMAT, ResumeLog
+from lakebed.statestore.log_entries.table_changes import (
+    ChangeProcessing,
+    ChangeSchema,
+    SetProcessing,
+)
+from lakebed.statestore.log_entries.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.transactions import Transaction
 
 ENTRY_FORMAT = NEWEST.entry
 _FORMATS: dict[type, int] = {

@@ -13,9 +13,9 @@ import msgspec
 from lakebed.errors import ClaimLostError, ConflictError, InvalidError
 from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, TransactionNumber
-from lakebed.statestore.placing import check_places, place
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.sums import damaged
+from lakebed.statestore.table_state.placing import check_places, place
+from lakebed.statestore.table_state.state import Moment, TableState
+from lakebed.statestore.table_state.sums import damaged
 
 
 class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.model.names import TransactionNumber
-from lakebed.statestore.file_changes import ReleaseClaim
-from lakebed.statestore.state import Moment, TableState
+from lakebed.statestore.log_entries.file_changes import ReleaseClaim
+from lakebed.statestore.table_state.state import Moment, TableState
 
 LOG_FORMAT = 4
 """Of log entries with such changes."""

@@ -31,9 +31,9 @@ from lakebed.model.processing_changes import check_processing_change, gone_befor
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 from lakebed.model.schema_changes import changed
-from lakebed.statestore.placing import own_region, split_references
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.state_json import PROCESSING
+from lakebed.statestore.table_state.placing import own_region, split_references
+from lakebed.statestore.table_state.state import Moment, TableState
+from lakebed.statestore.table_state.state_json import PROCESSING
 
 
 class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):

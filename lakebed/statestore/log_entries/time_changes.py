@@ -11,9 +11,9 @@ import json
 import msgspec
 
 from lakebed.model.names import Micros, TransactionNumber
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.state_json import PROCESSING
-from lakebed.statestore.time_records import (
+from lakebed.statestore.table_state.state import Moment, TableState
+from lakebed.statestore.table_state.state_json import PROCESSING
+from lakebed.statestore.table_state.time_records import (
     ClockReading,
     Leap,
     forget_clocks,

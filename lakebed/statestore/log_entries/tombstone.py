@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lakebed.model.names import TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import DropTable
-from lakebed.statestore.transactions import finish_entry
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.table_changes import DropTable
+from lakebed.statestore.log_entries.transactions import finish_entry
+from lakebed.statestore.table_state.state import Moment, TableState
 
 
 def take_tombstone(log: TransactionLog, state: TableState, after: TransactionNumber) -> bool:

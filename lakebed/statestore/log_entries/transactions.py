@@ -22,7 +22,7 @@ from lakebed.model.names import (
     TransactionNumber,
     base_of,
 )
-from lakebed.statestore.file_changes import (
+from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
     ClaimFiles,
     RaiseFloor,
@@ -30,10 +30,8 @@ from lakebed.statestore.file_changes import (
     RemoveGarbage,
     ReplaceFiles,
 )
-from lakebed.statestore.last_entry import remember_last
-from lakebed.statestore.log_changes import ResumeLog
-from lakebed.statestore.state import ENTRY_TIME_SPACING, LogEnd, Moment, TableState
-from lakebed.statestore.table_changes import (
+from lakebed.statestore.log_entries.log_changes import ResumeLog
+from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
     ChangeSettings,
@@ -46,7 +44,9 @@ from lakebed.statestore.table_changes import (
     SetProcessing,
     Split,
 )
-from lakebed.statestore.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.table_state.last_entry import remember_last
+from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, LogEnd, Moment, TableState
 
 Change = (
     CreateTable

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lakebed.model.open_limit import OpenLimit
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 OPEN_STATES_MAX = 64
 """Each open state holds three file descriptors: the cache file, its log and its shared memory."""

@@ -25,7 +25,7 @@ import msgspec
 
 from lakebed.errors import UnavailableError
 from lakebed.observe import events
-from lakebed.statestore import lock_probe
+from lakebed.statestore.table_state import lock_probe
 
 NOTICE_SECONDS = 2.0
 """After so long a wait an event says who holds the lock."""

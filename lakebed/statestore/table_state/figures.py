@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lakebed.model.names import Micros, PartitionId
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 
 class FileFigures(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from lakebed.model.names import (
     TransactionNumber,
     is_shared,
 )
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 _FIRST_BYTE = FILE_NAME_BYTES - SEQUENCE_BYTES + 1
 """Of the sequence in a file's name, as SQLite counts."""

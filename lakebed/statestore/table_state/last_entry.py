@@ -7,7 +7,7 @@ restored to an earlier time, and has gone on without what this state knows. It i
 from __future__ import annotations
 
 from lakebed.model.names import EntryChecksum, TransactionNumber
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 
 def last_checksum(state: TableState) -> EntryChecksum | None:

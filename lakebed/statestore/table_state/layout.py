@@ -23,8 +23,8 @@ from lakebed.errors import (
 )
 from lakebed.model import disk_errors
 from lakebed.observe import events
-from lakebed.statestore.database_lock import begin_writing, hold_alone
-from lakebed.statestore.sums import damaged, lay_out_sums, verify_all
+from lakebed.statestore.table_state.database_lock import begin_writing, hold_alone
+from lakebed.statestore.table_state.sums import damaged, lay_out_sums, verify_all
 
 STATE_FORMAT = 2
 PAGE_BYTES = 4_096

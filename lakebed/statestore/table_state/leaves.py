@@ -11,7 +11,7 @@ from lakebed.model.files import FileReference
 from lakebed.model.names import PartitionId
 from lakebed.model.ranges import KeyRange
 from lakebed.ports.sorted_files import FileWritten
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 
 class Leaves(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from lakebed.errors import InvalidError
 from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, PartitionId
 from lakebed.model.ranges import EVERYTHING, KeyRange, overlaps_any
-from lakebed.statestore.state import TableState
-from lakebed.statestore.sums import damaged
+from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.sums import damaged
 
 REGIONS_MAX = 20_000
 """Regions kept in memory: about 5 MB."""

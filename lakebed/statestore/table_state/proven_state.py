@@ -8,9 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakebed.errors import CacheDamagedError
-from lakebed.statestore.database_lock import begin_writing
-from lakebed.statestore.layout import BUSY_SECONDS, DATABASE_ERRORS, is_doubtful, translated
-from lakebed.statestore.sums import (
+from lakebed.statestore.table_state.database_lock import begin_writing
+from lakebed.statestore.table_state.layout import (
+    BUSY_SECONDS,
+    DATABASE_ERRORS,
+    is_doubtful,
+    translated,
+)
+from lakebed.statestore.table_state.sums import (
     PendingSums,
     damaged,
     keep_sums,

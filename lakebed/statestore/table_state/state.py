@@ -31,17 +31,17 @@ from lakebed.model.partitions import Partition, PartitionTree
 from lakebed.model.processing import Processing
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
-from lakebed.statestore.landed import Landed, landed_of
-from lakebed.statestore.layout import DIGESTED
-from lakebed.statestore.proven_state import ProvenState
-from lakebed.statestore.reference_rows import (
+from lakebed.statestore.table_state.landed import Landed, landed_of
+from lakebed.statestore.table_state.layout import DIGESTED
+from lakebed.statestore.table_state.proven_state import ProvenState
+from lakebed.statestore.table_state.reference_rows import (
     INSERT_REFERENCE,
     REFERENCE_COLUMNS,
     reference_of,
     row_of,
 )
-from lakebed.statestore.state_json import processing_of, schema_of_text, settings_of
-from lakebed.statestore.sums import damaged, sum_of, verify_node
+from lakebed.statestore.table_state.state_json import processing_of, schema_of_text, settings_of
+from lakebed.statestore.table_state.sums import damaged, sum_of, verify_node
 
 _REFERENCES = f"SELECT {REFERENCE_COLUMNS} FROM file_references"  # noqa: S608 - constant names
 _HELD = _REFERENCES.replace(" FROM", ", (SELECT id FROM jobs WHERE key = job) FROM", 1)

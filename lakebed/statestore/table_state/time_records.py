@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.model.names import Micros, TransactionNumber
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.state import TableState
 
 TIME_ID = "time:"
 """Begins the ids of transactions that tell the log of time."""

@@ -24,7 +24,7 @@ from lakebed.errors import (
 )
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import entries_prefix
-from lakebed.statestore.file_changes import AddFiles
+from lakebed.statestore.log_entries.file_changes import AddFiles
 from tests.contracts.test_transaction_log import entries, filled, number
 from tests.dsl import TableStory
 from tests.servers.faulty_proxy import LOST, UNANSWERED, Answer, FaultyProxy

@@ -16,7 +16,7 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.sorted_files.format.object_sink import finish_object
-from tests.contracts.test_s3_objects import facts, put
+from tests.contracts.amazon.test_s3_objects import facts, put
 from tests.servers.faulty_proxy import FLIPPED, LOST, UNANSWERED, Answer, FaultyProxy
 from tests.servers.s3 import S3Server
 

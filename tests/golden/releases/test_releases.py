@@ -22,9 +22,9 @@ from lakebed.model.formats import NEWEST, OLDEST
 from lakebed.model.jobs import decode_message, decode_table_message
 from lakebed.model.names import TransactionNumber
 from lakebed.model.schema import schema_from_json
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.layout import STATE_FORMAT
+from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.queued_commits import decode_commits
+from lakebed.statestore.table_state.layout import STATE_FORMAT
 from tests.golden.releases.make import SCHEMA, trips
 from tests.golden.releases.rows import rows_text
 

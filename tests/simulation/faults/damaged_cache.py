@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 
 from lakebed.errors import CacheDamagedError
-from lakebed.statestore import sums
-from lakebed.statestore.layout import DATABASE_ERRORS, PAGE_BYTES
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state import sums
+from lakebed.statestore.table_state.layout import DATABASE_ERRORS, PAGE_BYTES
+from lakebed.statestore.table_state.state import TableState
+from tests.simulation.faults.weather import Mishap
 from tests.simulation.new_state import connection_to, state_in
-from tests.simulation.weather import Mishap
 
 HEADER_BYTES = 100
 """Of the database, where only its format is looked at: a world has no cache files to open."""

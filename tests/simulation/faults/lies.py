@@ -8,8 +8,8 @@ from typing import Any
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId
 from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
+from tests.simulation.faults.weather import Mishap, Weather
 from tests.simulation.scheduler import ScheduledClock
-from tests.simulation.weather import Mishap, Weather
 
 DAY_SECONDS = 86_400
 LYING_EVERY = 3

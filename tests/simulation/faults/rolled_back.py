@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from lakebed.errors import LakebedError, LogRolledBackError
 from lakebed.model.names import CommitId, Micros, TransactionNumber, digest_of, entry_checksum
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.head import Retry, TableHead
-from lakebed.statestore.state import Moment, TableState
-from lakebed.statestore.table_changes import PutPin
-from lakebed.statestore.transactions import Transaction, finish_entry
+from lakebed.statestore.answers import Retry
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.table_changes import PutPin
+from lakebed.statestore.log_entries.transactions import Transaction, finish_entry
+from lakebed.statestore.table_state.state import Moment, TableState
 from tests.simulation.auditor import Auditor
+from tests.simulation.faults.weather import Mishap
 from tests.simulation.new_state import new_state, state_in
 from tests.simulation.observed import ObservedLog
 from tests.simulation.violation import BEHIND_GAP, SHOWN, Violation
-from tests.simulation.weather import Mishap
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -79,7 +79,8 @@ print("held", flush=True)
 sys.stdin.readline()
 """
 IMPATIENT = (
-    "from lakebed.statestore import database_lock\ndatabase_lock.NOTICE_SECONDS = 0.01\n"
+    "from lakebed.statestore.table_state import database_lock\n"
+    "database_lock.NOTICE_SECONDS = 0.01\n"
     "from lakebed.cli.main import main\nmain()"
 )
 

@@ -13,8 +13,8 @@ from lakebed.bootstrap.local import LocalApp
 from lakebed.lake import Lake
 from lakebed.model.names import FileName, JobId, TransactionNumber, file_name, is_shared
 from lakebed.model.paths import file_path
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.file_changes import ReplaceFiles
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.file_changes import ReplaceFiles
 from lakebed.table import Table
 
 SCHEMA = lakebed.schema_of(row_keys={"k": "int64"})

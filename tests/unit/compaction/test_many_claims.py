@@ -11,10 +11,10 @@ from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.errors import LakebedError, UnavailableError
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import TableId, TableName, TransactionNumber
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.head import Retry
+from lakebed.statestore.answers import Retry
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.transactions import Transaction
 from tests.dsl import TableStory
 
 LEAVES, FILES = 500, 4

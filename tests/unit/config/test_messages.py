@@ -25,7 +25,7 @@ from lakebed.config.messages import (
 )
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import decode_message, decode_table_message
-from lakebed.model.predicates import Compare
+from lakebed.model.predicates.language import Compare
 
 Decode = Callable[[bytes], Message]
 DECODERS: dict[str, Decode] = {

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from lakebed.statestore.codec import decode_entry, encode_entry
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.sums import lay_out_sums
+from lakebed.statestore.log_entries.codec import decode_entry, encode_entry
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.table_state.sums import lay_out_sums
 from tests.unit.inspection.patients import Patient
 
 Damage = Callable[[Patient, random.Random], set[str]]

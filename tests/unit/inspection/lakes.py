@@ -10,9 +10,9 @@ from lakebed.bootstrap.local import LocalApp
 from lakebed.inspection.fsck import FsckReport
 from lakebed.lake import Lake
 from lakebed.model.schema import schema_of
-from lakebed.statestore.file_changes import RaiseFloor
+from lakebed.statestore.log_entries.file_changes import RaiseFloor
+from lakebed.statestore.log_entries.table_changes import PutPin
 from lakebed.statestore.open_table import start_of
-from lakebed.statestore.table_changes import PutPin
 
 SCHEMA = schema_of(row_keys={"id": "string"}, sort_keys={"n": "int64"}, values={"note": "string?"})
 

@@ -12,8 +12,8 @@ from lakebed.backends.memory import VirtualClock
 from lakebed.bootstrap.local import LocalApp
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.statestore.log_entries.table_changes import PutPin
 from lakebed.statestore.open_table import start_of
-from lakebed.statestore.table_changes import PutPin
 
 DAY = 86_400
 SCHEMA = lakebed.schema_of(row_keys={"id": "string"}, sort_keys={"at": "timestamp[us, UTC]"})

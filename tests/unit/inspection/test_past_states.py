@@ -7,7 +7,7 @@ from lakebed.errors import InvalidError, LogTruncatedError
 from lakebed.inspection.log_listing import entry_lines, list_log
 from lakebed.inspection.past_state import draw_state
 from lakebed.lake import Lake
-from lakebed.statestore.codec import encode_entry
+from lakebed.statestore.log_entries.codec import encode_entry
 from tests.golden import check_golden
 from tests.golden.every_change import every_change
 from tests.unit.inspection.lakes import SCHEMA, build, copied, rows

@@ -26,8 +26,8 @@ from lakebed.ports.job_queue import (
     Received,
 )
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
+from lakebed.statestore.log_entries.table_changes import ChangeSettings
 from lakebed.statestore.queued_commits import CommitsMessage, encode_commits
-from lakebed.statestore.table_changes import ChangeSettings
 from tests.dsl.commit_office import TABLE
 from tests.unit.inspection.desk import NAME, Desk, asked
 

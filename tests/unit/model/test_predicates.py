@@ -11,7 +11,7 @@ import pytest
 
 from lakebed import field, predicate_from_json, predicate_from_text, schema_of
 from lakebed.errors import InvalidError
-from lakebed.model.predicates import (
+from lakebed.model.predicates.language import (
     DEPTH_MAX,
     TESTS_MAX,
     VALUES_MAX,

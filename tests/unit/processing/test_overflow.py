@@ -12,7 +12,7 @@ from lakebed.bootstrap.local import LocalApp
 from lakebed.compaction.create_jobs import REJECTED_SECONDS
 from lakebed.errors import SumTooLargeError
 from lakebed.lake import Lake
-from lakebed.statestore.state import Job
+from lakebed.statestore.table_state.state import Job
 
 SCHEMA = lakebed.schema_of(row_keys={"k": "string"}, values={"v": "int8"})
 SUM = lakebed.Processing(aggregate={"v": "sum"})

@@ -11,8 +11,8 @@ from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import CorruptError, VersionExpiredError
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
 from lakebed.statestore.open_table import start_of
-from lakebed.statestore.table_changes import DropPin, PutPin
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 HOUR = 3_600

@@ -8,8 +8,8 @@ from lakebed.errors import InvalidError
 from lakebed.model.keys import encode_key
 from lakebed.model.partitions import ROOT
 from lakebed.model.samples import Sample, split_points
+from lakebed.statestore.log_entries.table_changes import Split
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_changes import Split
 
 SCHEMA = lakebed.schema_of(row_keys={"k": "int64"})
 KEYS = SCHEMA.row_keys

@@ -14,11 +14,11 @@ from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
 from lakebed.errors import NewerFormatError, UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
-from lakebed.statestore import layout, proven_state
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.head import Retry
-from lakebed.statestore.layout import STATE_FORMAT, open_cache, translated
-from lakebed.statestore.state import TableState
+from lakebed.statestore.answers import Retry
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.table_state import layout, proven_state
+from lakebed.statestore.table_state.layout import STATE_FORMAT, open_cache, translated
+from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory
 
 
@@ -156,10 +156,10 @@ from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
 from lakebed.model.names import digest_of
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.layout import open_cache
-from lakebed.statestore.state import TableState
-from lakebed.statestore.table_changes import PutPin
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.table_state.layout import open_cache
+from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.log_entries.table_changes import PutPin
+from lakebed.statestore.log_entries.transactions import Transaction
 root, worker = Path(sys.argv[1]), sys.argv[2]
 log = SqliteTransactionLogs(root, SystemClock()).open("t")
 state = TableState(open_cache(root / "cache.sqlite"))

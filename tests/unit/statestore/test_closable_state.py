@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from lakebed.statestore.closable_state import ClosableState, StateLimits
-from lakebed.statestore.layout import open_memory
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.closable_state import ClosableState, StateLimits
+from lakebed.statestore.table_state.layout import open_memory
+from lakebed.statestore.table_state.state import TableState
 
 
 class States:

@@ -6,16 +6,20 @@ from hypothesis import strategies as st
 
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.names import Micros, TransactionNumber
-from lakebed.statestore.codec import (
+from lakebed.statestore.log_entries.codec import (
     COMPRESSED_FROM,
     ENTRY_FORMAT,
     Entry,
     decode_entry,
     encode_entry,
 )
-from lakebed.statestore.log_changes import ResumeLog
-from lakebed.statestore.table_changes import ChangeProcessing, ChangeSchema, SetProcessing
-from lakebed.statestore.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.log_changes import ResumeLog
+from lakebed.statestore.log_entries.table_changes import (
+    ChangeProcessing,
+    ChangeSchema,
+    SetProcessing,
+)
+from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
 from tests.dsl import TableStory
 from tests.golden.every_change import every_change
 

@@ -15,9 +15,9 @@ from lakebed.errors import (
     TableExistsError,
 )
 from lakebed.model.names import JobId, TransactionNumber
-from lakebed.statestore.file_changes import AddFiles, ClaimFiles, ReleaseClaim
-from lakebed.statestore.table_changes import create_table
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, ReleaseClaim
+from lakebed.statestore.log_entries.table_changes import create_table
+from lakebed.statestore.log_entries.transactions import Transaction
 from tests.dsl import TableStory
 from tests.dsl.table_story import SCHEMA
 

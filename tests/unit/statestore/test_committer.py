@@ -13,11 +13,12 @@ from lakebed.errors import ConflictError, JobIdReusedError, UnavailableError
 from lakebed.model.names import JobId, TableId
 from lakebed.ports.job_queue import Message
 from lakebed.ports.job_tracker import JobReport
+from lakebed.statestore.answers import Retry
 from lakebed.statestore.committer import Committer, answers_of
-from lakebed.statestore.file_changes import AddFiles, ClaimFiles, RaiseFloor
-from lakebed.statestore.head import Retry, TableHead
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, RaiseFloor
+from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.transactions import PositionChange, Transaction
 from tests.dsl.commit_office import TABLE, Office, queued
 
 

@@ -16,18 +16,18 @@ import pytest
 
 from lakebed.errors import UnavailableError
 from lakebed.observe import events
-from lakebed.statestore import database_lock, layout
-from lakebed.statestore.database_lock import (
+from lakebed.statestore.answers import Retry
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.table_state import database_lock, layout
+from lakebed.statestore.table_state.database_lock import (
     LockHolder,
     _command,
     begin_writing,
     execute_alone,
     lock_holder,
 )
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.head import Retry
-from lakebed.statestore.layout import open_cache
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.layout import open_cache
+from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory
 
 HOLDER = """
@@ -180,7 +180,7 @@ def test_a_state_is_opened_and_read_while_another_process_writes(
 def test_a_commit_names_who_holds_the_state(
     path: Path, holder: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakebed.statestore.proven_state.BUSY_SECONDS", 0.02)
+    monkeypatch.setattr("lakebed.statestore.table_state.proven_state.BUSY_SECONDS", 0.02)
     story = TableStory()
     head = story.another_head(state=TableState(open_cache(path)))
     head._retry = Retry(seconds_max=0.0)

@@ -7,7 +7,7 @@ import pytest
 
 from lakebed.errors import ClaimLostError, ConflictError, InvalidError
 from lakebed.model.names import JobId, PartitionId
-from lakebed.statestore.file_changes import AddFiles, ClaimFiles, ReplaceFiles
+from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, ReplaceFiles
 from tests.dsl import TableStory, bounds
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from lakebed.errors import FencedError, InvalidError
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
-from lakebed.statestore.file_changes import AddFiles, RaiseFloor
-from lakebed.statestore.table_changes import DropPin, PutPin
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor
+from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
+from lakebed.statestore.log_entries.transactions import Transaction
 from tests.dsl import TableStory
 
 

@@ -11,15 +11,15 @@ from lakebed.backends.memory import MemoryTableRegistry, VirtualClock
 from lakebed.errors import FormatGateError, InvalidError, UnavailableError
 from lakebed.model.formats import NEWEST, OLDEST, Formats, formats_of
 from lakebed.model.names import TableId, TransactionNumber
-from lakebed.statestore import codec
-from lakebed.statestore.codec import ENTRY_FORMAT
-from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.format_gate import KEPT_SECONDS, FormatGate
-from lakebed.statestore.layout import STATE_FORMAT, open_cache
+from lakebed.statestore.log_entries import codec
+from lakebed.statestore.log_entries.codec import ENTRY_FORMAT
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.table_changes import ChangeSettings
 from lakebed.statestore.older_layouts import TABLES, write_down
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
-from lakebed.statestore.table_changes import ChangeSettings
+from lakebed.statestore.table_state.layout import STATE_FORMAT, open_cache
+from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory
 
 SETTINGS = ChangeSettings({"job_files_max": 7})

@@ -17,13 +17,14 @@ from lakebed.model.names import (
 )
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.codec import decode_entry
-from lakebed.statestore.file_changes import AddFiles, RaiseFloor, ReplaceFiles
-from lakebed.statestore.head import Retry, TableHead
+from lakebed.statestore.answers import Retry
+from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor, ReplaceFiles
+from lakebed.statestore.log_entries.table_changes import PutPin
+from lakebed.statestore.log_entries.time_changes import LeapTime, TellTime
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_changes import PutPin
-from lakebed.statestore.time_changes import LeapTime, TellTime
-from lakebed.statestore.time_records import READINGS_MAX, clock_readings, last_leap
+from lakebed.statestore.table_state.time_records import READINGS_MAX, clock_readings, last_leap
 from tests.dsl.table_story import TableStory
 
 MINUTE = 60

@@ -18,10 +18,10 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.names import JobId, TransactionNumber
-from lakebed.statestore.codec import ENTRY_FORMAT
-from lakebed.statestore.file_changes import AddFiles, ClaimFiles, RaiseFloor
-from lakebed.statestore.head import Retry
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.answers import Retry
+from lakebed.statestore.log_entries.codec import ENTRY_FORMAT
+from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, RaiseFloor
+from lakebed.statestore.log_entries.transactions import Transaction
 from tests.dsl import TableStory
 
 FOR_EVER = 100_000

@@ -14,13 +14,13 @@ from lakebed.errors import CacheDamagedError
 from lakebed.model.names import Micros, PartitionId, TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore import sums
-from lakebed.statestore.file_changes import AddFiles
 from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.table_changes import PutPin
+from lakebed.statestore.log_entries.transactions import PositionChange
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.sums import COLUMNS, sum_of
-from lakebed.statestore.table_changes import PutPin
-from lakebed.statestore.transactions import PositionChange
+from lakebed.statestore.table_state import sums
+from lakebed.statestore.table_state.sums import COLUMNS, sum_of
 from lakebed.statestore.warm_heads import WarmHeads
 from tests.dsl import TableStory
 

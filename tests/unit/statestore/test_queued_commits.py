@@ -9,7 +9,7 @@ from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import JobId, TableName, TransactionNumber, file_name
 from lakebed.model.paths import commits_prefix
 from lakebed.ports.job_queue import Message
-from lakebed.statestore.file_changes import AddFiles, RaiseFloor
+from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor
 from lakebed.statestore.open_table import OpenTable
 from tests.dsl.commit_office import TABLE, Office
 

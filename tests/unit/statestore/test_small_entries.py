@@ -20,9 +20,14 @@ from lakebed.model.names import (
     TransactionNumber,
     digest_of,
 )
-from lakebed.statestore.codec import Entry, encode_entry
-from lakebed.statestore.file_changes import ClaimFiles, ReleaseClaim, RemoveGarbage, ReplaceFiles
-from lakebed.statestore.transactions import Change, Transaction
+from lakebed.statestore.log_entries.codec import Entry, encode_entry
+from lakebed.statestore.log_entries.file_changes import (
+    ClaimFiles,
+    ReleaseClaim,
+    RemoveGarbage,
+    ReplaceFiles,
+)
+from lakebed.statestore.log_entries.transactions import Change, Transaction
 
 CHANCE = random.Random(7)
 

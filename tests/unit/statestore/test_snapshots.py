@@ -15,9 +15,9 @@ from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import snapshot_path
 from lakebed.ports.object_store import ObjectRanges
 from lakebed.statestore import snapshots as snapshots_module
-from lakebed.statestore.layout import STATE_FORMAT, open_cache
 from lakebed.statestore.snapshots import LOG_BYTES_MIN, LOG_ENTRIES_MAX, Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.layout import STATE_FORMAT, open_cache
+from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory
 
 

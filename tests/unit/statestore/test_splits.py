@@ -6,9 +6,9 @@ import pytest
 
 from lakebed.errors import ClaimLostError, ConflictError, InvalidError
 from lakebed.model.names import JobId, PartitionId
-from lakebed.statestore.file_changes import AddFiles, ReplaceFiles
-from lakebed.statestore.placing import own_region
-from lakebed.statestore.table_changes import MarkUnsplittable, Split
+from lakebed.statestore.log_entries.file_changes import AddFiles, ReplaceFiles
+from lakebed.statestore.log_entries.table_changes import MarkUnsplittable, Split
+from lakebed.statestore.table_state.placing import own_region
 from tests.dsl import TableStory, point
 
 

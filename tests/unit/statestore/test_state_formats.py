@@ -14,11 +14,11 @@ from lakebed.backends.memory import MemoryTransactionLog
 from lakebed.errors import CorruptError
 from lakebed.model.names import TableId, TransactionNumber, entry_checksum
 from lakebed.model.paths import snapshot_path
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.last_entry import last_checksum
-from lakebed.statestore.layout import STATE_FORMAT, open_cache, open_memory
+from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.state import TableState
+from lakebed.statestore.table_state.last_entry import last_checksum
+from lakebed.statestore.table_state.layout import STATE_FORMAT, open_cache, open_memory
+from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory
 from tests.golden import FOLDER, from_hex_lines
 

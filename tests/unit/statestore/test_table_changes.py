@@ -12,9 +12,9 @@ from lakebed.errors import (
     TableMissingError,
 )
 from lakebed.model.names import MICROS_PER_SECOND, Micros
-from lakebed.statestore.file_changes import AddFiles
-from lakebed.statestore.head import Retry
-from lakebed.statestore.table_changes import (
+from lakebed.statestore.answers import Retry
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.table_changes import (
     ChangeSettings,
     Clear,
     CreateTable,
@@ -23,7 +23,7 @@ from lakebed.statestore.table_changes import (
     PutPin,
     create_table,
 )
-from lakebed.statestore.transactions import PositionChange
+from lakebed.statestore.log_entries.transactions import PositionChange
 from tests.dsl import ScriptedLog, TableStory, point
 from tests.dsl.table_story import SCHEMA
 

@@ -15,9 +15,9 @@ from lakebed.model.names import (
     TransactionNumber,
     digest_of,
 )
-from lakebed.statestore.closable_state import StateLimits
-from lakebed.statestore.table_changes import ChangeSettings, create_table
-from lakebed.statestore.transactions import Transaction
+from lakebed.statestore.log_entries.table_changes import ChangeSettings, create_table
+from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.table_state.closable_state import StateLimits
 from lakebed.statestore.warm_heads import WarmHeads
 from tests.dsl import TableStory
 from tests.dsl.table_story import SCHEMA

@@ -9,8 +9,8 @@ import lakebed
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.ingest.sources import source_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.statestore.log_entries.table_changes import ChangeSchema
 from lakebed.statestore.open_table import start_of
-from lakebed.statestore.table_changes import ChangeSchema
 
 SCHEMA = lakebed.schema_of(
     row_keys={"id": "string"}, values={"n": "int8", "note": "string?", "fare": "float32?"}

@@ -13,7 +13,7 @@ from lakebed.bootstrap.local import LocalApp
 from lakebed.errors import GenerationError, InvalidError
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND
-from lakebed.model.predicates import Predicate
+from lakebed.model.predicates.language import Predicate
 from lakebed.table import Table
 
 DAY = 86_400

@@ -4,8 +4,8 @@ import pytest
 
 import lakebed
 from lakebed.errors import GenerationError, InvalidError, TableMissingError
+from lakebed.statestore.log_entries.table_changes import ChangeSettings, Clear
 from lakebed.statestore.open_table import OpenTable, Start, start_of
-from lakebed.statestore.table_changes import ChangeSettings, Clear
 from lakebed.tables import change_table
 from tests.unit.tables.lakes import SCHEMA, ids, rows, stream
 
