@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from lakebed.model.keys import encode_key, key_value, least_key
-from lakebed.model.predicates.language import Predicate, checked_predicate
 from lakebed.model.predicates import language as tests_of
+from lakebed.model.predicates.language import Predicate, checked_predicate
 from lakebed.model.ranges import EVERYTHING, Range
 from lakebed.model.schema import Schema, schema_of
 from lakebed.model.types import ListOf, MapOf, StructOf, type_of, widens
