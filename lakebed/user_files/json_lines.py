@@ -1,8 +1,8 @@
 """Users' files of JSON lines as streams of record batches. Types are the schema's, never guessed.
 
-Arrow parses whole blocks of lines. What it cannot read as written is rewritten in the text before:
-maps, which it knows as lists of pairs only, and numbers that come as strings (`json_rewriting.py`).
-What JSON has as text becomes its type afterwards, whole columns at a time.
+Arrow parses whole blocks of lines. Where it rejects one, its rows are decoded and written as Arrow
+reads them (`json_rewriting.py`): maps, which it knows as lists of pairs only, and numbers that come
+as strings. What JSON has as text becomes its type afterwards, whole columns at a time.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ import pyarrow.json
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.field_changes import former_names
 from lakebed.model.schema import Schema
-from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
+from lakebed.model.types import ListOf, MapOf, StructOf, Type
 from lakebed.sorted_files.format.arrow_schema import arrow_type
 from lakebed.user_files.casting import OR_DROP
 from lakebed.user_files.csv_and_parquet import NO_OFFSET, from_base64, opened, problem_of, readable
-from lakebed.user_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, Rewriting
+from lakebed.user_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, LINE_HINT, Rewriting
 from lakebed.user_files.zones import IN_UTC, NO_ZONES, SAY_ZONE, Zones, texts_in_utc
 
 BLOCK_BYTES = 4 * 1024 * 1024
+REWRITTEN_BYTES = 64 * 1024
+"""A rejected block is halved down to this size, so that few rows are decoded with the wrong one."""
 ARRAY_BYTES_MAX = 256 * 1024 * 1024
 ARRAY_ROWS = 10_000
 LINE_BYTES_MAX = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
-_HINT = "each line is one JSON object: names of fields, and values of their types"
+_NULL_FIRST = re.compile(rb"\s*null")
 
 
 def json_batches(
@@ -52,8 +54,7 @@ def json_batches(
     extra_columns: "drop" ignores unknown names. zones: of times without an offset, by field.
 
     Raises:
-        InvalidError: an unknown name, a required field that is null or missing, a type that JSON
-            lines cannot hold.
+        InvalidError: an unknown name, a required field that is null or missing.
         UnreadableInputError: a line cannot be read as what it should be. Both name the line.
     """
     lines = _Lines(path, schema, drop=extra_columns == "drop", zones=zones)
@@ -101,7 +102,7 @@ def _blocks_of_array(file: BinaryIO, path: Path) -> Iterator[bytes]:
         rows = msgspec.json.decode(flat, type=list[msgspec.Raw])
     except msgspec.DecodeError as error:
         raise UnreadableInputError(
-            "a JSON array cannot be read", path=path, problem=error, hint=_HINT
+            "a JSON array cannot be read", path=path, problem=error, hint=LINE_HINT
         ) from None
     for first in range(0, len(rows), ARRAY_ROWS):
         yield b"".join(bytes(row) + b"\n" for row in rows[first : first + ARRAY_ROWS])
@@ -111,10 +112,6 @@ class _Lines:
     """Reads blocks of lines of one file."""
 
     def __init__(self, path: Path, schema: Schema, *, drop: bool, zones: Zones) -> None:
-        for field in schema.fields:
-            if not _is_readable(field.type):
-                hint = "write Parquet instead"
-                raise InvalidError("JSON lines cannot hold this", field=field.name, hint=hint)
         self._path = path
         self._schema = schema
         self._zones = zones
@@ -153,22 +150,27 @@ class _Lines:
         return batch
 
     def _try(self, block: bytes) -> pa.RecordBatch:
-        """Parse as it is, unless it has maps; rewrite only what does not parse as it is."""
-        text = self._rewriting.maps(block)
-        try:
-            parsed = self._parse(text)
-        except pa.ArrowException:
-            rewritten = self._rewriting.numbers(text)
-            if rewritten == text:
-                raise
-            parsed = self._parse(rewritten)
+        batches = self._parsed(block)
+        parsed = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
         columns = [
             _converted(column, field.type, field.name, self._zones.get(field.name))
             for field, column in zip(self._schema.fields, parsed.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, names=self._columns.names)
 
+    def _parsed(self, block: bytes) -> list[pa.RecordBatch]:
+        """Parse lines as they are, and rewrite only pieces that Arrow rejects."""
+        try:
+            return [self._parse(block)]
+        except pa.ArrowException:
+            cut = block.find(b"\n{", len(block) // 2) + 1
+            if len(block) <= REWRITTEN_BYTES or not cut:
+                return [self._parse(self._rewriting.rewritten(block))]
+        return self._parsed(block[:cut]) + self._parsed(block[cut:])
+
     def _parse(self, text: bytes) -> pa.RecordBatch:
+        if _NULL_FIRST.match(text):  # Arrow would crash: apache/arrow#47409
+            raise pa.ArrowInvalid("JSON parse error: a row is null, and not an object")
         read = pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1)
         rows = pa.json.read_json(pa.BufferReader(text), read, self._options)
         (batch,) = rows.combine_chunks().to_batches() or [
@@ -198,10 +200,10 @@ class _Lines:
         self._refuse_unknown(block, line)
         facts = {"path": self._path, "line": line}
         if isinstance(error, UnreadableInputError):
-            error.facts |= facts
+            error.facts = facts | error.facts
             raise error
         problem = problem_of(error).removesuffix(" in row 0")
-        hint = SAY_ZONE if NO_OFFSET in problem else _HINT
+        hint = SAY_ZONE if NO_OFFSET in problem else LINE_HINT
         raise UnreadableInputError(
             "a line cannot be read", **facts, problem=problem, hint=hint
         ) from None
@@ -248,19 +250,6 @@ def _line_of(block: bytes, row: int) -> int:
     return holding[min(row, len(holding) - 1)]
 
 
-def _is_readable(type_: Type) -> bool:
-    """Whether it is flat enough for the text of maps to be rewritten."""
-    match type_:
-        case MapOf(_, value):
-            return isinstance(value, Primitive | Decimal)
-        case ListOf(element):
-            return not isinstance(element, MapOf) and _is_readable(element)
-        case StructOf(members):
-            return all(_is_readable(member.type) for member in members)
-        case _:
-            return True
-
-
 def _read_as(type_: Type) -> pa.DataType:
     """Return the type as which Arrow parses it."""
     match type_:
@@ -289,7 +278,7 @@ def _converted(column: pa.Array, type_: Type, name: str, zone: str | None) -> pa
             keys = _converted(entries.field(0), key, name, zone)
             items = _converted(entries.field(1), value, name, zone)
             if keys.null_count:
-                raise UnreadableInputError("a key of a map is null", field=name, hint=_HINT)
+                raise UnreadableInputError("a key of a map is null", field=name, hint=LINE_HINT)
             return pa.MapArray.from_arrays(column.offsets, keys, items, mask=column.is_null())
         case StructOf(members):
             parts = [

@@ -1,113 +1,154 @@
-"""Text of JSON lines made such that Arrow parses it: maps as lists of pairs, numbers as numbers.
+"""Rows of JSON that Arrow rejects, written again such that it parses them.
 
-A name in quotes before a colon is a name: in a text, its quotes would be escaped. So names can be
-found without parsing. Where a schema uses one name for several types, nothing is rewritten: then a
-line is refused, and never read as something else.
+Arrow knows maps as lists of pairs only, takes no number that comes as a string, and no decimal that
+comes as a number. Such rows are decoded one at a time, changed where their schema says so, and
+encoded again; all else is left to Arrow, which refuses what is wrong.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
+import msgspec
+
+from lakebed.errors import UnreadableInputError
 from lakebed.model.schema import Schema
-from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, Type, members_within
+from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
 
+LINE_HINT = "each line is one JSON object: names of fields, and values of their types"
 ENTRY_KEY, ENTRY_VALUE = "<key>", "<value>"
-_STRING = rb'"(?:[^"\\\n]|\\.)*"'
-_PAIR = re.compile(rb'"((?:[^"\\\n]|\\.)*)"[ \t]*:[ \t]*(' + _STRING + rb'|[^,"\s]+)')
-_WHOLE_PAIR = re.compile(rb'"(-?\d+)"[ \t]*:[ \t]*(' + _STRING + rb'|[^,"\s]+)')
-_KEY, _VALUE = (json.dumps(name).encode() for name in (ENTRY_KEY, ENTRY_VALUE))
-_SCALARS = {
-    "int64": rb"-?\d+",
-    "float32": rb"NaN|-?Infinity",
-    "float64": rb"NaN|-?Infinity",
-}
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
+_NOT_FINITE = re.compile(r"NaN|-?Infinity")
+_NUMBERS_IN_TEXT = {"int64": _WHOLE, "float32": _NOT_FINITE, "float64": _NOT_FINITE}
 """What may come as a string."""
+_SPACE = re.compile(r"[ \t\n\r]*")
 
-Rewrite = Callable[[bytes], bytes]
+
+class _Object(msgspec.Struct):
+    """An object as it came, with names that come twice: a dict would keep one of them. Where the
+    schema has something else it is encoded as an object, too, and Arrow refuses it."""
+
+    pairs: list[tuple[str, object]]
+
+
+Change = Callable[[object], object]
+"""From a decoded value to one whose text Arrow parses. Numbers stay the text that they were."""
 
 
 class Rewriting:
-    """What to do with the lines of a table."""
+    """Rewrites rows of one schema."""
 
     def __init__(self, schema: Schema) -> None:
-        self._maps: list[Rewrite] = []
-        self._numbers: list[Rewrite] = []
-        for name, type_ in _named_types(schema):
-            begin = rb"(?<!\\)(" + re.escape(_quoted(name)) + rb"[ \t]*:[ \t]*)"
-            if isinstance(type_, MapOf):
-                self._maps.append(_map_rewrite(begin, type_))
-            elif isinstance(type_, ListOf):
-                self._numbers += _list_rewrites(begin, type_)
-            else:
-                self._numbers += _scalar_rewrites(begin, type_)
+        self._change = _change_of_object({field.name: field.type for field in schema.fields})
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=_Object,
+            parse_float=msgspec.Raw,
+            parse_int=msgspec.Raw,
+            parse_constant=msgspec.Raw,
+        )
+        self._encoder = msgspec.json.Encoder()
 
-    def maps(self, block: bytes) -> bytes:
-        """Return the lines with maps as lists of pairs."""
-        for rewrite in self._maps:
-            block = rewrite(block)
-        return block
+    def rewritten(self, rows: bytes) -> bytes:
+        """Return the rows as Arrow reads them, a line each. At any time one row is held as Python
+        objects.
 
-    def numbers(self, block: bytes) -> bytes:
-        """Return the lines with numbers that came as strings as numbers, decimals as strings."""
-        for rewrite in self._numbers:
-            block = rewrite(block)
-        return block
-
-
-def _named_types(schema: Schema) -> Iterator[tuple[str, Type]]:
-    """Yield each name that stands for one type wherever it stands."""
-    found: dict[str, list[Type]] = {}
-    for field in schema.fields:
-        found.setdefault(field.name, []).append(field.type)
-        for member in members_within(field.type):
-            found.setdefault(member.name, []).append(member.type)
-    for name, types in found.items():
-        if all(type_ == types[0] for type_ in types):
-            yield name, types[0]
-
-
-def _quoted(name: str) -> bytes:
-    return json.dumps(name, ensure_ascii=False).encode()
-
-
-def _scalar_rewrites(begin: bytes, type_: Type) -> list[Rewrite]:
-    if isinstance(type_, Decimal):
-        return [_substitution(begin + rb"(-?\d[\d.eE+-]*)", rb'\1"\2"')]
-    text = _SCALARS.get(type_.name) if isinstance(type_, Primitive) else None
-    return [] if text is None else [_substitution(begin + rb'"(' + text + rb')"', rb"\1\2")]
+        Raises:
+            UnreadableInputError: a row is not JSON, or a text not UTF-8.
+        """
+        text = rows.decode(errors="surrogateescape")
+        lines = bytearray()
+        end = _after_space(text, 0)
+        while end < len(text):
+            try:
+                row, after = self._decoder.raw_decode(text, end)
+                self._encoder.encode_into(self._change(row), lines, len(lines))
+            except json.JSONDecodeError as error:
+                problem = f"not JSON: {error.msg}, at character {error.colno}"
+                raise UnreadableInputError(
+                    "a line cannot be read", problem=problem, hint=LINE_HINT
+                ) from None
+            except RecursionError:
+                raise UnreadableInputError(
+                    "a line cannot be read", problem="it is nested too deep", hint=LINE_HINT
+                ) from None
+            except UnicodeEncodeError:
+                hint = "make the field binary, or mend the text"
+                raise UnreadableInputError("a text is not UTF-8", hint=hint) from None
+            lines += b"\n"
+            end = _after_space(text, after)
+        return bytes(lines)
 
 
-def _list_rewrites(begin: bytes, type_: ListOf) -> list[Rewrite]:
-    """The quotes of a list's numbers go, if nothing else is in it."""
-    element = type_.element
-    text = _SCALARS.get(element.name) if isinstance(element, Primitive) else None
-    if text is None:
-        return []
-    one = rb'(?:"(?:' + text + rb')"|[^"\[\],\s]+)'
-    whole = re.compile(begin + rb"(\[[ \t]*" + one + rb"(?:[ \t]*,[ \t]*" + one + rb")*[ \t]*\])")
-    return [lambda block: whole.sub(lambda m: m[1] + m[2].replace(b'"', b""), block)]
+def _after_space(text: str, begin: int) -> int:
+    found = _SPACE.match(text, begin)
+    return found.end() if found else begin
 
 
-def _map_rewrite(begin: bytes, type_: MapOf) -> Rewrite:
-    """An object of flat values becomes a list of pairs."""
-    whole = re.compile(begin + rb'\{((?:[^{}\[\]"\n]|' + _STRING + rb")*)\}")
-    is_text = type_.key.name == "string"
-    pair, key = (_PAIR, rb'"\1"') if is_text else (_WHOLE_PAIR, rb"\1")
-    entry = rb"{" + _KEY + rb":" + key + rb"," + _VALUE + rb":\2}"
-    values = _scalar_rewrites(rb"(" + _VALUE + rb":)", type_.value)
+def _change_of(type_: Type) -> Change:
+    match type_:
+        case Decimal():
+            return lambda value: _text_of(value) if isinstance(value, msgspec.Raw) else value
+        case ListOf(element):
+            change = _change_of(element)
+            if change is _as_it_is:
+                return change
+            return lambda value: [change(v) for v in value] if isinstance(value, list) else value
+        case MapOf(key, value):
+            return _change_of_map(key, value)
+        case StructOf(members):
+            return _change_of_object({member.name: member.type for member in members})
+        case Primitive(name) if name in _NUMBERS_IN_TEXT:
+            return _change_of_text(_NUMBERS_IN_TEXT[name])
+        case _:
+            return _as_it_is
 
-    def rewritten(match: re.Match[bytes]) -> bytes:
-        entries = pair.sub(entry, match[2])
-        for rewrite in values:
-            entries = rewrite(entries)
-        return match[1] + b"[" + entries + b"]"
 
-    return lambda block: whole.sub(rewritten, block)
+def _as_it_is(value: object) -> object:
+    return value
 
 
-def _substitution(pattern: bytes, by: bytes) -> Rewrite:
-    compiled = re.compile(pattern)
-    return lambda block: compiled.sub(by, block)
+def _change_of_text(number: re.Pattern[str]) -> Change:
+    def changed(value: object) -> object:
+        return msgspec.Raw(value) if isinstance(value, str) and number.fullmatch(value) else value
+
+    return changed
+
+
+def _change_of_map(key: Primitive, value: Type) -> Change:
+    """An object becomes a list of its pairs, in their order."""
+    change_key = _as_it_is if key.name == "string" else _change_of_text(_WHOLE)
+    change = _change_of(value)
+
+    def changed(found: object) -> object:
+        if not isinstance(found, _Object):
+            return found
+        return [{ENTRY_KEY: change_key(k), ENTRY_VALUE: change(v)} for k, v in found.pairs]
+
+    return changed
+
+
+def _change_of_object(types: dict[str, Type]) -> Change:
+    """What the schema does not know becomes null: Arrow drops or refuses it by its name."""
+    changes = {name: _change_of(type_) for name, type_ in types.items()}
+
+    def changed(found: object) -> object:
+        if not isinstance(found, _Object):
+            return found
+        pairs = [(n, changes[n](v) if n in changes else None) for n, v in found.pairs]
+        members = dict(pairs)
+        return members if len(members) == len(pairs) else _with_all_names(pairs)
+
+    return changed
+
+
+def _with_all_names(pairs: list[tuple[str, object]]) -> msgspec.Raw:
+    """Return the text of an object some of whose names come twice."""
+    encode = msgspec.json.encode
+    texts = [encode(name) + b":" + encode(value) for name, value in pairs]
+    return msgspec.Raw(b"{" + b",".join(texts) + b"}")
+
+
+def _text_of(number: msgspec.Raw) -> str:
+    return bytes(number).decode()

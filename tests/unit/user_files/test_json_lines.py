@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.user_files import json_lines as module
 from lakebed.user_files.casting import conform
 from lakebed.user_files.json_lines import json_batches
+from lakebed.user_files.json_rewriting import Rewriting
 from lakebed.user_files.json_text import json_lines
 
 STRUCT = {"struct": [{"name": "raw", "type": "binary"}, {"name": "many", "type": {"list": "int8"}}]}
@@ -130,9 +132,72 @@ def test_lists_maps_and_structs_are_read(path: Path) -> None:
 def test_a_name_with_two_types_is_never_read_as_the_other(path: Path) -> None:
     inner = {"struct": [{"name": "n", "type": "string"}, {"name": "m", "type": "int8"}]}
     schema = schema_of(row_keys={"n": "int64"}, values={"s": inner})
-    assert read(path, schema, '{"n": 1, "s": {"n": "5"}}') == [{"n": 1, "s": {"n": "5", "m": None}}]
+    expected = [{"n": 1, "s": {"n": "5", "m": None}}]
+    assert read(path, schema, '{"n": 1, "s": {"n": "5"}}') == expected
+    assert read(path, schema, '{"n": "1", "s": {"n": "5"}}') == expected
+    with pytest.raises(UnreadableInputError, match="/s/n"):
+        read(path, schema, '{"n": "1", "s": {"n": 5}}')
+
+
+def test_a_map_keeps_its_order_and_keys_that_come_twice(path: Path) -> None:
+    text = '{"id": 1, "map": {"b": 1, "a": "2", "b": null}, "by": {"2": null, "-1": null}}'
+    (row,) = read(path, NESTED, text)
+    assert row["map"] == [("b", 1), ("a", 2), ("b", None)]
+    assert row["by"] == [(2, None), (-1, None)]
+
+
+@pytest.mark.parametrize("rest", ['"n": "2"', '"raw": "AA==", "raw": null, "n": "2"'])
+def test_a_field_that_comes_twice_is_refused_in_rows_that_are_rewritten(
+    path: Path, rest: str
+) -> None:
+    line = f'{{"id": "a", "n": "1", {rest}}}'
+    with pytest.raises(UnreadableInputError, match="twice") as raised:
+        read(path, SCHEMA, GOOD + line)
+    assert raised.value.facts["line"] == 2
+
+
+def test_unknown_names_may_come_twice_and_hold_anything_where_they_are_dropped(path: Path) -> None:
+    line = b'{"x": {"y": [1]}, "id": "a", "x": "\xff", "n": "1", "x": 1e99999}'
+    (row,) = read(path, SCHEMA, line, extra_columns="drop")
+    assert (row["id"], row["n"]) == ("a", 1)
+
+
+def test_a_name_may_be_written_with_escapes(path: Path) -> None:
+    (row,) = read(path, SCHEMA, r'{"\u0069d": "a", "\u006e": "9007199254740993", "price": 0.10}')
+    assert (row["id"], row["n"], str(row["price"])) == ("a", 9007199254740993, "0.10")
+
+
+def test_numbers_keep_their_digits_where_other_values_are_rewritten(path: Path) -> None:
+    text = """
+        {"id": "1", "n": -9223372036854775807, "price": 12345678901234567.25, "f": 16777217.0000001}
+        {"id": "2", "n": "1", "f": 16777217.0000001}
+    """
+    rewritten, other = read(path, SCHEMA, text)
+    (as_it_is,) = read(path, SCHEMA, '{"id": "2", "f": 16777217.0000001}')
+    assert rewritten["n"] == -9223372036854775807
+    assert str(rewritten["price"]) == "12345678901234567.25"
+    assert rewritten["f"] == other["f"] == as_it_is["f"]
+
+
+def test_text_that_is_not_utf8_is_refused_in_rows_that_are_rewritten(path: Path) -> None:
+    for text in (b'"\xff"', rb'"\udc00"'):
+        with pytest.raises(UnreadableInputError, match="UTF-8") as raised:
+            read(path, SCHEMA, GOOD.encode() + b'{"n": "5", "id": ' + text + b"}")
+        assert raised.value.facts["line"] == 2
+
+
+@pytest.mark.parametrize("end", ["1", "{", '1, "id": "a', "1]", '1, "id": "a"} x', "[" * 100_000])
+def test_what_is_not_json_is_told_so_and_not_what_arrow_rejects(path: Path, end: str) -> None:
+    with pytest.raises(UnreadableInputError, match=r"not JSON|nested too deep") as raised:
+        read(path, NESTED, '{"id": 1}\n{"id": 2, "map": {}, "list": ' + end)
+    assert raised.value.facts["line"] == 2
+
+
+@pytest.mark.parametrize("before", ["", " \n\t", '{"id": "a", "n": 1.5}\n', "[", '[{"id": 1}, '])
+def test_a_row_that_is_null_is_refused(path: Path, before: str) -> None:
+    text = before + "null" + ("]" if before.startswith("[") else "")
     with pytest.raises(UnreadableInputError):
-        read(path, schema, '{"n": "1", "s": {"n": "5"}}')
+        read(path, SCHEMA, text)
 
 
 def test_what_was_written_as_json_lines_is_read_as_it_was(path: Path) -> None:
@@ -242,8 +307,46 @@ def test_a_required_field_that_is_null_or_missing_is_named(path: Path, line: str
 
 
 @pytest.mark.parametrize(
-    "type_", [{"map": ["string", {"list": "int8"}]}, {"list": {"map": ["string", "int8"]}}]
+    ("type_", "text", "value"),
+    [
+        ({"map": ["string", {"list": "int64"}]}, '{"a": ["1", 2]}', [("a", [1, 2])]),
+        ({"list": {"map": ["int8", "bool"]}}, '[{"1": true}, null]', [[(1, True)], None]),
+        (
+            {"map": ["string", {"map": ["string", "float64"]}]},
+            '{"a": {"b": "Infinity"}, "c": null}',
+            [("a", [("b", math.inf)]), ("c", None)],
+        ),
+        (
+            {"map": ["string", {"struct": [{"name": "d", "type": "decimal128(5,1)"}]}]},
+            '{"a": {"d": 1.5}}',
+            [("a", {"d": Decimal("1.5")})],
+        ),
+        ({"list": "decimal128(5,1)"}, '[1, "2.5", 1e2]', [Decimal(n) for n in (1, "2.5", 100)]),
+    ],
 )
-def test_types_that_cannot_be_rewritten_are_refused(path: Path, type_: object) -> None:
-    with pytest.raises(InvalidError, match="cannot hold"):
-        read(path, schema_of(row_keys={"id": "string"}, values={"v": type_}), GOOD)
+def test_types_are_read_within_each_other(
+    path: Path, type_: object, text: str, value: object
+) -> None:
+    schema = schema_of(row_keys={"id": "string"}, values={"v": type_})
+    assert read(path, schema, f'{{"id": "a", "v": {text}}}') == [{"id": "a", "v": value}]
+
+
+def test_only_rows_near_one_that_arrow_rejects_are_decoded(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite, seen = Rewriting.rewritten, list[int]()
+
+    def counted(self: Rewriting, rows: bytes) -> bytes:
+        seen.append(len(rows))
+        return rewrite(self, rows)
+
+    monkeypatch.setattr(Rewriting, "rewritten", counted)
+    lines = [f'{{"id": "{place:05d}", "n": {place}}}' for place in range(20_000)]
+    assert len(read(path, SCHEMA, "\n".join(lines))) == 20_000
+    assert seen == []
+    lines[12_345] = lines[12_345].replace(" 12345", ' "-1"')
+    rows = read(path, SCHEMA, "\n".join(lines))
+    assert [row["id"] for row in rows] == [f"{place:05d}" for place in range(20_000)]
+    assert [row["n"] for row in rows if row["n"] != int(row["id"])] == [-1]
+    assert len(seen) == 1
+    assert seen[0] <= module.REWRITTEN_BYTES
