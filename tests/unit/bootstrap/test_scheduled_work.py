@@ -10,7 +10,7 @@ import pytest
 from lakebed.bootstrap.scheduled_work import JobStores, app_over
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import COMPACTION_CREATION, TICK_KINDS
-from tests.integration.instance import Instance
+from tests.dsl.memory_instance import MemoryInstance
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -56,21 +56,23 @@ def not_opened() -> JobStores:
 
 
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[Instance]:
-    instance = Instance(tmp_path)
+def instance(tmp_path: Path) -> Iterator[MemoryInstance]:
+    instance = MemoryInstance(tmp_path)
     yield instance
     instance.lake.close()
 
 
 @pytest.mark.parametrize("work", sorted(set(TICK_KINDS) - {COMPACTION_CREATION}))
-def test_work_that_creates_no_jobs_opens_no_stores_of_jobs(instance: Instance, work: str) -> None:
+def test_work_that_creates_no_jobs_opens_no_stores_of_jobs(
+    instance: MemoryInstance, work: str
+) -> None:
     instance.given_table("trips")
     table = instance.lake.catalog.entry("trips").id
     assert app_over(work, instance.stores, open_job_stores=not_opened).run(table) == 0
     assert set(instance.marks.list()[table].handled) == {work}
 
 
-def test_work_that_no_schedule_knows_is_refused(instance: Instance) -> None:
+def test_work_that_no_schedule_knows_is_refused(instance: MemoryInstance) -> None:
     with pytest.raises(InvalidError, match=r"work=sweeping.*known=compaction-creation,garbage"):
         app_over("sweeping", instance.stores, open_job_stores=not_opened)
 
