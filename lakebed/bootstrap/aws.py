@@ -46,6 +46,7 @@ class AwsApp(App):
 
     folder: for states of tables and rows on their way; None: of $LAKEBED_CACHE, else
     `~/.cache/lakebed`. memory: None: the usual. resources: None: as its parameter tells.
+    queues: None: those that `resources` names.
 
     Raises:
         InvalidError: no such instance, boto3 is not installed, nothing to keep the folder in.
@@ -62,6 +63,7 @@ class AwsApp(App):
         memory: Memory | None = None,
         states_bytes_max: int = STATES_BYTES_MAX,
         resources: InstanceResources | None = None,
+        queues: JobQueues | None = None,
     ) -> None:
         memory = memory or Memory()
         memory.check()
@@ -74,7 +76,8 @@ class AwsApp(App):
             self._bucket = resources.bucket
             states, spill = _folders(folder or _default_folder(), id_)
             remove_unused_states(states, bytes_max=states_bytes_max)
-            stores = _stores(self._clients, resources, rng)
+            queues = queues or _queues(self._clients, resources, rng)
+            stores = _stores(self._clients, resources, queues, rng)
             super().__init__(stores, states=states, spill=spill, memory=memory)
             undo.pop_all()
 
@@ -166,7 +169,9 @@ def _folders(root: Path, instance: InstanceId) -> tuple[Path, Path]:
     return states.resolve(), spill.resolve()
 
 
-def _stores(clients: AmazonClients, resources: InstanceResources, rng: random.Random) -> Stores:
+def _stores(
+    clients: AmazonClients, resources: InstanceResources, queues: JobQueues, rng: random.Random
+) -> Stores:
     """Return the stores of an instance."""
     from lakebed.backends.aws.deleted_objects import DeletedObjects
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
@@ -184,7 +189,7 @@ def _stores(clients: AmazonClients, resources: InstanceResources, rng: random.Ra
         objects=objects,
         logs=MarkedTransactionLogs(logs, marks),
         registry=DynamoTableRegistry(clients, resources.registry_table),
-        queues=_queues(clients, resources, rng),
+        queues=queues,
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
         for_processes=ObjectsPlace(place_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
@@ -197,7 +202,7 @@ def _queues(clients: AmazonClients, resources: InstanceResources, rng: random.Ra
     Where none are deployed, messages stay in this process: they are hints, jobs live in the state,
     and another process sends again what this one did not run (protocol H20).
     """
-    if not resources.queues:  # never of what is deployed, which carries no queues in memory
+    if not resources.queues:  # deployed programs never come here: they carry no queues in memory
         from lakebed.backends.memory.job_queues import MemoryJobQueues
 
         return MemoryJobQueues(clients.clock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from lakebed.backends.aws.absent_queues import AbsentQueues
 from lakebed.bootstrap.aws import AwsApp
 from lakebed.bootstrap.bulk_import import BulkImportApp, ClusterFor
 from lakebed.bootstrap.bulk_import_start import places_in
@@ -23,6 +24,15 @@ def run(name: str, cluster_for: ClusterFor) -> Ingested:
     """
     environment = environment_of(BulkImportEnvironment, os.environ)
     write_json_lines(sys.stdout, {"instance": environment.instance, "run": name})
+    services = opened(environment)
+    with BulkImportApp(services) as app:
+        request = services.import_requests().get(name)
+        places = places_in(environment.sources)
+        return app.run_request(request, places=places, cluster_for=cluster_for)
+
+
+def opened(environment: BulkImportEnvironment) -> AwsApp:
+    """Return the services of an instance by the names that a driver was given: it has no queue."""
     instance = instance_id(environment.instance)
     resources = InstanceResources(
         instance=instance,
@@ -31,10 +41,5 @@ def run(name: str, cluster_for: ClusterFor) -> Ingested:
         log_table=environment.log_table,
         registry_table=environment.registry_table,
         tracker_table=environment.tracker_table,
-        queues={},
     )
-    services = AwsApp(instance, resources=resources)
-    with BulkImportApp(services) as app:
-        request = services.import_requests().get(name)
-        places = places_in(environment.sources)
-        return app.run_request(request, places=places, cluster_for=cluster_for)
+    return AwsApp(instance, resources=resources, queues=AbsentQueues())

@@ -1,12 +1,20 @@
 """A bundle and an image hold the rooms that their programs import, and nothing else of ours."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import grimp
 import pytest
 
+from lakebed.config.environments import (
+    BulkImportEnvironment,
+    IngestTaskEnvironment,
+    TaskEnvironment,
+    variables_of,
+)
 from stacks.constructs import image_context, python_bundle
 from stacks.constructs.python_bundle import ROWS, SPARK, STATE, PythonBundle, digest_of, target_of
 from stacks.constructs.rooms import TASK_ROOMS, files_in
@@ -32,8 +40,36 @@ NOT_MISSED = {
     ("lakebed.bootstrap.aws", "lakebed.backends.memory.job_queues"),
     ("lakebed.sorted_files.sorting.engines", "lakebed.kernels.toolchain.presence"),
 }
-"""Imports of a room that is not deployed which never fail there: queues in memory serve an instance
-without queues, which no deployment makes; and `engines.py` catches that there are no kernels."""
+"""Imports of rooms that are not deployed, which never fail there. Queues in memory serve an
+instance whose parameter names no queue; tasks and Spark's driver read no parameter, and a test
+opens an instance as they do. `engines.py` catches that there are no kernels."""
+
+STORES = {
+    "instance": "dev",
+    "bucket": "objects",
+    "objects_prefix": "lake",
+    "log_table": "log",
+    "registry_table": "names",
+    "tracker_table": "jobs",
+}
+URL = "https://sqs.eu-central-1.amazonaws.com/1/queue.fifo"
+QUEUES = {"compaction_queue_url": URL, "commits_queue_url": URL}
+OPENED: dict[str, tuple[str, TaskEnvironment | BulkImportEnvironment]] = {
+    "spark": ("bulk_import_run", BulkImportEnvironment(**STORES, sources="s3://objects")),
+    "compaction": ("task_process", TaskEnvironment(**STORES, **QUEUES)),
+    "ingest": (
+        "task_process",
+        IngestTaskEnvironment(**STORES, **QUEUES, ingest_queue_url=URL, sources="s3://objects"),
+    ),
+}
+"""Programs that open an instance by names that they were given."""
+
+OPEN = """
+import os
+from lakebed.bootstrap.{module} import opened
+from lakebed.config.environments import {kind}, environment_of
+opened(environment_of({kind}, os.environ)).close()
+"""
 
 COMPILED = (
     "lakebed.parquet_bytes.chunk_metadata",
@@ -125,6 +161,33 @@ def test_what_is_for_tests_people_and_numba_is_not_deployed(kind: str) -> None:
     names = [path.relative_to(ROOT).as_posix() for path in files_in(ROOT, rooms)]
     assert len(names) > 100
     assert not [name for name in names if name.startswith(tuple(f"{one}/" for one in absent))]
+
+
+@pytest.mark.parametrize("program", OPENED)
+def test_a_program_opens_an_instance_with_its_rooms_and_no_others(
+    tmp_path: Path, program: str
+) -> None:
+    rooms = SPARK.rooms if program == "spark" else TASK_ROOMS
+    for path in files_in(ROOT, rooms):
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    module, environment = OPENED[program]
+    variables = {
+        **variables_of(environment),
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "HOME": str(tmp_path),
+        "LAKEBED_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(tmp_path),
+    }
+    text = OPEN.format(module=module, kind=type(environment).__name__)
+    command = [sys.executable, "-c", text]
+    done = subprocess.run(
+        command, env=variables, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert not done.returncode, done.stderr
 
 
 def test_a_bundle_holds_its_rooms_and_packages_and_nothing_else() -> None:
