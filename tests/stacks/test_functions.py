@@ -1,16 +1,10 @@
 """What the templates say of functions is what the functions expect, and no more than they need."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any, get_args
 
-import pyarrow as pa
 import pytest
 
-import lakebed
 from lakebed.config.environments import (
     BulkImportFollowEnvironment,
     BulkImportStartEnvironment,
@@ -27,9 +21,8 @@ from lakebed.config.environments import (
     variables_named,
 )
 from lakebed.config.job_queues import BULK_IMPORT_JOBS, COMMITS, QUERIES, TICK_QUEUES
-from stacks.constructs.python_bundle import ROWS, PythonBundle, target_of
 from stacks.permissions import IMPORTS, UNNAMED, Folder, ResultsFolder, keys_of
-from tests.stacks.conftest import ROOT, Synthesize, Templates
+from tests.stacks.conftest import Synthesize, Templates
 from tests.stacks.normalised_templates import of_any_machine
 from tests.stacks.test_templates import resources
 
@@ -91,9 +84,6 @@ SCHEDULES = [
     "bulk-import",
 ]
 
-MEGABYTES_MAX = 250
-"""What Lambda takes of a function, unpacked."""
-
 FOLDERS = (
     "/bulk-import/objects/unreadable/*",
     *(f"/{keys_of(folder)}" for folder in get_args(Folder)),
@@ -132,13 +122,6 @@ def functions(templates: Templates) -> dict[str, dict[str, Any]]:
         f["FunctionName"].removeprefix("lakebed-dev-"): f
         for f in properties(templates, "AWS::Lambda::Function")
     }
-
-
-@pytest.fixture(scope="module")
-def assembly(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("assembly")
-    synthesize(folder)
-    return folder
 
 
 def test_a_function_is_given_what_it_reads(functions: dict[str, dict[str, Any]]) -> None:
@@ -193,124 +176,6 @@ def test_a_message_is_out_of_sight_six_times_as_long_as_a_run_takes(templates: T
     for kind, function in FUNCTIONS_OF_QUEUES.items():
         hidden = queues[f"lakebed-dev-{kind}.fifo"]["VisibilityTimeout"]
         assert hidden == 6 * functions[f"lakebed-dev-{function}"]["Timeout"]
-
-
-def bundles(assembly: Path) -> dict[str, Path]:
-    """Return the folder of the code, by handler, as a deployment finds it."""
-    found = {}
-    for template in assembly.glob("*.template.json"):
-        assets = json.loads(template.with_name(f"{template.name[:-14]}.assets.json").read_text())
-        for resource in json.loads(template.read_text())["Resources"].values():
-            if resource["Type"] == "AWS::Lambda::Function":
-                key = resource["Properties"]["Code"]["S3Key"].removesuffix(".zip")
-                folder = assets["files"][key]["source"]["path"]
-                found[resource["Properties"]["Handler"]] = assembly / folder
-    return found
-
-
-CLEAN = """
-import sys
-sys.path.insert(0, {folder!r})
-import importlib
-module = importlib.import_module({module!r})
-assert callable(module.handler)
-late = {late!r} & set(sys.modules)
-assert not late, f"imported at once: {{late}}"
-"""
-
-
-@pytest.mark.parametrize("handler", HANDLERS)
-def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: str) -> None:
-    moves_rows = handler.startswith("lambdas.query.")
-    program = CLEAN.format(
-        folder=str(bundles(assembly)[handler]),
-        module=handler.removesuffix(".handler"),
-        late={"boto3"} if moves_rows else {"pyarrow", "numpy", "boto3", "pydantic"},
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_bundles_fit_and_hold_nothing_of_the_machine(assembly: Path) -> None:
-    folders = set(bundles(assembly).values())
-    assert len(folders) == 2
-    for folder in folders:
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        assert sum(path.stat().st_size for path in files) <= MEGABYTES_MAX << 20
-        assert not [path for path in files if path.name in {"RECORD", "direct_url.json"}]
-        here = str(ROOT).encode()
-        assert not [path for path in files if path.suffix == ".pyc" and here in path.read_bytes()]
-
-
-ANSWERS = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {folder!r})
-import pydantic
-import pyarrow.csv, pyarrow.json
-from lakebed.backends.local.job_tracker import SqliteJobTracker
-from lakebed.backends.local.object_store import LocalObjectStore
-from lakebed.backends.local.table_registry import SqliteTableRegistry
-from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
-from lakebed.backends.system.clock import SystemClock
-from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.query_answers import answers_over
-from lakebed.bootstrap.table_names import catalog_over
-from lakebed.bootstrap.table_stores import table_stores
-from lakebed.query.run_query import RunQuery
-from lakebed.sorted_files.parquet_files import ParquetFiles
-
-lake, own, clock = Path({lake!r}), Path({own!r}), SystemClock()
-objects = LocalObjectStore(lake, clock)
-stores = table_stores(
-    clock=clock,
-    rng=system_random(),
-    objects=objects,
-    logs=SqliteTransactionLogs(lake / "logs", clock),
-    registry=SqliteTableRegistry(lake),
-    marks=None,
-    folder=own,
-)
-answers = answers_over(
-    query=RunQuery(files=ParquetFiles(objects, spill_directory=stores.scratch)),
-    find_table=catalog_over(stores).find,
-    tracker=SqliteJobTracker(lake / "queues"),
-    clock=clock,
-    results=LocalObjectStore(own, clock),
-    place="place",
-)
-print(answers.answer({message!r}))
-"""
-
-
-def test_rows_are_read_with_nothing_but_their_bundle(tmp_path: Path) -> None:
-    """Kernels are not missed, even where a variable asks for them always."""
-    schema = lakebed.schema_of(row_keys={"k": "int64"}, values={"v": "string"})
-    with lakebed.connect(tmp_path / "lake") as lake:
-        table = lake.create_table("t", schema)
-        for start in range(2):
-            numbers = range(start, 500, 2)
-            table.ingest(pa.table({"k": list(numbers), "v": [f"v{n}" for n in numbers]}))
-    program = ANSWERS.format(
-        folder=str(PythonBundle(ROWS, target_of("machine")).folder),
-        lake=str(tmp_path / "lake"),
-        own=str(tmp_path),
-        message=b'{"table": "t", "ranges": [{"k": {"min": 6, "max": 9}}]}',
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", program],
-        env={**os.environ, "LAKEBED_KERNELS": "always"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert [f"v{n}" in done.stdout for n in (5, 6, 7, 8, 9)] == [False, True, True, True, False]
 
 
 def test_nothing_but_machine_and_code_differs_between_architectures(
