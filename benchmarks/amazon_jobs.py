@@ -30,7 +30,7 @@ from lakebed.statestore.log_entries.file_changes import ReplaceFiles
 from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
-from lakebed.statestore.table_state.state import Job
+from lakebed.statestore.table_state.state import CompactionJob
 
 LEAVES, FILES_EACH = 65_536, 4
 FINISHED = 30_000
@@ -114,7 +114,7 @@ def _finish(bench: _Bench) -> list[Figure]:
     ]
 
 
-def _commit(table: OpenTable, start: Start, job: Job, run: int) -> QueuedCommit:
+def _commit(table: OpenTable, start: Start, job: CompactionJob, run: int) -> QueuedCommit:
     """Return the commit of a job that made one file of its inputs. run: its number, as good as any
     other that no two runs share: names hold 32 bits of a job's id."""
     inputs = table.head.state.claimed(job.id)

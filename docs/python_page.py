@@ -9,7 +9,7 @@ from types import FunctionType
 
 import lakebed
 from lakebed.lake import Lake
-from lakebed.query.explanation import Explanation
+from lakebed.query.explanation import QueryExplanation
 from lakebed.table import Table
 from lakebed.tables.change_table import TableHistory
 from lakebed.tasks.user_jobs import Ingested
@@ -17,7 +17,7 @@ from lakebed.tasks.user_jobs import Ingested
 LINE_COLUMNS = 96
 FACES = (Lake, Table)
 """Classes whose members are told one by one; of others their docstring is."""
-ANSWERS = (Ingested, Explanation, TableHistory)
+ANSWERS = (Ingested, QueryExplanation, TableHistory)
 """What methods return, and `import lakebed` does not name."""
 
 

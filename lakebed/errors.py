@@ -323,7 +323,7 @@ class IteratorError(InvalidError):
     """
 
 
-class Explanation(NamedTuple):
+class ErrorExplanation(NamedTuple):
     """What the docstring of an error says."""
 
     code: str
@@ -341,16 +341,16 @@ class Explanation(NamedTuple):
         )
 
 
-def explanation_of(error: type[LakebedError]) -> Explanation:
+def explanation_of(error: type[LakebedError]) -> ErrorExplanation:
     """Return what an error's docstring says: its cause, then what is done and what you can do."""
     lines = " ".join(inspect.cleandoc(error.__dict__.get("__doc__") or "").split())
     cause, _, rest = lines.partition(" What is done: ")
     done, _, can_do = rest.partition(" What you can do: ")
     kinds = [c for c in error.__mro__ if issubclass(c, LakebedError) and c is not LakebedError]
-    return Explanation(error.code(), error.exit_code, kinds[-1].code(), cause, done, can_do)
+    return ErrorExplanation(error.code(), error.exit_code, kinds[-1].code(), cause, done, can_do)
 
 
-def explanations() -> list[Explanation]:
+def explanations() -> list[ErrorExplanation]:
     """Return the explanation of every error, kinds before what belongs to them."""
     classes = inspect.getmembers(sys.modules[__name__], inspect.isclass)
     errors = [e for _, e in classes if issubclass(e, LakebedError) and e is not LakebedError]

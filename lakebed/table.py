@@ -27,7 +27,7 @@ from lakebed.model.processing import Processing, iterator_use
 from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import JobReport
 from lakebed.processing.iterators import load_iterator
-from lakebed.query.explanation import Explanation
+from lakebed.query.explanation import QueryExplanation
 from lakebed.query.frames import as_pandas, as_polars
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
@@ -366,7 +366,7 @@ class Table(OpenLake):
         columns: Sequence[str] | None = None,
         where: Predicate | pc.Expression | None = None,
         limit: int | None = None,
-    ) -> Explanation:
+    ) -> QueryExplanation:
         """Run a query, throw its rows away, and tell what it read and how long that took.
 
         Takes what `query` takes, and raises what it raises. `print` shows the answer as lines.

@@ -19,13 +19,13 @@ import msgspec
 from lakebed.backends.system.random_source import system_random
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.ports.clock import Clock
-from localcloud.resources.deployment import Deployment
-from localcloud.runner.event_sources import Failure, Faults, QueueSource
+from localcloud.resources.deployment import LocalDeployment
+from localcloud.runner.event_sources import Failure, InjectedFaults, QueueSource
 from localcloud.runner.invocations import InvocationServer, forget_functions
 from localcloud.runner.metrics import Watch
 from localcloud.runner.schedules import Next, next_after
-from localcloud.runner.spark_runs import SparkRuns
-from localcloud.runner.tasks import Tasks
+from localcloud.runner.spark_runs import EmulatedSparkRuns
+from localcloud.runner.tasks import RunningTasks
 from localcloud.runner.workers import Outcome, Workers
 from localcloud.services.amazon import Amazon
 from localcloud.services.cloud_clock import CloudClock
@@ -80,7 +80,7 @@ class LocalCloud:
     ) -> None:
         templates = read_assembly(assembly)
         self.clock = CloudClock(clock)
-        self.faults = Faults()
+        self.faults = InjectedFaults()
         self.failures: deque[Failure] = deque(maxlen=FAILURES_KEPT)
         """The latest, oldest first."""
         self._lock = threading.RLock()
@@ -97,7 +97,7 @@ class LocalCloud:
             self._amazon = Amazon(self._emulator, clock=self.clock)
             undo.callback(self._amazon.close)
             images = self._emulator.folder / "images"
-            self.deployment = Deployment(templates, self._amazon, images=images)
+            self.deployment = LocalDeployment(templates, self._amazon, images=images)
             running = self.deployment.running
             self._watch = Watch(self._amazon, running.alarms)
             self._workers = Workers(
@@ -242,9 +242,9 @@ class LocalCloud:
         """Return the state of each alarm."""
         return self._watch.states()
 
-    def _tasks(self) -> Tasks:
+    def _tasks(self) -> RunningTasks:
         running = self.deployment.running
-        return Tasks(
+        return RunningTasks(
             running.tasks,
             running.clusters,
             self._amazon,
@@ -253,8 +253,8 @@ class LocalCloud:
             said=self._watch.note_said,
         )
 
-    def _spark(self) -> SparkRuns:
-        return SparkRuns(
+    def _spark(self) -> EmulatedSparkRuns:
+        return EmulatedSparkRuns(
             self.deployment.running.spark,
             self._amazon,
             self._emulator,

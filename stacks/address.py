@@ -14,7 +14,7 @@ from lakebed.config.instance import (
     encode_resources,
     parameter_name,
 )
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 
 
 class AddressStack(Stack):
@@ -30,7 +30,7 @@ class AddressStack(Stack):
         log: dynamodb.ITable,
         registry: dynamodb.ITable,
         tracker: dynamodb.ITable,
-        queues: Sequence[JobQueue],
+        queues: Sequence[FifoJobQueue],
     ) -> None:
         super().__init__(
             scope,

@@ -15,7 +15,7 @@ from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import BULK_IMPORT_JOBS, WORK_SECONDS_MAX
 from stacks import permissions
 from stacks.constructs.encryption import use_key
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.python_bundle import (
     ROOT,
@@ -57,7 +57,7 @@ class BulkImportStack(Stack):
             stack_name=deployment.name("bulk-import"),
             description=f"Lakebed {deployment.instance}: rows in by Spark",
         )
-        self.jobs = JobQueue(self, "Jobs", shape=BULK_IMPORT_JOBS, deployment=deployment)
+        self.jobs = FifoJobQueue(self, "Jobs", shape=BULK_IMPORT_JOBS, deployment=deployment)
         bundle = bundle_of(SPARK, target_of(deployment.settings.architecture, python=SPARK_PYTHON))
         self._archive = s3_assets.Asset(
             self,

@@ -8,7 +8,7 @@ from lakebed.config.environments import CommitterEnvironment
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import COMMITS
 from stacks import permissions
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.python_bundle import STATE
 from stacks.constructs.queue_lambda import QueueLambda
@@ -26,7 +26,7 @@ class CommitterStack(Stack):
             stack_name=deployment.name("committer"),
             description=f"Lakebed {deployment.instance}: commits on their way",
         )
-        self.commits = JobQueue(self, "Commits", shape=COMMITS, deployment=deployment)
+        self.commits = FifoJobQueue(self, "Commits", shape=COMMITS, deployment=deployment)
         environment = CommitterEnvironment(
             **msgspec.structs.asdict(stores.environment(deployment)),
             tracker_table=stores.tracker.table_name,

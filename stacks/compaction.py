@@ -13,7 +13,7 @@ from lakebed.config.environments import (
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import COMPACTION_CREATION, COMPACTION_JOBS, WORK_SECONDS_MAX
 from stacks import permissions
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
@@ -37,7 +37,7 @@ class CompactionStack(Stack):
         deployment: Deployment,
         stores: LakeStores,
         network: NetworkingStack,
-        commits: JobQueue,
+        commits: FifoJobQueue,
     ) -> None:
         super().__init__(
             scope,
@@ -45,7 +45,7 @@ class CompactionStack(Stack):
             stack_name=deployment.name("compaction"),
             description=f"Lakebed {deployment.instance}: compaction jobs",
         )
-        self.jobs = JobQueue(self, "Jobs", shape=COMPACTION_JOBS, deployment=deployment)
+        self.jobs = FifoJobQueue(self, "Jobs", shape=COMPACTION_JOBS, deployment=deployment)
         environment = CompactionCreationEnvironment(
             **msgspec.structs.asdict(stores.work_environment(deployment, COMPACTION_CREATION)),
             tracker_table=stores.tracker.table_name,
@@ -87,7 +87,7 @@ class CompactionStack(Stack):
             tasks_max=deployment.settings.compaction_tasks_max,
         )
 
-    def _give_up(self, deployment: Deployment, stores: LakeStores, commits: JobQueue) -> None:
+    def _give_up(self, deployment: Deployment, stores: LakeStores, commits: FifoJobQueue) -> None:
         """Every five minutes, free the files of jobs that reached the dead letters."""
         own = PythonFunction(
             self,

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from lakebed.config.instance import Deployment
 from lakebed.observe.metrics import METRICS, NAMESPACE, Alarm, Metric, Section
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 
 COLUMNS = 24
 ROWS = 6
@@ -27,7 +27,7 @@ class DashboardStack(Stack):
         id: str,
         *,
         deployment: Deployment,
-        queues: Sequence[JobQueue],
+        queues: Sequence[FifoJobQueue],
     ) -> None:
         super().__init__(
             scope,
@@ -76,7 +76,7 @@ def _of_section(deployment: Deployment, section: Section) -> list[cloudwatch.IWi
     ]
 
 
-def _of_queues(queues: Sequence[JobQueue]) -> list[cloudwatch.IWidget]:
+def _of_queues(queues: Sequence[FifoJobQueue]) -> list[cloudwatch.IWidget]:
     period = Duration.minutes(PERIOD_MINUTES)
     graphs = {
         "oldest message, seconds": [

@@ -8,7 +8,7 @@ from lakebed.config.environments import IngestTaskEnvironment
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import INGEST_JOBS
 from stacks import permissions
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.task_pool import TaskPool
 from stacks.networking import NetworkingStack
@@ -28,8 +28,8 @@ class IngestStack(Stack):
         deployment: Deployment,
         stores: LakeStores,
         network: NetworkingStack,
-        commits: JobQueue,
-        compaction: JobQueue,
+        commits: FifoJobQueue,
+        compaction: FifoJobQueue,
     ) -> None:
         super().__init__(
             scope,
@@ -37,7 +37,7 @@ class IngestStack(Stack):
             stack_name=deployment.name("ingest"),
             description=f"Lakebed {deployment.instance}: files that become rows",
         )
-        self.jobs = JobQueue(self, "Jobs", shape=INGEST_JOBS, deployment=deployment)
+        self.jobs = FifoJobQueue(self, "Jobs", shape=INGEST_JOBS, deployment=deployment)
         TaskPool(
             self,
             "Tasks",

@@ -9,7 +9,7 @@ from lakebed.config.environments import QueryEnvironment, QueryQueueEnvironment
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import QUERIES, QUERY_SECONDS_MAX
 from stacks import permissions
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.python_bundle import ROWS
 from stacks.constructs.python_function import PythonFunction
@@ -38,7 +38,7 @@ class QueryStack(Stack):
             stack_name=deployment.name("query"),
             description=f"Lakebed {deployment.instance}: rows out",
         )
-        self.queries = JobQueue(self, "Queries", shape=QUERIES, deployment=deployment)
+        self.queries = FifoJobQueue(self, "Queries", shape=QUERIES, deployment=deployment)
         environment = QueryEnvironment(
             **msgspec.structs.asdict(stores.environment(deployment)),
             tracker_table=stores.tracker.table_name,

@@ -22,7 +22,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
-from lakebed.query.answer_messages import Answer, AnswerMessages
+from lakebed.query.answer_messages import AnswerMessages, QueryAnswer
 from lakebed.query.results import Results
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
@@ -48,7 +48,7 @@ class QueuedQueries(SentMessages):
         super().__init__(queue, received=received)
         self._answers = answers
 
-    def keep(self, body: bytes, *, sent_at: Micros, receipt: str) -> Answer:
+    def keep(self, body: bytes, *, sent_at: Micros, receipt: str) -> QueryAnswer:
         """Write a result down. The message stays out of sight as long as that takes, and comes back
         soon when this process dies meanwhile. Raises: as `AnswerMessages.keep`."""
         with suppress(LakebedError):  # then it comes back later

@@ -24,7 +24,7 @@ from lakebed.ports.job_tracker import JobKind
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.tasks.task_loop import Ending, StopRequest, TaskLimits, TaskLoop, kept_or_given_back
 from lakebed.tasks.task_reports import TaskReports
-from lakebed.tasks.worker import Failures, JobHandler, Visibility, Worker
+from lakebed.tasks.worker import FailurePolicy, JobHandler, Visibility, Worker
 
 HIDDEN_SECONDS = 120.0
 """Of a job's message, and again while it runs: after a task was killed, so long until another."""
@@ -60,7 +60,7 @@ def task_loop(
         queue=queue,
         handle=handle,
         job_ended=reports.job_ended,
-        failures=Failures(refused=refused, retry_seconds=RETRY_SECONDS, bugs=True),
+        failures=FailurePolicy(refused=refused, retry_seconds=RETRY_SECONDS, bugs=True),
         visibility=Visibility(
             hidden_seconds=HIDDEN_SECONDS,
             keep_hidden=lambda message: kept_or_given_back(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakebed.bulk_import.work import (
     FileMerged,
-    Job,
+    ImportJob,
     MergeWork,
     RunSorted,
     SortWork,
@@ -71,18 +71,18 @@ class DoTask:
             UnavailableError, UnknownOutcomeError: another attempt may succeed.
         """
         try:
-            return encode(self._sort(decode(job, Job), decode(work, SortWork)))
+            return encode(self._sort(decode(job, ImportJob), decode(work, SortWork)))
         except NO_RETRY as error:
             return encode(refused(error))
 
     def merge(self, job: bytes, work: bytes) -> bytes:
         """Merge runs into one file and put it; return the answer. Raises: as `sort`."""
         try:
-            return encode(self._merge(decode(job, Job), decode(work, MergeWork)))
+            return encode(self._merge(decode(job, ImportJob), decode(work, MergeWork)))
         except NO_RETRY as error:
             return encode(refused(error))
 
-    def _sort(self, job: Job, work: SortWork) -> RunSorted:
+    def _sort(self, job: ImportJob, work: SortWork) -> RunSorted:
         schema = job.table_text.schema()
         read = 0
         with self._files.sorter(schema, _before(job), job_rows=job.rows_about) as sorter:
@@ -99,7 +99,7 @@ class DoTask:
             )
         return RunSorted(work.number, run, read, read - kept)
 
-    def _rows(self, job: Job, work: SortWork, schema: Schema) -> Iterator[pa.RecordBatch]:
+    def _rows(self, job: ImportJob, work: SortWork, schema: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all pieces. An error names the file as its sender does."""
         for piece in work.pieces:
             file = piece.file
@@ -113,7 +113,7 @@ class DoTask:
                 error.facts["path"] = file.path
                 raise
 
-    def _merge(self, job: Job, work: MergeWork) -> FileMerged:
+    def _merge(self, job: ImportJob, work: MergeWork) -> FileMerged:
         schema, processing = job.table_text.schema(), job.table_text.row_processing()
         name = self._name(job, work.number, shared=len(work.regions) > 1)
         after = None if processing is None else ProcessingPass(processing, job.at, "compaction")
@@ -136,12 +136,12 @@ class DoTask:
         )
         return FileMerged(work.number, written)
 
-    def _name(self, job: Job, number: int, *, shared: bool = False) -> FileName:
+    def _name(self, job: ImportJob, number: int, *, shared: bool = False) -> FileName:
         attempt = self._rng.getrandbits(8 * RUN_BYTES)
         return file_name(base=job.base, job=job.job, run=attempt, sequence=number, shared=shared)
 
 
-def _before(job: Job) -> ProcessingPass | None:
+def _before(job: ImportJob) -> ProcessingPass | None:
     """Return what is done with rows of one run. An iterator sees all rows of a leaf, hence later;
     what rows with equal keys become may be found in two steps."""
     processing = job.table_text.row_processing()

@@ -15,7 +15,7 @@ from lakebed.bulk_import.plan import (
 )
 from lakebed.bulk_import.work import (
     FileMerged,
-    Job,
+    ImportJob,
     RunSorted,
     SortWork,
     answers_in,
@@ -171,7 +171,7 @@ class ImportRows:
         )
 
 
-def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[Job, Leaves]:
+def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[ImportJob, Leaves]:
     """Return what all tasks are told, and the leaves of the same state."""
     with table.head.reading() as state:
         leaves = leaves_of(state)
@@ -179,7 +179,7 @@ def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[Job, Lea
         whole = None if processing is None else processing.processing
         text = table_text(state.schema(), whole)
         statistics = state.settings().value_statistics
-    job = Job(
+    job = ImportJob(
         table=table.id,
         job=run.job,
         base=run.start.base,
@@ -194,7 +194,7 @@ def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[Job, Lea
 
 
 def _merged(
-    table: OpenTable, request: _Request, job: Job, leaves: Leaves, runs: Sequence[StoredRun]
+    table: OpenTable, request: _Request, job: ImportJob, leaves: Leaves, runs: Sequence[StoredRun]
 ) -> list[FileReference]:
     """Return references to the files that the second stage made."""
     cluster = request.cluster

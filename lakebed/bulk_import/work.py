@@ -22,7 +22,7 @@ from lakebed.user_files.input_files import ExtraColumns, InputFile
 AnswerT = TypeVar("AnswerT")
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class ImportJob(msgspec.Struct, frozen=True, kw_only=True):
     """What all tasks of one run must know. at: the instant by which old rows are left out. points:
     where leaves end. base: the log number before the first PUT. rows_about: a guess, before rows
     were counted."""
@@ -109,7 +109,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Answer)
 
 
-def encode(value: Job | SortWork | MergeWork | _Answer) -> bytes:
+def encode(value: ImportJob | SortWork | MergeWork | _Answer) -> bytes:
     """Return it as bytes."""
     return _encoder.encode(value)
 

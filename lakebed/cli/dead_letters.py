@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli.program import Group, Session, aligned, counted, pass_session
+from lakebed.cli.program import CommandGroup, Session, aligned, counted, pass_session
 
 if TYPE_CHECKING:
     from lakebed.inspection.dead_letters import Letter, QueueLetters
@@ -25,7 +25,7 @@ _of_table = click.option("--table", help="Only letters that name this table.")
 
 
 @click.group(
-    cls=Group,
+    cls=CommandGroup,
     name="dead-letters",
     examples="""
     lakebed dead-letters list

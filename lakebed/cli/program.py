@@ -80,7 +80,7 @@ class Command(click.Command):
         super().format_help(ctx, formatter)
 
 
-class Group(Command, click.Group):
+class CommandGroup(Command, click.Group):
     """Commands under one noun."""
 
     command_class = Command
@@ -97,10 +97,10 @@ class Group(Command, click.Group):
         return super().resolve_command(ctx, args)
 
 
-class Program(Group):
+class Program(CommandGroup):
     """The whole command: turns every end into an exit code, every error into a sentence."""
 
-    group_class = Group
+    group_class = CommandGroup
 
     def main(
         self,

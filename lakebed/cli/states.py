@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 import msgspec
 
-from lakebed.cli.program import Group, Session, pass_session, time_text
+from lakebed.cli.program import CommandGroup, Session, pass_session, time_text
 
 ENTRIES_SHOWN, FILES_SHOWN = 20, 1_000
 
 
 @click.group(
-    cls=Group,
+    cls=CommandGroup,
     examples="""
     lakebed state log trips
     lakebed state show trips --number 12

@@ -19,7 +19,7 @@ from lakebed.cli.key_text import (
     split_points_from_file,
     text_in,
 )
-from lakebed.cli.program import Group, Session, pass_session
+from lakebed.cli.program import CommandGroup, Session, pass_session
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.json_fields import fields_once
 from lakebed.model.processing import processing_json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    cls=Group,
+    cls=CommandGroup,
     examples="""
     lakebed table create trips --row-key id:string --value count:int64?
     lakebed table list

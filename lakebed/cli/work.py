@@ -66,7 +66,7 @@ def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: floa
         ProgressLine(silent=session.as_json) as line,
         stop_signals() as stopped,
     ):
-        failures = Failures(session)
+        failures = ReportedFailures(session)
         while True:
             failures.begin()
             done = lake.run(
@@ -129,7 +129,7 @@ def compact(session: Session, table: str) -> None:
         ProgressLine(silent=session.as_json) as line,
         stop_signals() as stopped,
     ):
-        failures = Failures(session)
+        failures = ReportedFailures(session)
         done = lake.table(table).compact(
             should_stop=stopped.is_set, on_progress=line.show, failed=failures.add
         )
@@ -139,7 +139,7 @@ def compact(session: Session, table: str) -> None:
         sys.exit(failures.exit_code)
 
 
-class Failures:
+class ReportedFailures:
     """What failed on tables, told once for each try."""
 
     def __init__(self, session: Session) -> None:
@@ -193,7 +193,7 @@ class Failures:
         return f"{counted(len(names), 'table')} failed: {', '.join(names)}" if names else ""
 
 
-def _give(session: Session, done: WorkDone, failures: Failures) -> None:
+def _give(session: Session, done: WorkDone, failures: ReportedFailures) -> None:
     value = msgspec.to_builtins(done)
     parts = [counted(value[name], *words) for name, words in WORDS.items() if value[name]]
     said = ", ".join(parts) or "nothing was due"

@@ -26,7 +26,7 @@ from lakebed.statestore.log_entries.file_changes import ClaimFiles
 from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.table_state.file_parts import last_parts
-from lakebed.statestore.table_state.state import Job, TableState
+from lakebed.statestore.table_state.state import CompactionJob, TableState
 from lakebed.tasks.job_reports import JobReports
 
 NAMES_PER_ENTRY = 1_300
@@ -108,7 +108,12 @@ class CreateCompactionJobs:
         return claimed, failure
 
     def _send_again(
-        self, table: OpenTable, jobs: list[Job], seconds: int, rejected_seconds: int, now: Micros
+        self,
+        table: OpenTable,
+        jobs: list[CompactionJob],
+        seconds: int,
+        rejected_seconds: int,
+        now: Micros,
     ) -> None:
         """Send jobs of which nothing was heard for so long."""
         late = []

@@ -33,7 +33,7 @@ from lakebed.statestore.log_entries.file_changes import ReleaseClaim, ReplaceFil
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
 from lakebed.statestore.table_state.placing import own_region
-from lakebed.statestore.table_state.state import Job
+from lakebed.statestore.table_state.state import CompactionJob
 from lakebed.tasks.job_reports import JobReports
 
 BatchT = TypeVar("BatchT")
@@ -42,7 +42,7 @@ BatchT = TypeVar("BatchT")
 class _Taken(msgspec.Struct, frozen=True):
     """What a run has read of its job, all from one state."""
 
-    job: Job
+    job: CompactionJob
     start: Start
     schema: Schema
     inputs: dict[FileName, FilePart]

@@ -54,7 +54,7 @@ SPARK_CONF = (
 
 _URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+")
 
-MessageT = TypeVar("MessageT", bound="Message")
+MessageT = TypeVar("MessageT", bound="UserMessage")
 
 
 def _told(check: Any) -> AfterValidator:  # noqa: ANN401 - any function of one argument
@@ -127,7 +127,7 @@ KeyValue = Annotated[JsonValue, _told(_check_key_value)]
 Key = Annotated[JsonValue, _told(_check_key)]
 
 
-class Message(BaseModel):
+class UserMessage(BaseModel):
     """What all messages are: closed, checked as a whole, never changed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
@@ -136,13 +136,13 @@ class Message(BaseModel):
     table: Table
 
 
-class IngestMessage(Message):
+class IngestMessage(UserMessage):
     """Take the rows of files into a table, all or none."""
 
     files: Files
 
 
-class BulkImportMessage(Message):
+class BulkImportMessage(UserMessage):
     """Take the rows of very many files into a table by Spark, all or none."""
 
     files: Files
@@ -170,7 +170,7 @@ class RangeOfMessage(BaseModel):
     max_inclusive: bool = False
 
 
-class QueryMessage(Message):
+class QueryMessage(UserMessage):
     """Give the rows of keys or ranges of a table, in key order."""
 
     keys: Annotated[
@@ -233,7 +233,7 @@ class MessageKind(msgspec.Struct, frozen=True):
     """A kind of message. page: where it is described. example: one that is allowed."""
 
     name: str
-    model: type[Message]
+    model: type[UserMessage]
     page: str
     example: str
 

@@ -25,7 +25,7 @@ from lakebed.statestore.table_state.figures import (
     inexact_leaves,
     leaf_bytes,
 )
-from lakebed.statestore.table_state.state import Job, LeafFigures, TableState
+from lakebed.statestore.table_state.state import CompactionJob, LeafFigures, TableState
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +212,9 @@ def _node(
     )
 
 
-def _job(table: OpenTable, tracker: JobTracker, job: Job, files: int, now: Micros) -> JobStatus:
+def _job(
+    table: OpenTable, tracker: JobTracker, job: CompactionJob, files: int, now: Micros
+) -> JobStatus:
     last = tracker.last(table.id, job.id)
     return JobStatus(
         id=job.id,

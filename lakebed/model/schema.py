@@ -12,8 +12,8 @@ from lakebed.errors import InvalidError, NewerFormatError, did_you_mean
 from lakebed.model.field_changes import SchemaVersion, fate_of
 from lakebed.model.types import (
     KEY_TYPES,
-    Member,
     Primitive,
+    StructMember,
     Type,
     check_nesting,
     members_within,
@@ -37,7 +37,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     nullable: bool = False
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[StructMember, ...]:
         """All struct members inside its type."""
         return members_within(self.type)
 

@@ -84,7 +84,7 @@ class MapOf(msgspec.Struct, frozen=True):
         return f"map<{self.key}, {self.value}>"
 
 
-class Member(msgspec.Struct, frozen=True):
+class StructMember(msgspec.Struct, frozen=True):
     """A member of a struct; may be null. number: never changes, unique in the table."""
 
     name: str
@@ -95,7 +95,7 @@ class Member(msgspec.Struct, frozen=True):
 class StructOf(msgspec.Struct, frozen=True):
     """Named members."""
 
-    members: tuple[Member, ...]
+    members: tuple[StructMember, ...]
 
     def __str__(self) -> str:
         return f"struct<{', '.join(f'{m.name}: {m.type}' for m in self.members)}>"
@@ -182,7 +182,7 @@ def type_json(type_: Type) -> object:
             return str(type_)
 
 
-def members_within(type_: Type) -> tuple[Member, ...]:
+def members_within(type_: Type) -> tuple[StructMember, ...]:
     """Return all struct members inside a type, nested ones too."""
     match type_:
         case ListOf(element):
@@ -245,14 +245,14 @@ def _type_named(name: str) -> Type:
     raise InvalidError("no such type", type=name, hint=hint)
 
 
-def _member_of(member: object, numbers: list[int]) -> Member:
+def _member_of(member: object, numbers: list[int]) -> StructMember:
     match member:
         case {"name": str(name), "type": inner, **rest} if set(rest) <= {"number"} and name:
             number = rest.get("number", numbers[0])
             if not isinstance(number, int) or number < 1:
                 raise InvalidError("a field's number is a positive integer", number=number)
             numbers[0] = max(numbers[0], number + 1)
-            return Member(name, _type_of(inner, numbers), number)
+            return StructMember(name, _type_of(inner, numbers), number)
         case _:
             raise InvalidError(
                 "not a member of a struct", member=member, hint='use {"name": NAME, "type": TYPE}'

@@ -37,7 +37,7 @@ class FileWritten(msgspec.Struct, frozen=True):
     regions: tuple[RowsWritten | None, ...]
 
 
-class Condition(msgspec.Struct, frozen=True):
+class Selection(msgspec.Struct, frozen=True):
     """Which rows and columns to read: rows in any of the boxes. columns: None for all.
 
     where: a test of these files' own, which keeps some of the rows; None: all.
@@ -168,7 +168,7 @@ class SortedFiles(Protocol[BatchT]):
         self,
         schema: Schema,
         parts: Sequence[FilePart],
-        condition: Condition | None = None,
+        condition: Selection | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[BatchT]:
         """Yield rows of all parts in the order of their keys, each part only inside its region.
@@ -187,7 +187,7 @@ class SortedFiles(Protocol[BatchT]):
         self,
         schema: Schema,
         groups: Sequence[Sequence[FilePart]],
-        condition: Condition | None = None,
+        condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[BatchT]:

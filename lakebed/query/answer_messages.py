@@ -31,7 +31,7 @@ TEXT_BYTES_MAX = 4 << 20
 """Of the same as text: Lambda hands over 6 MB at the most."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class QueryAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of a query. rows: how many. data: lines of JSON, or an Arrow stream as base64.
 
     manifest: where a result was written down; then there is no data.
@@ -63,7 +63,7 @@ class AnswerMessages:
         self._clock = clock
         self._reports = JobReports("query", tracker=tracker, clock=clock)
 
-    def answer(self, body: bytes) -> Answer:
+    def answer(self, body: bytes) -> QueryAnswer:
         """Return the answer to somebody who waits for it.
 
         Raises:
@@ -73,7 +73,7 @@ class AnswerMessages:
         named = named_in(body).job
         return self._told(body, named, kept=False)
 
-    def keep(self, body: bytes, *, sent_at: Micros) -> Answer:
+    def keep(self, body: bytes, *, sent_at: Micros) -> QueryAnswer:
         """Write the result of a queued query down, once by its id. sent_at: of its message.
 
         Raises:
@@ -82,7 +82,7 @@ class AnswerMessages:
         job = named_in(body).job or message_job(body, sent_at)
         return self._told(body, job, kept=True)
 
-    def _told(self, body: bytes, job: JobId | None, *, kept: bool) -> Answer:
+    def _told(self, body: bytes, job: JobId | None, *, kept: bool) -> QueryAnswer:
         began = self._clock.monotonic()
         table: OpenTable | None = None
         try:
@@ -115,7 +115,7 @@ class AnswerMessages:
         request: RequestDigest,
         *,
         kept: bool,
-    ) -> Answer:
+    ) -> QueryAnswer:
         id_ = job or JobId(table.fresh_id())
         if job is not None:
             found = self._results.find(table.id, job, request)
@@ -135,9 +135,9 @@ class AnswerMessages:
         written = self._results.write(chain(held, batches), columns, of, run)
         return self._written(table, id_, written)
 
-    def _written(self, table: OpenTable, job: JobId, manifest: Manifest) -> Answer:
+    def _written(self, table: OpenTable, job: JobId, manifest: Manifest) -> QueryAnswer:
         address = self._results.address(table.id, job)
-        return Answer(id=job, table=table.name, rows=manifest.rows, manifest=address)
+        return QueryAnswer(id=job, table=table.name, rows=manifest.rows, manifest=address)
 
 
 def _request_of(body: bytes) -> RequestDigest:
@@ -165,7 +165,7 @@ def _small(batches: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], boo
 
 def _handed_over(
     job: JobId, asked: QueryMessage, batches: list[pa.RecordBatch], columns: pa.Schema
-) -> Answer | None:
+) -> QueryAnswer | None:
     """Return an answer with its rows; None: as text they are too many."""
     if asked.format == "arrow":
         sink = pa.BufferOutputStream()
@@ -178,4 +178,4 @@ def _handed_over(
     if len(text) > TEXT_BYTES_MAX:
         return None
     rows = sum(batch.num_rows for batch in batches)
-    return Answer(id=job, table=asked.table, rows=rows, format=asked.format, data=text)
+    return QueryAnswer(id=job, table=asked.table, rows=rows, format=asked.format, data=text)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from lakebed.model.schema import Schema
-from lakebed.ports.sorted_files import Condition, SortedFiles
+from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.figures import inexact_leaves, rows_known_exactly
@@ -38,10 +38,10 @@ class CountRows(Generic[BatchT]):
             known = 0 if processed else rows_known_exactly(state)
             rest = None if processed else _rest(state, table)
         if rest is None:
-            return self.matching(table, lambda schema: Condition((everything_of(schema),)))
+            return self.matching(table, lambda schema: Selection((everything_of(schema),)))
         return known + self._counted(table, rest)
 
-    def matching(self, table: OpenTable, ask: Callable[[Schema], Condition]) -> int:
+    def matching(self, table: OpenTable, ask: Callable[[Schema], Selection]) -> int:
         """Return how many rows a condition keeps: it is a query of one column.
 
         Raises:
@@ -61,9 +61,9 @@ def _rest(state: TableState, table: OpenTable) -> QueryPlan:
         region = own_region(state, leaf)
         references = [reference for reference, _ in state.references(leaf)]
         leaves.append(tuple(table.part(r, region) for r in references if not r.exact))
-    condition = _keys_only(schema, Condition((everything_of(schema),)))
+    condition = _keys_only(schema, Selection((everything_of(schema),)))
     return QueryPlan(state.head().number, schema, tuple(leaves), condition)
 
 
-def _keys_only(schema: Schema, condition: Condition) -> Condition:
-    return Condition(condition.boxes, (schema.row_keys[0].name,), condition.where)
+def _keys_only(schema: Schema, condition: Selection) -> Selection:
+    return Selection(condition.boxes, (schema.row_keys[0].name,), condition.where)

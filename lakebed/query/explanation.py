@@ -17,7 +17,7 @@ _PHASES = (
 """Phases that are timed, in the order in which they begin, and what people call them."""
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+class QueryExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a query, whose rows were thrown away.
 
     leaves, files: of the table. leaves_reached: that may hold the keys; files_reached: in them;

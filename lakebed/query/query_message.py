@@ -6,11 +6,11 @@ from lakebed.config.messages import QueryMessage, RangeOfMessage, predicate_in
 from lakebed.model.keys import KeyValue, key_value, key_value_from_text
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Field, Schema
-from lakebed.ports.sorted_files import Condition
+from lakebed.ports.sorted_files import Selection
 from lakebed.query.run_query import condition_of
 
 
-def condition_in(asked: QueryMessage, schema: Schema) -> Condition | None:
+def condition_in(asked: QueryMessage, schema: Schema) -> Selection | None:
     """Return the condition of a message. Raises: InvalidError, as `condition_of`."""
     keys = None if asked.keys is None else [_key(schema, key) for key in asked.keys]
     ranges = None

@@ -30,8 +30,8 @@ from lakebed.model.ranges import (
     union,
 )
 from lakebed.model.schema import Schema
-from lakebed.ports.sorted_files import Condition, ReadFigures, SortedFiles
-from lakebed.query.explanation import Explanation
+from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
+from lakebed.query.explanation import QueryExplanation
 from lakebed.sorted_files.reading.row_tests import row_test
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.placing import reached_leaves
@@ -50,7 +50,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     number: TransactionNumber
     schema: Schema
     leaves: tuple[tuple[FilePart, ...], ...]
-    condition: Condition | None
+    condition: Selection | None
     leaves_reached: int = 0
     files_reached: int = 0
     processing: ProcessingPass | None = None
@@ -65,7 +65,7 @@ class RunQuery(Generic[BatchT]):
     def run(
         self,
         table: OpenTable,
-        condition: Condition | None = None,
+        condition: Selection | None = None,
         *,
         limit: int | None = None,
     ) -> Iterator[BatchT]:
@@ -79,7 +79,7 @@ class RunQuery(Generic[BatchT]):
         """
         return self.read(table, self.plan(table, lambda _: condition), limit=limit)
 
-    def plan(self, table: OpenTable, ask: Callable[[Schema], Condition | None]) -> QueryPlan:
+    def plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
         """Return which files answer a query now. ask: gives the condition, in the words of the
         schema of just that version."""
         try:
@@ -87,7 +87,7 @@ class RunQuery(Generic[BatchT]):
         except CacheDamagedError:  # what it read of the state, which is made anew (H37)
             return self._plan(table, ask)
 
-    def _plan(self, table: OpenTable, ask: Callable[[Schema], Condition | None]) -> QueryPlan:
+    def _plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
         with table.head.reading() as state:
             schema = state.schema()
             plan = plan_query(state, table, schema, ask(schema))
@@ -117,11 +117,11 @@ class RunQuery(Generic[BatchT]):
     def explain(
         self,
         table: OpenTable,
-        ask: Callable[[Schema], Condition | None],
+        ask: Callable[[Schema], Selection | None],
         *,
         limit: int | None = None,
         monotonic: Callable[[], float],
-    ) -> Explanation:
+    ) -> QueryExplanation:
         """Run a query, throw its rows away, and tell what it read. ask: as in `plan`;
         monotonic: seconds.
 
@@ -136,7 +136,7 @@ class RunQuery(Generic[BatchT]):
             rows = sum(self._files.rows(batch) for batch in batches)
         with table.head.reading() as state:
             leaves = state.leaf_figures()
-        return Explanation(
+        return QueryExplanation(
             table=table.name,
             number=plan.number,
             rows=rows,
@@ -208,7 +208,7 @@ class RunQuery(Generic[BatchT]):
 
 
 def plan_query(
-    state: TableState, table: OpenTable, schema: Schema, condition: Condition | None
+    state: TableState, table: OpenTable, schema: Schema, condition: Selection | None
 ) -> QueryPlan:
     """Return the files of a version that may hold rows of a condition.
 
@@ -264,7 +264,7 @@ def condition_of(
     ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
     columns: Sequence[str] | None = None,
     where: object = None,
-) -> Condition:
+) -> Selection:
     """Return the condition that a user's keys, ranges, columns and predicate name. Rows in any of
     the keys and ranges match, if the predicate keeps them.
 
@@ -297,7 +297,7 @@ def condition_of(
             if list(columns).count(name) > 1:
                 raise InvalidError("a column is asked for twice", field=name, hint="name it once")
     test = None if where is None else row_test(where, schema)
-    return Condition(tuple(boxes), tuple(columns) if columns is not None else None, test)
+    return Selection(tuple(boxes), tuple(columns) if columns is not None else None, test)
 
 
 def everything_of(schema: Schema) -> Box:

@@ -15,7 +15,7 @@ from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
+from lakebed.ports.sorted_files import FileWritten, ReadFigures, RowsWritten, Selection
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merging.file_merge import FileMerge
@@ -150,7 +150,7 @@ class ParquetFiles:
         self,
         schema: Schema,
         parts: Sequence[FilePart],
-        condition: Condition | None = None,
+        condition: Selection | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of all parts in the order of their keys, each part only inside its region."""
@@ -167,7 +167,7 @@ class ParquetFiles:
         self,
         schema: Schema,
         groups: Sequence[Sequence[FilePart]],
-        condition: Condition | None = None,
+        condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:

@@ -40,7 +40,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         return rng.random() * most
 
 
-class Member:
+class PendingCommit:
     """A transaction that waits for its answer. unresolved: a try sent for this number may yet
     land."""
 
@@ -50,7 +50,7 @@ class Member:
         self.answer: TransactionNumber | LakebedError | None = None
 
 
-def last_answer(member: Member, failure: LakebedError) -> LakebedError:
+def last_answer(member: PendingCommit, failure: LakebedError) -> LakebedError:
     """Return the truth at the deadline: the weakest outcome of all tries (H2). A log that was
     rolled back says so itself, and that a try may be in it. It is never a refusal: the member was
     not checked against the newest state."""

@@ -32,7 +32,13 @@ from lakebed.model.names import (
 )
 from lakebed.ports.clock import Clock
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.answers import NOTHING_WRITTEN, Member, Retry, answer_in_log, last_answer
+from lakebed.statestore.answers import (
+    NOTHING_WRITTEN,
+    PendingCommit,
+    Retry,
+    answer_in_log,
+    last_answer,
+)
 from lakebed.statestore.format_gate import AskFormats, check_entry_format, newest_formats
 from lakebed.statestore.log_clock import LogClock
 from lakebed.statestore.log_entries.codec import (
@@ -189,13 +195,13 @@ class TableHead:
         A refused member does no harm to its neighbours (H7). Nobody is answered before the entry
         that the answer rests on is in the log.
         """
-        members = [Member(t) for t in transactions]
+        members = [PendingCommit(t) for t in transactions]
         check_bases(transactions)
         with self._state.held():
             self._commit_members(members)
         return [m.answer for m in members if m.answer is not None]
 
-    def _commit_members(self, members: Sequence[Member]) -> None:
+    def _commit_members(self, members: Sequence[PendingCommit]) -> None:
         """Try until everybody is answered or time is up.
 
         The first try does not read: if the state is behind, its number is taken. Every later try,
@@ -231,7 +237,7 @@ class TableHead:
             reading = True
 
     def _attempt(
-        self, members: Sequence[Member], *, current: bool, last: bool
+        self, members: Sequence[PendingCommit], *, current: bool, last: bool
     ) -> LakebedError | None:
         """Answer who can be answered, and append the others once. Returns what went wrong.
 
@@ -253,7 +259,7 @@ class TableHead:
         except (LogConflictError, LogRolledBackError, UnknownOutcomeError) as error:
             return error
 
-    def _settle(self, members: Sequence[Member], head: TableVersion) -> LakebedError | None:
+    def _settle(self, members: Sequence[PendingCommit], head: TableVersion) -> LakebedError | None:
         """Answer members that the state knows (H1); notice numbers that others have taken (H3)."""
         lost: LakebedError | None = None
         waiting = [member for member in members if member.answer is None]
@@ -278,12 +284,12 @@ class TableHead:
         return answer_in_log(self._log, transaction, tried)
 
     def _check_and_append(
-        self, waiting: Sequence[Member], moment: Moment, *, current: bool
+        self, waiting: Sequence[PendingCommit], moment: Moment, *, current: bool
     ) -> None:
         """Check members in order, append those that fit, then answer. Raises: as `append`."""
         accepted: dict[CommitId, Transaction] = {}
-        riders: list[Member] = []  # whose outcome is that of the append
-        refused: list[tuple[Member, LakebedError]] = []
+        riders: list[PendingCommit] = []  # whose outcome is that of the append
+        refused: list[tuple[PendingCommit, LakebedError]] = []
         for member in waiting:
             transaction, id_ = member.transaction, member.transaction.id
             try:
@@ -305,7 +311,7 @@ class TableHead:
             member.answer = refusal
 
     def _append(
-        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[PendingCommit]
     ) -> None:
         body = encode_entry(Entry(moment.at, accepted))
         after = last_checksum(self.state)

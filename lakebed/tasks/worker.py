@@ -38,7 +38,7 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True):
     keep_hidden: Callable[[Received], AbstractContextManager[object]] = lambda _: nullcontext()
 
 
-class Failures(msgspec.Struct, frozen=True, kw_only=True):
+class FailurePolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of messages whose jobs fail. refused: after these errors no try can help: the
     message is a dead letter at once. retry_seconds: when others come back; None: when their time
     out of sight is over. bugs: whether the worker goes on after one."""
@@ -57,14 +57,14 @@ class Worker:
         queue: JobQueue,
         handle: JobHandler,
         visibility: Visibility | None = None,
-        failures: Failures | None = None,
+        failures: FailurePolicy | None = None,
         job_ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._queue = queue
         self._handle = handle
         self._job_ended = job_ended
         self._visibility = visibility or Visibility()
-        self._failures = failures or Failures()
+        self._failures = failures or FailurePolicy()
 
     def run(self, *, jobs_max: int, should_stop: Callable[[], bool] = lambda: False) -> int:
         """Work until the queue gives nothing, `jobs_max` messages were taken, or told to stop; also

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any, TextIO
 
 
-class Context:
+class InvocationContext:
     """What AWS hands to a handler beside the event."""
 
     def __init__(self, request_id: str, arn: str, end: float) -> None:
@@ -53,7 +53,7 @@ def main() -> None:
     for line in sys.stdin if found else ():
         given = json.loads(line)
         clock.shift(given["ahead"])
-        context = Context(given["id"], given["arn"], given["end"])
+        context = InvocationContext(given["id"], given["arn"], given["end"])
         _answer(answers, partial(found[0], given["event"], context))
 
 

@@ -19,7 +19,7 @@ from localcloud.templates.running import Running
 KEPT = ("Retain", "RetainExceptOnCreate")
 
 
-class Deployment:
+class LocalDeployment:
     """All stacks of an assembly, made when this is. images: a folder for what tasks run.
 
     Raises:

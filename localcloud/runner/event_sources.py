@@ -19,7 +19,7 @@ Batch = list[Any]
 """Messages as SQS hands them out."""
 
 
-class Faults:
+class InjectedFaults:
     """What tests let go wrong, decided for each batch: by default nothing does."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class QueueSource:
         amazon: Amazon,
         workers: Workers,
         *,
-        faults: Faults,
+        faults: InjectedFaults,
         failed: Callable[[Failure], None],
     ) -> None:
         self.spec = spec

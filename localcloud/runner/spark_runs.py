@@ -53,7 +53,7 @@ class SparkProcess:
         self.process.wait()
 
 
-class SparkRuns:
+class EmulatedSparkRuns:
     """Starts the runs that were asked for, and tells the emulator how they go. said: gets what
     drivers print."""
 

@@ -37,7 +37,7 @@ class Task:
         self.ends: float | None = None
 
 
-class Tasks:
+class RunningTasks:
     """Starts what was asked of ECS, and tells ECS how it ended. said: gets what tasks print."""
 
     def __init__(

@@ -36,7 +36,7 @@ class Outcome(msgspec.Struct, frozen=True):
     error: dict[str, Any] | None = None
 
 
-class Worker:
+class FunctionWorker:
     """One process of one function, in which one call runs at a time.
 
     folder: for its log and its private folder. told: gets what it printed, after each call.
@@ -197,7 +197,7 @@ class Workers:
         self._said = said
         self._called = called
         self._lock = threading.Lock()
-        self._idle: dict[str, list[Worker]] = {}
+        self._idle: dict[str, list[FunctionWorker]] = {}
         self._numbers = count(1)
         self._requests = count(1)
 
@@ -213,7 +213,7 @@ class Workers:
         self._called(function.name, outcome)
         return outcome
 
-    def _taken(self, function: FunctionSpec) -> Worker:
+    def _taken(self, function: FunctionSpec) -> FunctionWorker:
         """Return a worker for one call, warm or new."""
         session = self._amazon.session_of(function.role)
         with self._lock:
@@ -224,7 +224,7 @@ class Workers:
                     return worker
                 worker.kill()
             number = next(self._numbers)
-        return Worker(
+        return FunctionWorker(
             function,
             self._folder,
             number=number,
@@ -234,7 +234,7 @@ class Workers:
             told=self._said,
         )
 
-    def _put_back(self, worker: Worker) -> None:
+    def _put_back(self, worker: FunctionWorker) -> None:
         """Keep a worker warm, if it lives."""
         if not worker.alive:
             worker.kill()

@@ -14,7 +14,7 @@ from stacks.constructs.encryption import key_of
 PERIOD_MINUTES = 5
 
 
-class JobQueue(Construct):
+class FifoJobQueue(Construct):
     """Messages in order within a group. One that was received too often goes to the dead letters,
     and an alarm goes off; another does when the oldest message waits too long.
 

@@ -12,7 +12,7 @@ from constructs import Construct
 from lakebed.config.environments import FunctionEnvironment
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import WORK_SECONDS_MAX
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.python_bundle import Bundle
 from stacks.constructs.python_function import PythonFunction
 
@@ -36,7 +36,7 @@ class QueueLambda(Construct):
         *,
         deployment: Deployment,
         bundle: Bundle,
-        queue: JobQueue,
+        queue: FifoJobQueue,
         room: str,
         verb: str,
         code_room: str | None = None,

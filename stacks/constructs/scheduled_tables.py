@@ -15,7 +15,7 @@ from lakebed.config.environments import ScheduledWorkEnvironment, TriggerEnviron
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import JobQueueShape
 from stacks import permissions
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.queue_lambda import QueueLambda
@@ -48,7 +48,7 @@ class ScheduledTables(Construct):
         may: Sequence[iam.PolicyStatement],
     ) -> None:
         super().__init__(scope, id)
-        self.tables = JobQueue(self, "Tables", shape=shape, deployment=deployment)
+        self.tables = FifoJobQueue(self, "Tables", shape=shape, deployment=deployment)
         trigger = self._trigger(deployment, shape, registry)
         Schedule(
             self,

@@ -15,7 +15,7 @@ from lakebed.config.instance import Deployment
 from stacks import permissions
 from stacks.constructs.encryption import use_key
 from stacks.constructs.image_context import image_context
-from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.log_group import log_group
 from stacks.constructs.python_bundle import STATE, target_of
 from stacks.constructs.python_function import PythonFunction
@@ -42,7 +42,7 @@ class TaskPool(Construct):
         *,
         deployment: Deployment,
         network: NetworkingStack,
-        queue: JobQueue,
+        queue: FifoJobQueue,
         environment: TaskEnvironment,
         may: Sequence[iam.PolicyStatement],
         tasks_max: int,
@@ -112,7 +112,7 @@ class TaskPool(Construct):
         Validations.of(role).acknowledge(*permissions.accepted(self._deployment))
         return role
 
-    def _start(self, queue: JobQueue, tasks_max: int) -> None:
+    def _start(self, queue: FifoJobQueue, tasks_max: int) -> None:
         """Each minute, start the tasks that are missing."""
         network = self._network
         environment = TaskStartEnvironment(

@@ -9,7 +9,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.names import Micros
 from lakebed.model.processing import ProcessingPass, Stage, checked_processing
 from lakebed.model.ranges import EVERYTHING, box_of
-from lakebed.ports.sorted_files import Condition
+from lakebed.ports.sorted_files import Selection
 from tests.contracts.test_sorted_files import SCHEMA, Lake, above, below, row
 
 SUMS = Processing(
@@ -37,7 +37,7 @@ def test_processing_leaves_rows_out_and_makes_one_of_equal_keys(lake: Lake) -> N
     assert found == [row("a", 1, 0, 11, "q"), row("a", 1, 1, 4), row("b", 2, 0, 1)]
     later = list(lake.files.read(SCHEMA, [parts], processing=passing(SUMS, "query", 7)))
     assert lake.rows(later) == [row("b", 2, 0, 1)]
-    whole = Condition((box_of(SCHEMA, {}),), columns=("note", "name"))
+    whole = Selection((box_of(SCHEMA, {}),), columns=("note", "name"))
     fewer = lake.files.merge(SCHEMA, parts, whole, passing(SUMS, "query", 7))
     assert lake.rows(fewer) == [(None, "b")]
 

@@ -28,7 +28,7 @@ from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING, KeyRange, Range, box_of
 from lakebed.model.schema import schema_of
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.sorted_files import Condition, FileWritten, SortedFiles
+from lakebed.ports.sorted_files import FileWritten, Selection, SortedFiles
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.parquet_files import ParquetFiles
 
@@ -90,7 +90,7 @@ class Lake:
         file = msgspec.structs.replace(written.file, name=FileName(self.count.to_bytes(16, "big")))
         return FilePart(file, path, region, len(rows))
 
-    def merged(self, parts: Sequence[FilePart], condition: Condition | None = None) -> list[Row]:
+    def merged(self, parts: Sequence[FilePart], condition: Selection | None = None) -> list[Row]:
         return self.rows(self.files.merge(SCHEMA, parts, condition))
 
 
@@ -207,17 +207,17 @@ def test_conditions_choose_rows_in_any_of_their_boxes(lake: Lake) -> None:
         box_of(SCHEMA, {"name": Range("b", "b", max_inclusive=True), "day": Range(1, 3)}),
         box_of(SCHEMA, {"day": Range(3, None)}),
     )
-    merged = lake.merged([part], Condition(boxes))
+    merged = lake.merged([part], Selection(boxes))
     assert merged == [r for r in rows if (r[0] == "b" and 1 <= r[1] < 3) or r[1] >= 3]
-    assert lake.merged([part], Condition(())) == []
+    assert lake.merged([part], Selection(())) == []
 
 
 def test_conditions_choose_columns(lake: Lake) -> None:
     part = lake.part([row("a", 1, 2, 3, "x"), row("b", 4, 5, 6)])
     everything = (box_of(SCHEMA, {}),)
-    assert lake.merged([part], Condition(everything, ("note", "name"))) == [("x", "a"), (None, "b")]
+    assert lake.merged([part], Selection(everything, ("note", "name"))) == [("x", "a"), (None, "b")]
     with pytest.raises(InvalidError):
-        lake.merged([part], Condition(everything, ("nonsense",)))
+        lake.merged([part], Selection(everything, ("nonsense",)))
 
 
 def test_samples_hold_whole_keys_and_are_cut_to_the_region(lake: Lake) -> None:

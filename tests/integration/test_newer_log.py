@@ -35,7 +35,7 @@ from lakebed.ports.job_tracker import JobEvent
 from lakebed.statestore.log_entries.codec import ENTRY_FORMAT
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.tasks.task_loop import TaskLoop
-from lakebed.tasks.worker import Failures, Worker
+from lakebed.tasks.worker import FailurePolicy, Worker
 from lambdas.bulk_import.start import start
 from lambdas.committer.commit import commit
 from lambdas.dead_letters.give_up import give_up
@@ -195,7 +195,9 @@ def test_an_ingest_task_ends_and_the_job_is_not_rejected(newer: Newer, tmp_path:
         clock=newer.instance.clock,
     )
     worker = Worker(
-        queue=queue, handle=service.run, failures=Failures(refused=(), retry_seconds=120, bugs=True)
+        queue=queue,
+        handle=service.run,
+        failures=FailurePolicy(refused=(), retry_seconds=120, bugs=True),
     )
     assert TaskLoop(worker, clock=newer.instance.clock).run() == "outdated"
     assert newer.depth(INGEST_QUEUE) == (1, 0)

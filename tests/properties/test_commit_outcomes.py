@@ -26,7 +26,7 @@ from lakebed.errors import (
 )
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import JobId, PartitionId, TransactionNumber, digest_of, file_name
-from lakebed.statestore.answers import Member, Retry
+from lakebed.statestore.answers import PendingCommit, Retry
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor, ReleaseClaim
@@ -179,7 +179,7 @@ class ForgetsOpenTries(TableHead):
     """Lets "nothing was written" escape after a try without an answer."""
 
     def _append(
-        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[PendingCommit]
     ) -> None:
         try:
             super()._append(moment, accepted, riders)
@@ -193,7 +193,7 @@ class TakesTakenForNotMine(TableHead):
     """Believes that a number that is taken was taken by another."""
 
     def _append(
-        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[PendingCommit]
     ) -> None:
         try:
             super()._append(moment, accepted, riders)
@@ -216,7 +216,7 @@ class AnswersNeighbours(TableHead):
     """Answers a refusal that rests on a neighbour before the entry is in the log."""
 
     def _append(
-        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[Member]
+        self, moment: Moment, accepted: tuple[Transaction, ...], riders: Sequence[PendingCommit]
     ) -> None:
         for member in riders:
             member.answer = moment.number

@@ -19,7 +19,7 @@ from lakebed.model.schema import Schema, schema_of
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
 from lakebed.ports.object_store import ObjectRanges
-from lakebed.ports.sorted_files import Condition, ReadFigures
+from lakebed.ports.sorted_files import ReadFigures, Selection
 from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.writing import file_writing, writer_options
 from tests.unit.sorted_files.lakes import KEY_VALUES, Lake
@@ -161,7 +161,7 @@ def test_pages_give_what_row_groups_and_a_plain_filter_give(
     boxes = boxes_of(schema, batches, data)
     names = arrow_columns(schema).names
     asked = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True) | st.none())
-    condition = Condition(tuple(boxes), None if asked is None else tuple(asked))
+    condition = Selection(tuple(boxes), None if asked is None else tuple(asked))
     figures = ReadFigures()
     columns = [arrow_columns(schema).field(name) for name in asked or names]
     found = pa.Table.from_batches(
@@ -248,7 +248,7 @@ def test_no_changed_byte_of_a_file_makes_wrong_rows(tmp_path: Path, tail_is_cach
         changed[at] ^= rng.choice([1 << rng.randrange(8), 1 + rng.randrange(255)])
         store.body = bytes(changed)
         key = rng.choice(keys)
-        condition = Condition((box_of_key(SCHEMA, key),))
+        condition = Selection((box_of_key(SCHEMA, key),))
         try:
             found = pa.Table.from_batches(files.read(SCHEMA, [[part]], condition), rows.schema)
         except CorruptError:
@@ -273,7 +273,7 @@ def test_another_valid_page_in_a_page_s_place_is_noticed(tmp_path: Path) -> None
     lake = Lake(tmp_path)
     one, other = (fixed_part(lake, random.Random(seed)) for seed in range(2))
     store = Damaged(lake, one.path)
-    condition = Condition((box_of_key(FIXED, (7,)),))
+    condition = Selection((box_of_key(FIXED, (7,)),))
     assert [len(batch) for batch in lake.over(store).read(FIXED, [[one]], condition)] == [1]
     footer = Footer(store.body[one.file.tail_offset :], one.file.tail_offset)
     pages = pages_of(footer, footer.group(0), footer.group(0).chunks[1])
@@ -299,7 +299,7 @@ def test_files_without_checksums_of_pages_are_read_by_row_groups(
     lake = Lake(tmp_path)
     part = fixed_part(lake, random.Random(0))
     figures = ReadFigures()
-    condition = Condition((box_of_key(FIXED, (7,)),))
+    condition = Selection((box_of_key(FIXED, (7,)),))
     (batch,) = lake.files.read(FIXED, [[part]], condition, figures)
     assert batch.column("key").to_pylist() == [7]
     assert (figures.pages, figures.row_groups_read) == (0, 1)
@@ -317,7 +317,7 @@ def test_a_name_may_be_what_others_begin_with(tmp_path: Path) -> None:
     parts = [lake.part(lake.sort_and_write(DOTTED, [batch])) for batch in batches]
     for columns in (None, ("a.b",), ("a.b.c", "a")):
         figures = ReadFigures()
-        condition = Condition((box_of_key(DOTTED, (7,)),), columns)
+        condition = Selection((box_of_key(DOTTED, (7,)),), columns)
         found = pa.Table.from_batches(lake.files.read(DOTTED, [parts], condition, figures))
         assert figures.pages_read
         names = columns or ("a", "a.b.c", "a.b")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed import field, schema_of
-from lakebed.model.predicates.bounds import Bounds, may_keep
+from lakebed.model.predicates.bounds import FieldBounds, may_keep
 from lakebed.model.predicates.language import Predicate, checked_predicate
 from lakebed.processing.predicate_masks import mask_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
@@ -54,10 +54,10 @@ PREDICATES = st.recursive(
 )
 
 
-def bounds_of(rows: list[dict[str, Any]], name: str) -> Bounds:
+def bounds_of(rows: list[dict[str, Any]], name: str) -> FieldBounds:
     values = [row[name] for row in rows if row[name] is not None]
     numbers = [v for v in values if v == v]  # noqa: PLR0124 - statistics leave NaN out
-    return Bounds(
+    return FieldBounds(
         min(numbers, default=None),
         max(numbers, default=None),
         may_be_null=len(values) < len(rows),
@@ -73,7 +73,9 @@ def test_rows_that_are_kept_are_never_ruled_out(
     numbered = [row | {"id": 0} for row in rows]
     batch = pa.RecordBatch.from_pylist(numbered, schema=arrow_schema(SCHEMA))
     if mask_of(batch, checked).true_count:
-        assert may_keep(checked, lambda name: Bounds() if name in hidden else bounds_of(rows, name))
+        assert may_keep(
+            checked, lambda name: FieldBounds() if name in hidden else bounds_of(rows, name)
+        )
 
 
 @st.composite
@@ -112,7 +114,7 @@ def test_rows_that_an_expression_keeps_are_never_ruled_out(
         assert expression_may_keep(
             expression,
             columns,
-            lambda name: Bounds() if name in hidden else bounds_of(rows, name),
+            lambda name: FieldBounds() if name in hidden else bounds_of(rows, name),
         )
 
 

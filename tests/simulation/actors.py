@@ -22,7 +22,7 @@ from lakebed.model.keys import encode_key
 from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros
 from lakebed.model.paths import file_path, snapshot_of
 from lakebed.model.ranges import KeyRange, Range
-from lakebed.ports.sorted_files import Condition
+from lakebed.ports.sorted_files import Selection
 from lakebed.query.run_query import condition_of
 from lakebed.statestore.log_entries.table_changes import ChangeSettings, Clear, PutPin
 from lakebed.statestore.open_table import OpenTable, start_of
@@ -290,7 +290,7 @@ def paths_of(auditor: Auditor) -> set[str]:
     return {file_path(auditor.table, r.file.name) for r in auditor.state.all_references()}
 
 
-def some_condition(world: World) -> Condition | None:
+def some_condition(world: World) -> Selection | None:
     """Return a range, a key, or nothing."""
     if world.rng.random() < 0.6:
         return None
@@ -304,7 +304,7 @@ def some_condition(world: World) -> Condition | None:
     return condition_of(world.schema, ranges=given)
 
 
-def fits(world: World, condition: Condition | None, row: Row) -> bool:
+def fits(world: World, condition: Selection | None, row: Row) -> bool:
     """Whether a condition wants a row."""
     if condition is None:
         return True

@@ -12,7 +12,7 @@ import pytest
 from lakebed.errors import ConflictError, LakebedError, LogRolledBackError, UnknownOutcomeError
 from lakebed.model.names import CommitId, Micros, RequestDigest, TransactionNumber, entry_checksum
 from lakebed.statestore import head as head_module
-from lakebed.statestore.answers import Member
+from lakebed.statestore.answers import PendingCommit
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_clock import NextTime
 from lakebed.statestore.log_entries.transactions import Transaction
@@ -128,7 +128,7 @@ def refuses_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tells a commit that it lost, when an entry without it had no answer."""
     last_answer = head_module.last_answer
 
-    def told(member: Member, failure: LakebedError) -> LakebedError:
+    def told(member: PendingCommit, failure: LakebedError) -> LakebedError:
         if member.unresolved is None and isinstance(failure, UnknownOutcomeError):
             return ConflictError("lost every commit race before the deadline")
         return last_answer(member, failure)

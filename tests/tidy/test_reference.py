@@ -6,7 +6,7 @@ import runpy
 
 import pytest
 
-from lakebed.errors import Explanation, explanations
+from lakebed.errors import ErrorExplanation, explanations
 from lakebed.observe import events
 from tests.tidy.source import ROOT
 
@@ -59,7 +59,7 @@ def test_every_reference_page_is_made() -> None:
 
 
 @pytest.mark.parametrize("one", explanations(), ids=lambda one: one.code)
-def test_an_error_says_its_cause_what_is_done_and_what_you_can_do(one: Explanation) -> None:
+def test_an_error_says_its_cause_what_is_done_and_what_you_can_do(one: ErrorExplanation) -> None:
     assert one.cause.endswith(".")
     assert one.done.endswith("."), "its docstring needs a part `What is done: ...`"
     assert one.can_do.endswith("."), "its docstring needs a part `What you can do: ...`"

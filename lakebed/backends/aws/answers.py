@@ -29,7 +29,7 @@ class Meaning(enum.Enum):
         return self in (Meaning.UNREACHABLE, Meaning.REFUSED, Meaning.UNANSWERED)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class RequestFailure(msgspec.Struct, frozen=True):
     """A failed request. why: status and error code, or the kind of failure. permission: the one
     that lacks, where the store names it. unmet: of several writes, those whose condition does not
     hold, by position."""
@@ -46,4 +46,4 @@ class Language(msgspec.Struct, frozen=True):
 
     noun: str
     errors: tuple[type[Exception], ...]
-    answer_of: Callable[[Exception], Answer]
+    answer_of: Callable[[Exception], RequestFailure]

@@ -29,7 +29,7 @@ WRITES_AT_ONCE = 100
 """What one transaction of DynamoDB writes."""
 
 
-class Condition(msgspec.Struct, frozen=True):
+class WriteCondition(msgspec.Struct, frozen=True):
     """What must hold for a write. names, values: of the words in it that begin with # and :."""
 
     holds: str
@@ -68,7 +68,7 @@ class Items:
         )
         return dict(answer.get("Item", {}))
 
-    def put(self, item: Item, condition: Condition, *, once: bool = False) -> None:
+    def put(self, item: Item, condition: WriteCondition, *, once: bool = False) -> None:
         """Write an item. once: a try without an answer is the last."""
         request = Request(what="putting an item", needs="dynamodb:PutItem", writes=True, once=once)
         self._requests.run(
@@ -78,7 +78,7 @@ class Items:
             ),
         )
 
-    def update(self, key: Item, change: str, condition: Condition) -> None:
+    def update(self, key: Item, change: str, condition: WriteCondition) -> None:
         """Change attributes of an item, as `change` says: `SET a = :a`."""
         request = Request(what="updating an item", needs="dynamodb:UpdateItem", writes=True)
         self._requests.run(

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 
 import msgspec
 
-from lakebed.backends.aws.answers import Answer, Language, Meaning
+from lakebed.backends.aws.answers import Language, Meaning, RequestFailure
 from lakebed.errors import (
     ConflictError,
     CorruptError,
@@ -106,7 +106,7 @@ class Requests:
             self._clock.sleep(wait)
         raise AssertionError("the last try returns or raises")
 
-    def _refuse(self, request: Request, answer: Answer, *, in_doubt: bool) -> NoReturn:
+    def _refuse(self, request: Request, answer: RequestFailure, *, in_doubt: bool) -> NoReturn:
         """Raise what an answer means. The chain ends here: clients' texts hold key ids."""
         noun = self._language.noun
         facts = {"why": answer.why, noun: self._place, "doing": request.what}

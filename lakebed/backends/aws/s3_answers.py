@@ -20,7 +20,7 @@ from obstore.exceptions import (
     UnknownConfigurationKeyError,
 )
 
-from lakebed.backends.aws.answers import Answer, Language, Meaning
+from lakebed.backends.aws.answers import Language, Meaning, RequestFailure
 
 OBSTORE_ERRORS = (BaseError, OSError, ValueError)
 """All that obstore raises; FileNotFoundError is an OSError."""
@@ -78,14 +78,14 @@ _STATUS = re.compile(r"\bstatus: (\d{3})\b|status code: (\d{3})\b")
 _KIND = re.compile(r"HttpError \{\s*kind: (\w+)")
 
 
-def answer_of(error: Exception) -> Answer:
+def answer_of(error: Exception) -> RequestFailure:
     """Return what an exception out of `OBSTORE_ERRORS` means."""
     text = str(error)
     status = int(_first(_STATUS, text) or 0)
     code = _first(_CODE, text)
     kind = _first(_KIND, text)
     why = " ".join(str(part) for part in (status or None, code, kind) if part)
-    return Answer(_meaning(error, text, status, code, kind), why or type(error).__name__)
+    return RequestFailure(_meaning(error, text, status, code, kind), why or type(error).__name__)
 
 
 S3 = Language("bucket", OBSTORE_ERRORS, answer_of)

@@ -26,7 +26,7 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
-from lakebed.backends.aws.answers import Answer, Language, Meaning
+from lakebed.backends.aws.answers import Language, Meaning, RequestFailure
 
 
 class UnprocessedError(Exception):
@@ -87,11 +87,11 @@ _PERMISSION = re.compile(r"not authorized to perform: ([\w-]+:\w+)")
 _CANCELLED = "TransactionCanceledException"
 
 
-def answer_of(error: Exception) -> Answer:
+def answer_of(error: Exception) -> RequestFailure:
     """Return what an exception out of `BOTO_ERRORS` means."""
     if isinstance(error, ClientError):
         return _answer_of_service(error)
-    return Answer(_meaning_of_failure(error), type(error).__name__)
+    return RequestFailure(_meaning_of_failure(error), type(error).__name__)
 
 
 AMAZON_TABLE = Language("table", BOTO_ERRORS, answer_of)
@@ -103,7 +103,7 @@ AMAZON_NETWORK = Language("network", BOTO_ERRORS, answer_of)
 AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 
-def _answer_of_service(error: ClientError) -> Answer:
+def _answer_of_service(error: ClientError) -> RequestFailure:
     told = error.response.get("Error", {})
     code = str(told.get("Code", "")).rpartition(".")[2]  # SQS puts its name before some
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -113,9 +113,9 @@ def _answer_of_service(error: ClientError) -> Answer:
         codes = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
         why = " ".join([why, *sorted(set(codes) - {"None"})])
         unmet = (at for at, code in enumerate(codes) if _BY_CODE.get(code) is Meaning.UNMET)
-        return Answer(_meaning_of_cancelled(codes), why, unmet=tuple(unmet))
+        return RequestFailure(_meaning_of_cancelled(codes), why, unmet=tuple(unmet))
     name = permission.group(1) if permission else ""
-    return Answer(_meaning_of_code(code, status), why, name)
+    return RequestFailure(_meaning_of_code(code, status), why, name)
 
 
 def _meaning_of_cancelled(codes: list[str]) -> Meaning:

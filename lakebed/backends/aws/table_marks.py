@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.backends.aws.items import Condition, Item, Items
+from lakebed.backends.aws.items import Item, Items, WriteCondition
 from lakebed.backends.aws.requests import ConditionError, Patience
 from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 from lakebed.model.names import Micros, TableId, TransactionNumber
@@ -32,7 +32,7 @@ class DynamoTableMarks:
 
     def changed(self, table: TableId, number: TransactionNumber) -> None:
         """Tell that a log has an entry."""
-        condition = Condition(
+        condition = WriteCondition(
             "attribute_not_exists(#number) OR #number < :number",
             {":number": {"N": str(number)}},
             {"#number": _NUMBER},
@@ -42,7 +42,7 @@ class DynamoTableMarks:
 
     def handled(self, table: TableId, work: str, done: Handled) -> None:
         """Tell how far a kind of work is done."""
-        condition = Condition(
+        condition = WriteCondition(
             "attribute_not_exists(#handled) OR #handled <= :number",
             {":number": {"N": str(done.number)}, ":due": {"N": str(done.due)}},
             {
@@ -58,7 +58,7 @@ class DynamoTableMarks:
 
     def failed(self, table: TableId, work: str, failed: Failed) -> None:
         """Tell that a kind of work failed."""
-        always = Condition(
+        always = WriteCondition(
             "attribute_not_exists(#tries) OR #tries <> :never",
             {
                 ":tries": {"N": str(failed.tries)},

@@ -14,7 +14,7 @@ from contextlib import suppress
 import msgspec
 
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.backends.aws.items import IS_NEW, Condition, Item, Items
+from lakebed.backends.aws.items import IS_NEW, Item, Items, WriteCondition
 from lakebed.backends.aws.requests import ConditionError
 from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 from lakebed.errors import TableExistsError, TableMissingError, UnavailableError
@@ -43,8 +43,10 @@ class DynamoTableRegistry:
         named = {**_name_key(name), "id": {"S": table}, "online": {"BOOL": True}}
         known = {**_id_key(table), "name": {"S": name}}
         # what its id says that it is called it may be called again
-        own = Condition(f"{IS_NEW} OR #name = :name", {":name": {"S": name}}, {"#name": "name"})
-        free = Condition(IS_NEW).arguments()
+        own = WriteCondition(
+            f"{IS_NEW} OR #name = :name", {":name": {"S": name}}, {"#name": "name"}
+        )
+        free = WriteCondition(IS_NEW).arguments()
         puts = [{"Put": {"Item": named, **free}}, {"Put": {"Item": known, **own.arguments()}}]
         try:
             self._items.transact(puts)
@@ -64,14 +66,14 @@ class DynamoTableRegistry:
         lost = self._items.get(_id_key(table)).get("name", {}).get("S")
         if lost is None or lost == name:
             return False
-        is_lost = Condition(f"{IS_NEW} OR id <> :id", {":id": {"S": table}})
-        as_read = Condition("#name = :lost", {":lost": {"S": lost}}, {"#name": "name"})
+        is_lost = WriteCondition(f"{IS_NEW} OR id <> :id", {":id": {"S": table}})
+        as_read = WriteCondition("#name = :lost", {":lost": {"S": lost}}, {"#name": "name"})
         named = {**_name_key(name), "id": {"S": table}, "online": {"BOOL": True}}
         known = {**_id_key(table), "name": {"S": name}}
         try:
             self._items.transact(
                 [
-                    {"Put": {"Item": named, **Condition(IS_NEW).arguments()}},
+                    {"Put": {"Item": named, **WriteCondition(IS_NEW).arguments()}},
                     {"Put": {"Item": known, **as_read.arguments()}},
                     {"ConditionCheck": {"Key": _name_key(lost), **is_lost.arguments()}},
                 ]
@@ -115,17 +117,17 @@ class DynamoTableRegistry:
         """Take a table offline or put it online."""
         values = {":id": {"S": table}, ":online": {"BOOL": online}}
         change = "SET #online = :online" + (" REMOVE quarantined" if online else "")
-        self._change(name, change, Condition(_OF_TABLE, values, _ONLINE))
+        self._change(name, change, WriteCondition(_OF_TABLE, values, _ONLINE))
 
     def quarantine(self, name: TableName, table: TableId) -> None:
         """Set a table aside."""
         values = {":id": {"S": table}, ":false": _FALSE, ":true": _TRUE}
         change = "SET #online = :false, quarantined = :true"
-        self._change(name, change, Condition(_OF_TABLE, values, _ONLINE))
+        self._change(name, change, WriteCondition(_OF_TABLE, values, _ONLINE))
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it. The id is never claimed again."""
-        condition = Condition(_OF_TABLE, {":id": {"S": table}}).arguments()
+        condition = WriteCondition(_OF_TABLE, {":id": {"S": table}}).arguments()
         forget = {"UpdateExpression": "REMOVE #name", "ExpressionAttributeNames": {"#name": "name"}}
         try:
             self._items.transact(
@@ -150,10 +152,10 @@ class DynamoTableRegistry:
             lower = "attribute_not_exists(#number) OR #number < :number"
             told = {":number": {"N": str(number)}}
             with suppress(ConditionError):  # it is as high already
-                condition = Condition(lower, told, {"#number": "number"})
+                condition = WriteCondition(lower, told, {"#number": "number"})
                 self._items.update(key, "SET #number = :number", condition)
 
-    def _change(self, name: TableName, change: str, condition: Condition) -> None:
+    def _change(self, name: TableName, change: str, condition: WriteCondition) -> None:
         try:
             self._items.update(_name_key(name), change, condition)
         except ConditionError:
@@ -184,7 +186,7 @@ def _moved(found: TableEntry, new: TableName) -> list[Item]:
         if found.quarantined
         else "attribute_not_exists(quarantined)"
     )
-    same = Condition(
+    same = WriteCondition(
         f"{_OF_TABLE} AND #online = :online AND {aside}",
         {":id": {"S": found.id}, ":online": {"BOOL": found.online}},
         _ONLINE,
@@ -195,6 +197,6 @@ def _moved(found: TableEntry, new: TableName) -> list[Item]:
     known = {**_id_key(found.id), "name": {"S": new}}
     return [
         {"Delete": {"Key": _name_key(found.name), **same.arguments()}},
-        {"Put": {"Item": named, **Condition(IS_NEW).arguments()}},
+        {"Put": {"Item": named, **WriteCondition(IS_NEW).arguments()}},
         {"Put": {"Item": known}},
     ]

@@ -17,7 +17,7 @@ from contextlib import suppress
 from itertools import islice
 
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.backends.aws.items import IS_NEW, WRITES_AT_ONCE, Condition, Item, Items
+from lakebed.backends.aws.items import IS_NEW, WRITES_AT_ONCE, Item, Items, WriteCondition
 from lakebed.backends.aws.requests import ConditionError
 from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 from lakebed.errors import (
@@ -58,7 +58,7 @@ TIME_AGE_SECONDS_MAX = 300.0
 """An older answer's time is not trusted: this machine may have slept."""
 
 _TABLES = ":tables"
-_FREE = Condition(IS_NEW)
+_FREE = WriteCondition(IS_NEW)
 
 
 class DynamoTransactionLog:
@@ -281,7 +281,7 @@ class DynamoTransactionLog:
     def _raise_mark(self, name: str, number: TransactionNumber) -> None:
         """Set a number of item 0, unless it is as high already."""
         holds = "attribute_not_exists(#n) OR #n < :n"
-        condition = Condition(holds, {":n": {"N": str(number)}}, {"#n": name})
+        condition = WriteCondition(holds, {":n": {"N": str(number)}}, {"#n": name})
         with suppress(ConditionError):
             self._items.update(self._key(TransactionNumber(0)), "SET #n = :n", condition)
 
@@ -324,13 +324,13 @@ class DynamoTransactionLogs:
         self.open(table).remove()
 
 
-def _holds(checksum: EntryChecksum | None) -> Condition:
+def _holds(checksum: EntryChecksum | None) -> WriteCondition:
     """Return the condition that an entry is there, and is the one that has a checksum: an item that
     was truncated, or that an older Lakebed wrote, has none."""
     if checksum is None:
-        return Condition(f"attribute_exists({PARTITION_KEY})")
+        return WriteCondition(f"attribute_exists({PARTITION_KEY})")
     holds = f"attribute_exists({PARTITION_KEY}) AND (attribute_not_exists(crc) OR crc = :crc)"
-    return Condition(holds, {":crc": {"B": checksum}})
+    return WriteCondition(holds, {":crc": {"B": checksum}})
 
 
 def _number(item: Item) -> int:

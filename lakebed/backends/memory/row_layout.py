@@ -9,7 +9,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.keys import KEY_BYTES_MAX, encode_field, key_value
 from lakebed.model.ranges import EVERYTHING
 from lakebed.model.schema import Field, Schema
-from lakebed.ports.sorted_files import Condition
+from lakebed.ports.sorted_files import Selection
 
 Row = tuple[Any, ...]
 _WIDTHS = {"int32": 4, "date32": 4, "int64": 8, "timestamp[us, UTC]": 8}
@@ -60,7 +60,7 @@ class RowLayout:
         fields = self.schema.fields
         return [fields.index(self.schema.field(name)) for name in columns]
 
-    def test(self, condition: Condition) -> Callable[[Row], bool]:
+    def test(self, condition: Selection) -> Callable[[Row], bool]:
         """Return what tells whether a row lies in one of the boxes."""
         boxes = [
             [

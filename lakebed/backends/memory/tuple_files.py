@@ -33,7 +33,7 @@ from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.sorted_files import Condition, FileWritten, ReadFigures, RowsWritten
+from lakebed.ports.sorted_files import FileWritten, ReadFigures, RowsWritten, Selection
 
 Batch = list[Row]
 DecodedT = TypeVar("DecodedT")
@@ -171,7 +171,7 @@ class TupleFiles:
         self,
         schema: Schema,
         parts: Sequence[FilePart],
-        condition: Condition | None = None,
+        condition: Selection | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[Batch]:
         """Yield rows of all parts in the order of their keys."""
@@ -200,7 +200,7 @@ class TupleFiles:
         self,
         schema: Schema,
         groups: Sequence[Sequence[FilePart]],
-        condition: Condition | None = None,
+        condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[Batch]:

@@ -20,7 +20,7 @@ from lakebed.model.predicates.language import (
 from lakebed.model.predicates.literals import Literal
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class FieldBounds(msgspec.Struct, frozen=True):
     """What is known of a field's values in a group of rows. least, most: None is unknown; no value
     lies outside of them but NaN. may_be_null, may_have_values: whether such rows may be there."""
 
@@ -30,8 +30,8 @@ class Bounds(msgspec.Struct, frozen=True):
     may_have_values: bool = True
 
 
-NOTHING_KNOWN = Bounds()
-BoundsOf = Callable[[str], Bounds]
+NOTHING_KNOWN = FieldBounds()
+BoundsOf = Callable[[str], FieldBounds]
 
 
 def may_keep(predicate: Predicate, bounds: BoundsOf) -> bool:
@@ -68,7 +68,7 @@ def _of_all(parts: Sequence[Predicate], bounds: BoundsOf) -> list[tuple[bool, bo
 def _compared(
     comparison: str,
     value: Any,  # noqa: ANN401 - a literal
-    bounds: Bounds,
+    bounds: FieldBounds,
 ) -> tuple[bool, bool]:
     if not bounds.may_have_values:  # a comparison with null is neither
         return False, False

@@ -13,8 +13,8 @@ from lakebed.model.types import (
     Decimal,
     ListOf,
     MapOf,
-    Member,
     Primitive,
+    StructMember,
     StructOf,
     Type,
     part_numbers,
@@ -74,7 +74,7 @@ def arrow_type(type_: Type, numbers: Iterator[int] | None = None) -> pa.DataType
             return pa.struct([arrow_field(member) for member in members])
 
 
-def arrow_field(field: Field | Member) -> pa.Field:
+def arrow_field(field: Field | StructMember) -> pa.Field:
     """Return a column, or a member of a struct, with its number as Parquet's field_id; elements,
     keys and values inside of it have theirs, too."""
     nullable = field.nullable if isinstance(field, Field) else True

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.model.keys import encode_field, successor
-from lakebed.model.predicates.bounds import Bounds, BoundsOf
+from lakebed.model.predicates.bounds import BoundsOf, FieldBounds
 from lakebed.model.ranges import EVERYTHING, Box, KeyRange, span_of, union
 from lakebed.model.schema import Field
 from lakebed.sorted_files.format.key_encoding import encode_row, rows_in, values_between
@@ -145,7 +145,7 @@ class RowFilter:
         return [batch] if wanted.all() else [batch.filter(pa.array(wanted))]
 
 
-def _encoded(field: Field, bounds: Bounds) -> KeyRange:
+def _encoded(field: Field, bounds: FieldBounds) -> KeyRange:
     """Return the range of a key field's encodings."""
     least, most = bounds.least, bounds.most
     if not isinstance(least, (int, str, bytes)) or not isinstance(most, (int, str, bytes)):

@@ -12,7 +12,7 @@ from operator import and_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.model.predicates.bounds import Bounds, BoundsOf
+from lakebed.model.predicates.bounds import BoundsOf, FieldBounds
 
 
 def expression_may_keep(expression: pc.Expression, columns: pa.Schema, bounds: BoundsOf) -> bool:
@@ -34,7 +34,7 @@ def expression_may_keep(expression: pc.Expression, columns: pa.Schema, bounds: B
         return True  # whoever computes it for the rows tells
 
 
-def _known(column: pa.Field, bounds: Bounds) -> pc.Expression | None:
+def _known(column: pa.Field, bounds: FieldBounds) -> pc.Expression | None:
     """Return what holds for every row, in the one form that Arrow understands; None: nothing.
 
     Of floats nothing: their bounds leave NaN out, which an expression may keep.

@@ -7,12 +7,12 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.model.predicates.bounds import NOTHING_KNOWN, Bounds
+from lakebed.model.predicates.bounds import NOTHING_KNOWN, FieldBounds
 from lakebed.model.predicates.literals import Literal
 from lakebed.sorted_files.reading.column_matching import Match
 from lakebed.sorted_files.reading.tails import Described
 
-_NO_VALUES = Bounds(may_have_values=False)
+_NO_VALUES = FieldBounds(may_have_values=False)
 
 
 class GroupBounds:
@@ -24,7 +24,7 @@ class GroupBounds:
         self._group: pq.RowGroupMetaData = metadata.row_group(place)
         self._match = match
 
-    def of(self, field: str) -> Bounds:
+    def of(self, field: str) -> FieldBounds:
         """Return what is known of a field's values."""
         wanted = self._match.wanted.get_field_index(field)
         place = self._match.places[wanted]
@@ -40,13 +40,13 @@ class GroupBounds:
         if found is None:
             return NOTHING_KNOWN
         nulls = found.null_count if found.has_null_count else None
-        bounds = Bounds(
+        bounds = FieldBounds(
             may_be_null=nulls != 0, may_have_values=nulls is None or nulls < self._group.num_rows
         )
         if not found.has_min_max or pa.types.is_float32(self._match.wanted.field(wanted).type):
             return bounds  # a literal is compared with a float32 as the nearest float32
         least, most = (_literal(raw, type_) for raw in (found.min_raw, found.max_raw))
-        return Bounds(least, most, bounds.may_be_null, bounds.may_have_values)
+        return FieldBounds(least, most, bounds.may_be_null, bounds.may_have_values)
 
 
 def leaf_count(type_: pa.DataType) -> int:

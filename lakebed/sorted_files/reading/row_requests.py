@@ -11,7 +11,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
-from lakebed.ports.sorted_files import Condition
+from lakebed.ports.sorted_files import Selection
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.reading.conditions import KeyBoxes
@@ -55,7 +55,7 @@ class RowRequest(msgspec.Struct, frozen=True):
 
 
 def row_request(
-    schema: Schema, condition: Condition | None, processing: ProcessingPass | None
+    schema: Schema, condition: Selection | None, processing: ProcessingPass | None
 ) -> RowRequest:
     """Return what a condition asks for, of a table with this processing."""
     test = None if condition is None else condition.where

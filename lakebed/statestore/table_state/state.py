@@ -88,7 +88,7 @@ class Moment(msgspec.Struct, frozen=True):
     at: Micros
 
 
-class Job(msgspec.Struct, frozen=True):
+class CompactionJob(msgspec.Struct, frozen=True):
     """A compaction job that holds a claim. partition: where it was claimed. at: log time of
     that."""
 
@@ -302,17 +302,17 @@ class TableState(ProvenState):
         query = "SELECT count(*) FROM file_references WHERE partition = ?"
         return int(self._run(query, (partition,)).fetchone()[0])
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[CompactionJob]:
         """Return the jobs that hold claims, oldest first."""
         rows = self._run("SELECT id, partition, number, at FROM jobs ORDER BY key")
-        return [Job(*row) for row in rows]
+        return [CompactionJob(*row) for row in rows]
 
-    def job(self, id_: JobId) -> Job | None:
+    def job(self, id_: JobId) -> CompactionJob | None:
         """Return a job that holds a claim."""
         row = self._run(
             "SELECT id, partition, number, at FROM jobs WHERE id = ?", (id_,)
         ).fetchone()
-        return Job(*row) if row else None
+        return CompactionJob(*row) if row else None
 
     def claimed(self, id_: JobId) -> list[FileReference]:
         """Return the references a job holds, on whatever leaves they lie by now."""

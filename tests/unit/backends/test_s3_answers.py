@@ -3,7 +3,7 @@
 import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError, PermissionDeniedError
 
-from lakebed.backends.aws.answers import Answer, Meaning
+from lakebed.backends.aws.answers import Meaning, RequestFailure
 from lakebed.backends.aws.s3_answers import answer_of
 
 KEY_ID = "AKIA" + "EXAMPLE"
@@ -61,6 +61,6 @@ def test_an_answer_is_understood_or_counts_as_none(error: Exception, meaning: Me
 
 
 def test_an_answer_says_status_code_and_kind() -> None:
-    assert answer_of(status(503, "SlowDown")) == Answer(Meaning.REFUSED, "503 SlowDown")
+    assert answer_of(status(503, "SlowDown")) == RequestFailure(Meaning.REFUSED, "503 SlowDown")
     assert answer_of(GenericError(HTTP.format("Timeout"))).why == "Timeout"
     assert answer_of(GenericError("other")).why == "GenericError"

@@ -9,7 +9,7 @@ import botocore.exceptions as boto
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
-from lakebed.backends.aws.answers import Answer, Meaning
+from lakebed.backends.aws.answers import Meaning, RequestFailure
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.requests import ConditionError, Patience, Request
 from lakebed.backends.aws.service_answers import AMAZON_PARAMETER, AMAZON_TABLE, answer_of
@@ -156,7 +156,7 @@ def test_a_failure_on_the_way_is_understood_or_counts_as_no_answer(
     asked = script(clients, failure)
     with pytest.raises(boto.BotoCoreError) as error:
         put(clients)
-    assert answer_of(error.value) == Answer(meaning, type(failure).__name__)
+    assert answer_of(error.value) == RequestFailure(meaning, type(failure).__name__)
     assert len(asked) == 1
 
 

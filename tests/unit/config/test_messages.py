@@ -14,9 +14,9 @@ from lakebed.config.messages import (
     FILES_MAX,
     KINDS,
     MESSAGE_BYTES_MAX,
-    Message,
     MessageKind,
     Named,
+    UserMessage,
     bulk_import_message,
     ingest_message,
     named_in,
@@ -27,7 +27,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.jobs import decode_message, decode_table_message
 from lakebed.model.predicates.language import Compare
 
-Decode = Callable[[bytes], Message]
+Decode = Callable[[bytes], UserMessage]
 DECODERS: dict[str, Decode] = {
     "ingest": ingest_message,
     "bulk import": bulk_import_message,
@@ -179,7 +179,7 @@ def test_whom_to_tell_is_read_from_a_message_that_is_wrong() -> None:
 def test_whatever_comes_is_a_message_or_refused(raw: bytes) -> None:
     for decode in DECODERS.values():
         try:
-            assert isinstance(decode(raw), Message)
+            assert isinstance(decode(raw), UserMessage)
         except InvalidError as error:
             assert error.hint  # noqa: PT017 - either is right
     named_in(raw)

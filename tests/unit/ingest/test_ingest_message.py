@@ -26,7 +26,7 @@ from lakebed.model.names import JobId, Micros
 from lakebed.ports.job_queue import Message, Received, message_job
 from lakebed.ports.job_tracker import JobReport
 from lakebed.tasks.user_jobs import Ingested
-from lakebed.tasks.worker import Failures, Worker
+from lakebed.tasks.worker import FailurePolicy, Worker
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 
@@ -176,7 +176,7 @@ def test_refused_messages_are_dead_letters_and_others_go_on(office: Office) -> N
     queue = MemoryJobQueue(VirtualClock())
     good = {"table": "trips", "files": [office.given_file("a.parquet", "a")]}
     queue.send([Message(b"nonsense"), Message(json.dumps(good).encode())])
-    refused = Failures(refused=(InvalidError,))
+    refused = FailurePolicy(refused=(InvalidError,))
     Worker(queue=queue, handle=office.service.run, failures=refused).run(jobs_max=10)
     assert ids(office.table) == ["a"]
     assert queue.depth() == (0, 1)
@@ -190,7 +190,7 @@ def test_a_lake_that_denies_us_leaves_the_message_for_another_try(
     queue = MemoryJobQueue(clock)
     message = {"id": "j", "table": "trips", "files": [office.given_file("a.parquet", "a")]}
     queue.send([Message(json.dumps(message).encode())])
-    failures = Failures(refused=(InvalidError,), retry_seconds=120)
+    failures = FailurePolicy(refused=(InvalidError,), retry_seconds=120)
     worker = Worker(queue=queue, handle=office.service.run, failures=failures)
 
     def denied(*_: object, **__: object) -> None:

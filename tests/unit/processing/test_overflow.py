@@ -12,7 +12,7 @@ from lakebed.bootstrap.local import LocalApp
 from lakebed.compaction.create_jobs import REJECTED_SECONDS
 from lakebed.errors import SumTooLargeError
 from lakebed.lake import Lake
-from lakebed.statestore.table_state.state import Job
+from lakebed.statestore.table_state.state import CompactionJob
 
 SCHEMA = lakebed.schema_of(row_keys={"k": "string"}, values={"v": "int8"})
 SUM = lakebed.Processing(aggregate={"v": "sum"})
@@ -36,7 +36,7 @@ def ingested(lake: Lake, *values: int) -> lakebed.Table:
     return table
 
 
-def jobs(lake: Lake) -> list[Job]:
+def jobs(lake: Lake) -> list[CompactionJob]:
     with lake._app.catalog.find(lakebed.model.names.TableName("t")).head.reading() as state:
         return state.jobs()
 

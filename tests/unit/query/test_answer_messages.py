@@ -63,7 +63,7 @@ class Desk:
         assert len(found) == answer.rows
         return found
 
-    def keep(self, **asked: object) -> answer_messages.Answer:
+    def keep(self, **asked: object) -> answer_messages.QueryAnswer:
         return self.answers.keep(body(**asked), sent_at=SENT_AT)
 
     def told(self, job: str) -> list[tuple[str, int]]:

@@ -14,7 +14,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_of
-from lakebed.ports.sorted_files import Condition, FileWritten
+from lakebed.ports.sorted_files import FileWritten, Selection
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.parquet_files import ParquetFiles
 
@@ -115,7 +115,7 @@ class Lake:
         return FilePart(part.file, part.path, region, part.rows)
 
     def read(
-        self, schema: Schema, parts: Sequence[FilePart], condition: Condition | None = None
+        self, schema: Schema, parts: Sequence[FilePart], condition: Selection | None = None
     ) -> pa.Table:
         columns = arrow_schema(schema)
         if condition is not None and condition.columns is not None:

@@ -19,7 +19,7 @@ from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING, Box, KeyRange, Range, box_of, box_of_key
 from lakebed.model.schema import schema_from_json, schema_of
 from lakebed.ports.object_store import ObjectFacts
-from lakebed.ports.sorted_files import Condition, FileWritten
+from lakebed.ports.sorted_files import FileWritten, Selection
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from tests.unit.sorted_files.lakes import SLEEPER, Lake, batch_of, path
 
@@ -94,7 +94,7 @@ def test_a_condition_gives_the_rows_in_its_boxes_and_the_columns_asked_for(
     lake = Lake(tmp_path)
     inputs = [two_key_rows(500, seed) for seed in range(3)]
     parts = [lake.part(lake.sort_and_write(TWO_KEYS, [batch_of(TWO_KEYS, r)])) for r in inputs]
-    found = lake.read(TWO_KEYS, parts, Condition(boxes, columns))
+    found = lake.read(TWO_KEYS, parts, Selection(boxes, columns))
 
     def wanted(row: dict[str, Any]) -> bool:
         fields = [encode_key([f], [row[f.name]]) for f in TWO_KEYS.row_keys]
@@ -207,7 +207,7 @@ def test_fields_with_dots_in_their_names_are_told_apart(
     part = lake.part(lake.write(schema, [batch_of(schema, rows)]))
     assert lake.read(schema, [part]).to_pylist() == rows
     for name in ("a.b", "a"):
-        found = lake.read(schema, [part], Condition((box_of(schema, {}),), (name,)))
+        found = lake.read(schema, [part], Selection((box_of(schema, {}),), (name,)))
         assert found.to_pylist() == [{name: row[name]} for row in rows]
 
 

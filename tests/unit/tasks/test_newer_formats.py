@@ -15,9 +15,9 @@ from lakebed.ports.job_queue import (
     upgrade_wait_seconds,
 )
 from lakebed.tasks.task_loop import TaskLimits, TaskLoop
-from lakebed.tasks.worker import Failures, Worker
+from lakebed.tasks.worker import FailurePolicy, Worker
 
-FAILURES = Failures(refused=(InvalidError,), retry_seconds=30, bugs=True)
+FAILURES = FailurePolicy(refused=(InvalidError,), retry_seconds=30, bugs=True)
 
 
 def raising(error: LakebedError) -> Callable[[Received], None]:

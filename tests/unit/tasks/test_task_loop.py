@@ -10,10 +10,10 @@ from lakebed.backends.system import SystemClock
 from lakebed.errors import InvalidError, UnavailableError
 from lakebed.ports.job_queue import Message, Received
 from lakebed.tasks.task_loop import StopRequest, TaskLimits, TaskLoop, kept_or_given_back
-from lakebed.tasks.worker import Failures, Visibility, Worker
+from lakebed.tasks.worker import FailurePolicy, Visibility, Worker
 
 LIMITS = TaskLimits(idle_seconds=60, age_seconds=3_600, failures_max=3, wait_seconds=10)
-FAILURES = Failures(refused=(InvalidError,), retry_seconds=30, bugs=True)
+FAILURES = FailurePolicy(refused=(InvalidError,), retry_seconds=30, bugs=True)
 
 
 class Task:

@@ -9,7 +9,7 @@ import pytest
 from lakebed.errors import CorruptError
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import type_of
-from lakebed.ports.sorted_files import Condition
+from lakebed.ports.sorted_files import Selection
 from lakebed.query.run_query import condition_of
 from tests.unit.sorted_files.lakes import Lake, batch_of
 
@@ -37,7 +37,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def read(directory: Path, now: Schema, condition: Condition | None = None) -> list[dict[str, Any]]:
+def read(directory: Path, now: Schema, condition: Selection | None = None) -> list[dict[str, Any]]:
     lake = Lake(directory)
     part = lake.part(lake.write(OLD, [batch_of(OLD, ROWS)]))
     rows: list[dict[str, Any]] = lake.read(now, [part], condition).to_pylist()
