@@ -195,7 +195,7 @@ def test_who_opens_while_a_stopped_process_does_waits_for_a_time_and_is_told_whi
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = (
-        "import sys\nfrom pathlib import Path\nfrom lakebed.statestore import layout\n"
+        "import sys\nfrom pathlib import Path\nfrom lakebed.statestore.table_state import layout\n"
         "layout._prepared = lambda path: (print('holds', flush=True), sys.stdin.read())\n"
         "layout.open_cache(Path(sys.argv[1]))\n"
     )
