@@ -42,13 +42,6 @@ ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
 }
 """Of each function that is deployed, by its name in an instance."""
 
-SCHEDULED = {
-    f"{shape.kind}-{verb}": (shape.kind, verb)
-    for shape in TICK_QUEUES
-    for verb in ("trigger", "handle")
-}
-"""Work and verb of functions that share their code, by name in the instance."""
-
 HANDLERS = [
     f"lambdas.{room}.{verb}.handler"
     for room, verb in (
@@ -106,15 +99,6 @@ def properties(templates: Templates, type_: str) -> list[dict[str, Any]]:
     return [resource["Properties"] for resource in resources(templates, type_)]
 
 
-def by_id(templates: Templates, type_: str) -> dict[str, dict[str, Any]]:
-    return {
-        id_: resource["Properties"]
-        for template in templates.values()
-        for id_, resource in template["Resources"].items()
-        if resource["Type"] == type_
-    }
-
-
 @pytest.fixture(scope="module")
 def functions(templates: Templates) -> dict[str, dict[str, Any]]:
     """By name in the instance."""
@@ -134,31 +118,9 @@ def test_a_function_is_given_what_it_reads(functions: dict[str, dict[str, Any]])
 def test_a_function_is_called_as_its_handler(functions: dict[str, dict[str, Any]]) -> None:
     assert {function["Handler"] for function in functions.values()} == set(HANDLERS)
     for name, function in functions.items():
-        if name not in SCHEDULED:
-            _, room, verb, _ = function["Handler"].split(".")
+        _, room, verb, _ = function["Handler"].split(".")
+        if room != "scheduled_work":
             assert name == f"{room}-{verb}".replace("_", "-")
-
-
-def test_functions_of_scheduled_work_share_their_code_and_are_told_which_work_it_is(
-    functions: dict[str, dict[str, Any]],
-) -> None:
-    for name, (work, verb) in SCHEDULED.items():
-        assert functions[name]["Handler"] == f"lambdas.scheduled_work.{verb}.handler"
-        assert functions[name]["Environment"]["Variables"]["LAKEBED_WORK"] == work
-
-
-def test_a_trigger_sends_to_the_queue_of_its_work_and_to_no_other(
-    functions: dict[str, dict[str, Any]], templates: Templates
-) -> None:
-    queues = by_id(templates, "AWS::SQS::Queue")
-    roles = by_id(templates, "AWS::IAM::Role")
-    for shape in TICK_QUEUES:
-        function = functions[f"{shape.kind}-trigger"]
-        url = function["Environment"]["Variables"]["LAKEBED_QUEUE_URL"]["Ref"]
-        assert queues[url]["QueueName"] == f"lakebed-dev-{shape.kind}.fifo"
-        (policy,) = roles[function["Role"]["Fn::GetAtt"][0]]["Policies"]
-        sent = by_action(policy["PolicyDocument"]["Statement"])["sqs:SendMessage"]
-        assert [statement["Resource"] for statement in sent] == [{"Fn::GetAtt": [url, "Arn"]}]
 
 
 def test_what_fails_of_a_batch_comes_back_and_nothing_else(templates: Templates) -> None:
