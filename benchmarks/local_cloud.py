@@ -13,7 +13,7 @@ from pathlib import Path
 import lakebed
 from benchmarks.figures import Figure, table
 from lakebed.backends.system.clock import SystemClock
-from lakebed.bootstrap.aws import AwsApp
+from lakebed.bootstrap.aws import open_instance
 from lakebed.lake import Lake
 from localcloud.cloud import LocalCloud
 from localcloud.templates.synthesis import synthesize
@@ -35,7 +35,7 @@ def run() -> list[Figure]:
         synthesize(ROOT, folder / "assembly", {"instance": INSTANCE, "architecture": "machine"})
         with LocalCloud(folder / "assembly", folder / "cloud", clock=SystemClock()) as cloud:
             instance = RunningInstance(cloud, folder / "cache")
-            with instance.led_here(), Lake(AwsApp(INSTANCE, clock=cloud.clock)) as lake:
+            with instance.led_here(), Lake(open_instance(INSTANCE, clock=cloud.clock)) as lake:
                 for number in range(TABLES):
                     lake.create_table(f"table{number:03}", SCHEMA)
                 ticks = [_tick(cloud, lake, number) for number in range(WARM_TICKS + TICKS)]

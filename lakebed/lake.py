@@ -12,9 +12,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from lakebed.bootstrap.app import INSTANCE_SCHEME, Memory
+from lakebed.bootstrap.app import INSTANCE_SCHEME
+from lakebed.bootstrap.commit_queue import commit_queued
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
+from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import directory_named
@@ -196,7 +198,7 @@ class Lake(OpenLake):
             TableMissingError: with the nearest known name.
             LakebedError: the gravest error that a table met; only where `failed` is not given.
         """
-        found, failures = self._app.status.run(table)
+        found, failures = self._app.inspection.status().run(table)
         if failed is None:
             raise_gravest(failures)
         else:
@@ -218,7 +220,8 @@ class Lake(OpenLake):
         tables that stay on this machine. should_stop: asked between batches. on_progress: called
         with how many commits were answered so far. Returns how many.
         """
-        return self._app.commit_queued(
+        return commit_queued(
+            self._app,
             wait_seconds=wait_seconds,
             states_bytes_max=states_bytes_max,
             should_stop=should_stop,
@@ -234,7 +237,7 @@ class Lake(OpenLake):
         limit: int = 20,
     ) -> list[JobReport]:
         """Return what was told of messages that name no table that there is, as `Table.jobs`."""
-        return self._app.job_history.find(
+        return self._app.inspection.job_history().find(
             NO_TABLE, job=job, events=events, since_seconds=since_seconds, limit=limit
         )
 
@@ -248,7 +251,7 @@ class Lake(OpenLake):
         Raises:
             InvalidError: there is no such queue.
         """
-        return self._app.dead_letters.count(queues)
+        return self._app.inspection.dead_letters().count(queues)
 
     def show_dead_letters(
         self, *, queues: Sequence[str] = (), table: str | None = None, limit: int = 10
@@ -258,7 +261,7 @@ class Lake(OpenLake):
         Raises:
             InvalidError: there is no such queue.
         """
-        return self._app.dead_letters.show(queues, table, letters_max=limit)
+        return self._app.inspection.dead_letters().show(queues, table, letters_max=limit)
 
     def redrive(
         self, *, queues: Sequence[str] = (), table: str | None = None, limit: int = 100
@@ -269,7 +272,7 @@ class Lake(OpenLake):
         Raises:
             InvalidError: there is no such queue.
         """
-        return self._app.redrive.run(queues, table, letters_max=limit)
+        return self._app.inspection.redrive().run(queues, table, letters_max=limit)
 
     def fsck(
         self,
@@ -287,11 +290,11 @@ class Lake(OpenLake):
             TableMissingError: with the nearest known name.
         """
         names = None if table is None else [self._app.catalog.entry(table).name]
-        return self._app.fsck.run(names, deep=deep, on_progress=on_progress)
+        return self._app.inspection.fsck().run(names, deep=deep, on_progress=on_progress)
 
     def plan_repair(self, report: FsckReport, *, log: LogRepairAction | None = None) -> RepairPlan:
         """Return what could be done, and what not. log: a way on for logs that lost entries."""
-        return self._app.repair.plan(report.findings, log=log)
+        return self._app.inspection.repair().plan(report.findings, log=log)
 
     def repair(self, plan: RepairPlan) -> list[StepDone]:
         """Carry out a plan of `plan_repair`; then look again with `fsck`.
@@ -299,7 +302,7 @@ class Lake(OpenLake):
         Nothing that was committed is touched; each step says what it did, or why it was not done.
         Open tables again that were open before.
         """
-        return self._app.repair.run(plan)
+        return self._app.inspection.repair().run(plan)
 
     def backup(
         self,
@@ -388,8 +391,8 @@ def connect(
         if objects is not None:
             hint = "its deployment says where they lie"
             raise InvalidError("an instance has its own objects", instance=path, hint=hint)
-        from lakebed.bootstrap.aws import AwsApp  # noqa: PLC0415  of no use to others
+        from lakebed.bootstrap.aws import open_instance  # noqa: PLC0415  of no use to others
 
-        return Lake(AwsApp(path.removeprefix(INSTANCE_SCHEME), memory=memory))
+        return Lake(open_instance(path.removeprefix(INSTANCE_SCHEME), memory=memory))
     path = directory_named(path, instances=INSTANCE_SCHEME)
-    return Lake(LocalApp(path, create=create, objects=objects, memory=memory))
+    return Lake(open_local(path, create=create, objects=objects, memory=memory))

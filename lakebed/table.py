@@ -275,7 +275,7 @@ class Table(OpenLake):
         Raises:
             InvalidError: there is no such event.
         """
-        return self._app.job_history.find(
+        return self._app.inspection.job_history().find(
             self._opened.id, job=job, events=events, since_seconds=since_seconds, limit=limit
         )
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import random
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Memory, Stores
-from lakebed.bootstrap.aws_stores import import_requests_of, objects_of, source_files_of
+from lakebed.bootstrap.app import INSTANCE_SCHEME, App
+from lakebed.bootstrap.assemble import Stores, assemble
+from lakebed.bootstrap.aws_stores import objects_of, source_files_of
+from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.object_places import ObjectsPlace, place_of
-from lakebed.bulk_import.requests import ImportRequests
 from lakebed.config.instance import (
     InstanceId,
     InstanceResources,
@@ -28,21 +30,28 @@ from lakebed.config.instance import (
 from lakebed.errors import InvalidError, LakebedError, ObjectMissingError
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
-from lakebed.ports.source_files import SourceFiles
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.warm_heads import remove_unused_states
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
-    from lakebed.backends.aws.object_store import S3ObjectStore
 
 FOLDER_VARIABLE = "LAKEBED_CACHE"
 STATES_BYTES_MAX = 8 << 30
 """Of states that earlier processes left on this machine: what was used longest ago goes first."""
 
 
-class AwsApp(App):
-    """The services of an instance. Many processes, on many machines, may open one at once.
+def open_instance(
+    instance: str,
+    *,
+    clock: Clock | None = None,
+    folder: Path | None = None,
+    memory: Memory | None = None,
+    states_bytes_max: int = STATES_BYTES_MAX,
+    resources: InstanceResources | None = None,
+    queues: JobQueues | None = None,
+) -> App:
+    """Return the services of an instance. Many processes, on many machines, may open one at once.
 
     folder: for states of tables and rows on their way; None: of $LAKEBED_CACHE, else
     `~/.cache/lakebed`. memory: None: the usual. resources: None: as its parameter tells.
@@ -53,50 +62,19 @@ class AwsApp(App):
         DeniedError: the credentials do not permit to look. NewerFormatError: a newer Lakebed
             deployed it. UnavailableError: AWS cannot be reached.
     """
-
-    def __init__(
-        self,
-        instance: str,
-        *,
-        clock: Clock | None = None,
-        folder: Path | None = None,
-        memory: Memory | None = None,
-        states_bytes_max: int = STATES_BYTES_MAX,
-        resources: InstanceResources | None = None,
-        queues: JobQueues | None = None,
-    ) -> None:
-        memory = memory or Memory()
-        memory.check()
-        clock, rng = clock or SystemClock(), system_random()
-        id_ = instance_id(instance)
-        with ExitStack() as undo:
-            self._clients = _clients(clock, rng)
-            undo.callback(self._clients.close)
-            resources = resources or _resources(self._clients, id_)
-            self._bucket = resources.bucket
-            states, spill = _folders(folder or _default_folder(), id_)
-            remove_unused_states(states, bytes_max=states_bytes_max)
-            queues = queues or _queues(self._clients, resources, rng)
-            stores = _stores(self._clients, resources, queues, rng)
-            super().__init__(stores, states=states, spill=spill, memory=memory)
-            undo.pop_all()
-
-    def source_files(self) -> SourceFiles:
-        """Return users' files in S3, as far as these credentials may read them."""
-        return source_files_of(self._clients, self.rng, self.spill.path)
-
-    def objects_in(self, bucket: str) -> S3ObjectStore:
-        """Return objects in another bucket of the instance, with the same credentials."""
-        return objects_of(self._clients, bucket, "", self.rng)
-
-    def import_requests(self) -> ImportRequests:
-        """Return the requests for bulk imports that came as messages."""
-        return import_requests_of(self._clients, self._bucket, self.rng)
-
-    def close(self) -> None:
-        """Close files and connections; what was committed stays."""
-        super().close()
-        self._clients.close()
+    memory = memory or Memory()
+    memory.check()
+    rng, id_ = system_random(), instance_id(instance)
+    with ExitStack() as undo:
+        clients = _clients(clock or SystemClock(), rng)
+        undo.callback(clients.close)
+        resources = resources or _resources(clients, id_)
+        states, spill = _folders(folder or _default_folder(), id_)
+        remove_unused_states(states, bytes_max=states_bytes_max)
+        queues = queues or _queues(clients, resources, rng)
+        stores = _stores(clients, resources, queues, rng)
+        undo.pop_all()
+    return assemble(stores, states=states, spill=spill, memory=memory)
 
 
 def _clients(clock: Clock, rng: random.Random) -> AmazonClients:
@@ -193,6 +171,8 @@ def _stores(
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
         for_processes=ObjectsPlace(place_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
+        source_files=partial(source_files_of, clients, rng),
+        close=clients.close,
     )
 
 

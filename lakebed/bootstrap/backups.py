@@ -11,8 +11,8 @@ from pathlib import Path
 from lakebed.backends.local.lake_directory import MARK
 from lakebed.backups.copy_lake import CopyLake, LakeCopied
 from lakebed.backups.copy_table import CopyTable, Progress
-from lakebed.bootstrap.app import App
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.app import App, LocalParts
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import ConflictError, InvalidError, TableMissingError
 
 LOCK = f"{MARK}.backup-lock"
@@ -37,10 +37,11 @@ def back_up(
         ConflictError: another process copies into or from it. Nothing was changed.
     """
     _refuse_itself(app, Path(directory))
-    backup = LocalApp(directory, clock=app.clock, objects=objects)
+    backup = open_local(directory, clock=app.clock, objects=objects)
     try:
-        with _alone(backup):
-            done = _copier(app, backup, pinned=True, on_progress=on_progress).run()
+        local = _local_parts(backup)
+        with _alone(local.directory.path):
+            done = _copier(app, backup, local, pinned=True, on_progress=on_progress).run()
             if prune:
                 for name in done.only_in_copy:
                     with suppress(TableMissingError):
@@ -58,26 +59,35 @@ def restore(app: App, directory: str | os.PathLike[str], *, on_progress: Progres
             one of the backup's, or is on AWS.
         ConflictError: another process copies into or from the directory. Nothing was changed.
     """
-    if not isinstance(app, LocalApp):
-        hint = "restore into a directory; a backup is a lake that can be read as it is"
-        raise InvalidError("an instance cannot be restored into yet", lake=app.place, hint=hint)
+    local = _local_parts(app)
     _refuse_itself(app, Path(directory))
-    backup = LocalApp(directory, create=False, clock=app.clock)
+    backup = open_local(directory, create=False, clock=app.clock)
     try:
-        with _alone(backup):
+        with _alone(_local_parts(backup).directory.path):
             _refuse_taken_names(app, backup)
-            return _copier(backup, app, pinned=False, on_progress=on_progress).run()
+            return _copier(backup, app, local, pinned=False, on_progress=on_progress).run()
     finally:
         backup.close()
 
 
-def _copier(source: App, target: LocalApp, *, pinned: bool, on_progress: Progress) -> CopyLake:
+def _local_parts(app: App) -> LocalParts:
+    """Return what a lake in a directory has."""
+    if app.local is None:
+        hint = "restore into a directory; a backup is a lake that can be read as it is"
+        raise InvalidError("an instance cannot be restored into yet", lake=app.place, hint=hint)
+    return app.local
+
+
+def _copier(
+    source: App, target: App, local: LocalParts, *, pinned: bool, on_progress: Progress
+) -> CopyLake:
+    """Return what copies tables. local: of the target."""
     return CopyLake(
         source_names=source.registry,
         source_logs=source.logs,
         opened=source.catalog.opened,
         target_names=target.registry,
-        log_copy=target.log_copy,
+        log_copy=local.log_copy,
         copy_table=CopyTable(
             source=source.objects,
             target=target.objects,
@@ -90,9 +100,9 @@ def _copier(source: App, target: LocalApp, *, pinned: bool, on_progress: Progres
 
 def _refuse_itself(app: App, directory: Path) -> None:
     """Refuse a backup in the lake's directory, and a lake in the backup's."""
-    if not isinstance(app, LocalApp):
+    if app.local is None:
         return
-    lake, other = app.directory.path, directory.resolve()
+    lake, other = app.local.directory.path, directory.resolve()
     if lake == other or lake in other.parents or other in lake.parents:
         hint = "name a directory outside of it, best on another disk"
         raise InvalidError("the backup and the lake lie in each other", path=other, hint=hint)
@@ -109,9 +119,9 @@ def _refuse_taken_names(app: App, backup: App) -> None:
 
 
 @contextmanager
-def _alone(backup: LocalApp) -> Iterator[None]:
+def _alone(directory: Path) -> Iterator[None]:
     """Hold the backup's lock: what one copy deletes as unknown another may just have written."""
-    path = backup.directory.path / LOCK
+    path = directory / LOCK
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -20,7 +20,7 @@ from lakebed.backends.local.process_folder import ProcessFolder, remove_dead
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process, place_of
 from lakebed.bulk_import.do_task import DoTask
 from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
@@ -224,10 +224,10 @@ def _own_root() -> Path:
 
 def _opened(lake: str | os.PathLike[str]) -> App:
     if isinstance(lake, str) and lake.startswith(INSTANCE_SCHEME):
-        from lakebed.bootstrap.aws import AwsApp
+        from lakebed.bootstrap.aws import open_instance
 
-        return AwsApp(lake.removeprefix(INSTANCE_SCHEME))
-    return LocalApp(lake, create=False)
+        return open_instance(lake.removeprefix(INSTANCE_SCHEME))
+    return open_local(lake, create=False)
 
 
 def _place(app: App, places: Sequence[str]) -> _Place:

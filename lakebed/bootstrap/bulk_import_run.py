@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 
 from lakebed.backends.aws.absent_queues import AbsentQueues
-from lakebed.bootstrap.aws import AwsApp
+from lakebed.bootstrap.app import App
+from lakebed.bootstrap.aws import open_instance
+from lakebed.bootstrap.aws_stores import import_requests_of
 from lakebed.bootstrap.bulk_import import BulkImportApp, ClusterFor
 from lakebed.bootstrap.bulk_import_start import places_in
+from lakebed.bootstrap.table_stores import amazon_clients
 from lakebed.config.environments import BulkImportEnvironment, environment_of
 from lakebed.config.instance import InstanceResources, instance_id
 from lakebed.observe.json_lines import write_json_lines
@@ -25,13 +29,13 @@ def run(name: str, cluster_for: ClusterFor) -> Ingested:
     environment = environment_of(BulkImportEnvironment, os.environ)
     write_json_lines(sys.stdout, {"instance": environment.instance, "run": name})
     services = opened(environment)
-    with BulkImportApp(services) as app:
-        request = services.import_requests().get(name)
+    with BulkImportApp(services) as app, closing(amazon_clients()) as clients:
+        request = import_requests_of(clients, environment.bucket, services.rng).get(name)
         places = places_in(environment.sources)
         return app.run_request(request, places=places, cluster_for=cluster_for)
 
 
-def opened(environment: BulkImportEnvironment) -> AwsApp:
+def opened(environment: BulkImportEnvironment) -> App:
     """Return the services of an instance by the names that a driver was given: it has no queue."""
     instance = instance_id(environment.instance)
     resources = InstanceResources(
@@ -42,4 +46,4 @@ def opened(environment: BulkImportEnvironment) -> AwsApp:
         registry_table=environment.registry_table,
         tracker_table=environment.tracker_table,
     )
-    return AwsApp(instance, resources=resources, queues=AbsentQueues())
+    return open_instance(instance, resources=resources, queues=AbsentQueues())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from contextlib import ExitStack, closing
 
 from lakebed.backends.local.job_queues import SqliteJobQueues
 from lakebed.backends.local.job_tracker import SqliteJobTracker
@@ -16,8 +17,10 @@ from lakebed.backends.local.table_registry import SqliteTableRegistry
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.app import App, Memory, Stores
+from lakebed.bootstrap.app import App, LocalParts
+from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.machine import open_tables_max
+from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.object_places import (
     GIVEN,
     ObjectsPlace,
@@ -30,8 +33,15 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 
 
-class LocalApp(App):
-    """The services of a lake in a directory. Several processes may open one lake at once.
+def open_local(
+    path: str | os.PathLike[str],
+    *,
+    create: bool = True,
+    clock: Clock | None = None,
+    objects: str | ObjectStore | None = None,
+    memory: Memory | None = None,
+) -> App:
+    """Return the services of a lake in a directory. Several processes may open one at once.
 
     clock: None: this machine's. All processes of a lake use the same. objects: a store, or
     s3://bucket/prefix; None: as the lake says, a new one's in the directory. memory: None:
@@ -40,50 +50,35 @@ class LocalApp(App):
     Raises:
         InvalidError: nothing to keep it in, or more than machines have.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        create: bool = True,
-        clock: Clock | None = None,
-        objects: str | ObjectStore | None = None,
-        memory: Memory | None = None,
-    ) -> None:
-        memory = memory or Memory()
-        memory.check()
-        clock, rng = clock or SystemClock(), system_random()
-        directory, store = _opened(path, create=create, objects=objects, clock=clock, rng=rng)
+    memory = memory or Memory()
+    memory.check()
+    clock, rng = clock or SystemClock(), system_random()
+    directory, store = _opened(path, create=create, objects=objects, clock=clock, rng=rng)
+    with ExitStack() as undo:
+        tracker = undo.enter_context(closing(SqliteJobTracker(directory.queues)))
+        registry = undo.enter_context(closing(SqliteTableRegistry(directory.path)))
+        queues = undo.enter_context(closing(SqliteJobQueues(directory.queues, clock=clock)))
         logs = SqliteTransactionLogs(directory.logs, clock, open_max=open_tables_max())
-        queues = SqliteJobQueues(directory.queues, clock=clock)
-        registry = SqliteTableRegistry(directory.path)
-        tracker = SqliteJobTracker(directory.queues)
-        self._parts = (logs, queues, registry, tracker)
-        self.directory = directory
-        self.log_copy = logs.open
-        """Gives the log of a table as that of a copy, which grows by many entries at once."""
-        super().__init__(
-            Stores(
-                place=str(directory.path),
-                clock=clock,
-                rng=rng,
-                objects=store,
-                logs=logs,
-                registry=registry,
-                queues=queues,
-                tracker=tracker,
-                for_processes=_for_processes(directory, objects, store),
-            ),
-            states=directory.cache,
-            spill=directory.spill,
-            memory=memory,
+        undo.callback(logs.close)
+        stores = Stores(
+            place=str(directory.path),
+            clock=clock,
+            rng=rng,
+            objects=store,
+            logs=logs,
+            registry=registry,
+            queues=queues,
+            tracker=tracker,
+            for_processes=_for_processes(directory, objects, store),
+            close=undo.pop_all().close,
         )
-
-    def close(self) -> None:
-        """Close files; what was committed stays."""
-        super().close()
-        for part in self._parts:
-            part.close()
+    return assemble(
+        stores,
+        states=directory.cache,
+        spill=directory.spill,
+        memory=memory,
+        local=LocalParts(directory, logs.open),
+    )
 
 
 def _for_processes(

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.aws import AwsApp
+from lakebed.bootstrap.aws import open_instance
 from lakebed.config.environments import IngestTaskEnvironment, TaskEnvironment, environment_of
 from lakebed.config.instance import InstanceResources, instance_id
 from lakebed.errors import LakebedError, NewerFormatError
@@ -97,7 +97,7 @@ def run_task(
     return EXIT_CODES.get(ending, 0)
 
 
-def opened(environment: TaskEnvironment) -> AwsApp:
+def opened(environment: TaskEnvironment) -> App:
     """Return the services of an instance by the names that a task was given."""
     instance = instance_id(environment.instance)
     more = (
@@ -118,4 +118,4 @@ def opened(environment: TaskEnvironment) -> AwsApp:
             **more,
         },
     )
-    return AwsApp(instance, resources=resources)
+    return open_instance(instance, resources=resources)

@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import zstandard
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import LakebedError
 from lakebed.lake import Lake
 from lakebed.model.schema import schema_of
@@ -97,7 +97,7 @@ class Whole:
     def made(cls, folder: Path) -> Whole:
         """Make the lake."""
         whole = cls(folder)
-        with Lake(LocalApp(whole.closed)) as lake:
+        with Lake(open_local(whole.closed)) as lake:
             for name in ("t", "u"):
                 whole._fill(lake, name)
             queue = lake._app.queues.open(QUEUE)
@@ -132,7 +132,7 @@ class Whole:
         told: list[str] = []
         try:
             if in_use:
-                with Lake(LocalApp(path)) as lake:
+                with Lake(open_local(path)) as lake:
                     self._ask(lake, told, dict.fromkeys(self.rows, 0))
                     hurt()
                     grown = self._grow(path, told)
@@ -140,7 +140,7 @@ class Whole:
                     self._look(lake, told)
             else:
                 hurt()
-                with Lake(LocalApp(path, create=False)) as lake:
+                with Lake(open_local(path, create=False)) as lake:
                     self._ask(lake, told, dict.fromkeys(self.rows, 0))
                     if rng.random() < 0.5:
                         self._look(lake, told)
@@ -148,7 +148,7 @@ class Whole:
             told.append(f"{error.code()}: {error}")
         except WrongAnswerError as error:
             try:
-                with Lake(LocalApp(path, create=False)) as lake:
+                with Lake(open_local(path, create=False)) as lake:
                     self._look(lake, told)
             except LakebedError as found:
                 told.append(str(found))
@@ -165,7 +165,7 @@ class Whole:
         """Let another writer commit more rows. Returns how many each table has more."""
         grown = dict.fromkeys(self.rows, 0)
         try:
-            with Lake(LocalApp(path, create=False)) as other:
+            with Lake(open_local(path, create=False)) as other:
                 for name in self.rows:
                     other.table(name).ingest(rows(9, 5), job="late")
                     grown[name] = 5

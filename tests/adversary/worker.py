@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import (
     ConflictError,
     FencedError,
@@ -177,7 +177,7 @@ def main(role: str, path: str, started: str, ahead: str, *arguments: str) -> Non
     clock.ahead_seconds = float(ahead)
     while True:
         try:
-            lake = Lake(LocalApp(path, create=False, clock=clock))
+            lake = Lake(open_local(path, create=False, clock=clock))
         except UnavailableError:  # the disk is full: it makes its folder to spill to
             time.sleep(PAUSE_SECONDS)
             continue

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import LakebedError, TableBusyError, UnavailableError, VersionExpiredError
 from lakebed.lake import Lake
 from tests.adversary.damage import damage_one
@@ -61,7 +61,7 @@ class World:
 
     def open(self, path: Path | None = None) -> Lake:
         """Open the lake, or a copy of it, in this process."""
-        return Lake(LocalApp(path or self.lake_path, clock=self.clock))
+        return Lake(open_local(path or self.lake_path, clock=self.clock))
 
     # processes
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from lakebed.bootstrap.aws import AwsApp
+from lakebed.bootstrap.aws import open_instance
 from lakebed.lake import Lake
 from localcloud.cloud import LocalCloud
 
@@ -33,7 +33,7 @@ class RunningInstance:
     @contextmanager
     def lake(self) -> Iterator[Lake]:
         """A user's view, in the cloud's time."""
-        with Lake(AwsApp(INSTANCE, clock=self.cloud.clock)) as lake:
+        with Lake(open_instance(INSTANCE, clock=self.cloud.clock)) as lake:
             yield lake
 
     def forget(self) -> None:

@@ -6,10 +6,8 @@ import string
 import pytest
 
 from lakebed.backends.aws.object_store import S3ObjectStore
-from lakebed.bootstrap.aws_stores import objects_of
 from lakebed.lake import Lake
 from lakebed.model.paths import snapshots_prefix
-from localcloud.services.emulator import ACCOUNT, REGION
 from tests.cloud.instance import INSTANCE, RunningInstance
 from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
@@ -20,10 +18,9 @@ NAME = f"lakebed-{INSTANCE}"
 
 
 def objects(lake: Lake) -> S3ObjectStore:
-    app = lake._app
-    place = objects_of(app._clients, f"{NAME}-data-{ACCOUNT}-{REGION}", "lake", app.rng)
-    assert isinstance(place, S3ObjectStore)
-    return place
+    found = lake._app.objects
+    assert isinstance(found, S3ObjectStore)
+    return found
 
 
 def waiting(instance: RunningInstance, queue: str) -> int:

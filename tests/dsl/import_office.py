@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from lakebed.backends.memory import MemoryObjectStore, VirtualClock
 from lakebed.bootstrap.bulk_import import BulkImportApp
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.bulk_import.follow_runs import FollowRuns
 from lakebed.bulk_import.requests import ImportRequests
 from lakebed.bulk_import.start_runs import StartRuns
@@ -27,7 +27,7 @@ class Office:
         self.folder = folder / "landing"
         self.folder.mkdir()
         self.clock = VirtualClock()
-        self.app = LocalApp(folder / "lake", clock=self.clock)
+        self.app = open_local(folder / "lake", clock=self.clock)
         self.lake = Lake(self.app)
         self.table = self.lake.create_table("trips", SCHEMA)
         self.platform = SparkPlatform()

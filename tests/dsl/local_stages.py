@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
 from lakebed.model.jobs import COMPACTION_CREATION, COMPACTION_QUEUE
 from lakebed.ports.job_queue import Message
@@ -60,7 +60,7 @@ class DirectoryStage(_LocalStage):
 
     def __init__(self, folder: Path) -> None:
         clock = VirtualClock()
-        super().__init__(LocalApp(folder / "lake", clock=clock), clock, folder)
+        super().__init__(open_local(folder / "lake", clock=clock), clock, folder)
 
     def work(self, *kinds: Work) -> None:
         app = self._app

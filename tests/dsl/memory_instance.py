@@ -21,7 +21,8 @@ from lakebed.backends.memory import (
     VirtualClock,
 )
 from lakebed.bootstrap import committer
-from lakebed.bootstrap.app import App, Memory, Stores
+from lakebed.bootstrap.assemble import Stores, assemble
+from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.table_stores import TableStores, table_stores
 from lakebed.ingest.sources import ArrowSource
@@ -90,7 +91,7 @@ class MemoryInstance:
             queues=self.queues,
             tracker=self.tracker,
         )
-        self.lake = App(stores, states=folder / "states", spill=folder, memory=Memory())
+        self.lake = assemble(stores, states=folder / "states", spill=folder, memory=Memory())
         self.stores = self.function_stores("function")
 
     def function_stores(self, name: str) -> TableStores:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
 from lakebed.observe import events
 from tests.e2e.fast_clock import FastClock
@@ -95,7 +95,7 @@ class Party:
 
     def open(self) -> Lake:
         """Open the lake in this process."""
-        return Lake(LocalApp(self.path, clock=self.clock))
+        return Lake(open_local(self.path, clock=self.clock))
 
     def start(self, name: str) -> None:
         """Start a process: ingest-*, keep-*, read-* or backup-*. One that ingests goes on where the

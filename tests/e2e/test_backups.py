@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
 from tests.e2e.party import Party
 from tests.e2e.rows import wrong_jobs
@@ -19,7 +19,7 @@ KILLS = 3
 
 
 def check_copy(party: Party, path: Path, acknowledged: list[str]) -> None:
-    with Lake(LocalApp(path, create=False, clock=party.clock)) as lake:
+    with Lake(open_local(path, create=False, clock=party.clock)) as lake:
         if not lake.tables():
             assert not acknowledged
             return
@@ -48,7 +48,7 @@ def test_backups_that_are_killed_hold_what_was_acknowledged(folder: Path) -> Non
             assert lake.backup(backup).failure is None
         check_copy(party, backup, acknowledged)
         party.kill_all()
-        with Lake(LocalApp(folder / "elsewhere", clock=party.clock)) as other:
+        with Lake(open_local(folder / "elsewhere", clock=party.clock)) as other:
             assert other.restore(backup).failure is None
         check_copy(party, folder / "elsewhere", acknowledged)
         assert not party.complaints(), party.complaints()

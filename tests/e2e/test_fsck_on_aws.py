@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lakebed.backends.aws import transaction_logs
-from lakebed.bootstrap.aws import AwsApp
+from lakebed.bootstrap.aws import open_instance
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
 from lakebed.inspection.fsck import FsckReport
@@ -101,7 +101,7 @@ def whole(
         patch.setattr(transaction_logs, "BODY_BYTES_MAX", SMALL_BODY_BYTES)
         text = encode_resources(resources)
         clients.ssm.put_parameter(Name=parameter_name(INSTANCE), Value=text, Type="String")
-        with Lake(AwsApp(INSTANCE)) as lake:
+        with Lake(open_instance(INSTANCE)) as lake:
             fill(lake)
         here = folder / "cache" / INSTANCE
         yield AwsPatient(
@@ -121,7 +121,7 @@ def patient(whole: AwsPatient) -> Iterator[AwsPatient]:
 
 
 def fsck() -> FsckReport:
-    with Lake(AwsApp(INSTANCE)) as lake:
+    with Lake(open_instance(INSTANCE)) as lake:
         return lake.fsck(deep=True)
 
 
@@ -166,7 +166,7 @@ def check_found(patient: AwsPatient, damage: Damage, seed: int) -> None:
 @pytest.mark.parametrize("damage", MENDED)
 def test_what_is_mended_is_clean_afterwards(patient: AwsPatient, damage: Damage) -> None:
     damage(patient, random.Random(1))
-    with Lake(AwsApp(INSTANCE)) as lake:
+    with Lake(open_instance(INSTANCE)) as lake:
         report = lake.fsck(deep=True)
         done = lake.repair(lake.plan_repair(report))
         assert done
@@ -176,7 +176,7 @@ def test_what_is_mended_is_clean_afterwards(patient: AwsPatient, damage: Damage)
 
 def test_a_table_whose_name_was_lost_gets_another(patient: AwsPatient) -> None:
     a_name_gone(patient, random.Random(1))
-    with Lake(AwsApp(INSTANCE)) as lake:
+    with Lake(open_instance(INSTANCE)) as lake:
         (done,) = lake.repair(lake.plan_repair(lake.fsck()))
         assert not done.problem
         (name,) = lake.tables()
@@ -188,7 +188,7 @@ def test_a_table_whose_name_was_lost_gets_another(patient: AwsPatient) -> None:
 def test_a_damaged_log_is_left_as_it_is(patient: AwsPatient) -> None:
     a_flipped_bit_in_the_log(patient, random.Random(1))
     an_old_object(patient, random.Random(1))
-    with Lake(AwsApp(INSTANCE)) as lake:
+    with Lake(open_instance(INSTANCE)) as lake:
         plan = lake.plan_repair(lake.fsck())
     assert plan.steps == ()
     assert {one.code for one in plan.left} >= {"log-damaged"}
@@ -202,7 +202,7 @@ def test_a_mark_of_truncation_that_was_lost_does_no_harm(patient: AwsPatient) ->
 
 def test_log_and_states_of_a_lake_on_aws_can_be_looked_into(patient: AwsPatient) -> None:
     oldest, newest = patient.entries()[0][0], patient.entries()[-1][0]
-    with Lake(AwsApp(INSTANCE)) as lake:
+    with Lake(open_instance(INSTANCE)) as lake:
         table = lake.table("t")
         listing = table.log()
         assert listing.oldest == oldest
@@ -238,7 +238,7 @@ def test_a_file_that_was_deleted_is_brought_back(
         clients.ssm.put_parameter(
             Name="/lakebed/versions", Value=encode_resources(resources), Type="String"
         )
-    with Lake(AwsApp("versions")) as lake:
+    with Lake(open_instance("versions")) as lake:
         table = lake.create_table("t", SCHEMA)
         for seed in range(3):
             table.ingest(rows(seed, 20))

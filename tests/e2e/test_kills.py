@@ -28,7 +28,7 @@ def check(party: Party) -> None:
     """The lake is whole, with every acknowledged job once, and any other whole or not at all."""
     acknowledged = party.acknowledged()
     with party.open() as lake:
-        report = lake._app.fsck.run(deep=True)
+        report = lake._app.inspection.fsck().run(deep=True)
         damage = [f for f in report.findings if f.severity == "damage"]
         assert not damage, damage
         wrong = wrong_jobs(read_all(lake), acknowledged)
@@ -62,7 +62,7 @@ def settle(party: Party) -> None:
             known = {file_path(opened.id, r.file.name) for r in state.all_references()}
         assert {p for p in app.objects.list("") if "/files/" in p} == known
         assert not wrong_jobs(read_all(lake), jobs)
-        report = app.fsck.run(deep=True)
+        report = app.inspection.fsck().run(deep=True)
         assert not report.findings
         assert not list((party.path / "unfinished").iterdir())
     assert not list((party.path / "spill").iterdir())

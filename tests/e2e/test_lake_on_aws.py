@@ -13,7 +13,7 @@ import pytest
 
 import lakebed
 from demo import flights as demo
-from lakebed.bootstrap.aws import AwsApp
+from lakebed.bootstrap.aws import open_instance
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
 from lakebed.errors import (
@@ -162,7 +162,7 @@ def test_the_command_works_at_an_instance(
 def test_a_compaction_job_goes_through_the_queue_and_any_process_may_run_it(
     instance: InstanceResources, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    app = AwsApp(instance.instance)
+    app = open_instance(instance.instance)
     with Lake(app) as lake:
         table = lake.create_table("t", SCHEMA, settings={"garbage_seconds_min": 0})
         for first in range(3):
@@ -170,7 +170,7 @@ def test_a_compaction_job_goes_through_the_queue_and_any_process_may_run_it(
         assert app.create_jobs.run(table._opened, everything=True) == 1
         assert app.queue.depth() == (1, 0)
     monkeypatch.setenv("LAKEBED_CACHE", str(tmp_path / "another machine"))
-    other = AwsApp(instance.instance)
+    other = open_instance(instance.instance)
     with Lake(other) as lake:
         done = lake.run()
         assert done.jobs_done == 1
@@ -189,7 +189,7 @@ def test_queued_commits_of_many_go_into_one_entry_by_a_committer_elsewhere(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    app = AwsApp(instance.instance)
+    app = open_instance(instance.instance)
     with Lake(app) as lake:
         table = lake.create_table("t", SCHEMA)
         for first in range(3):
@@ -214,7 +214,7 @@ def test_scheduled_work_empties_the_log_and_another_machine_begins_with_a_snapsh
     instance: InstanceResources, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(snapshots, "LOG_ENTRIES_MAX", 5)
-    app = AwsApp(instance.instance)
+    app = open_instance(instance.instance)
     with Lake(app) as lake:
         table = lake.create_table("t", SCHEMA)
         written = 0
@@ -322,7 +322,7 @@ def test_throttling_is_a_bounded_wait_and_the_same_request_works_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     through(proxy, monkeypatch)
-    app = AwsApp(instance.instance)
+    app = open_instance(instance.instance)
     with Lake(app) as lake:
         table = lake.create_table("t", SCHEMA)
         clock = app.clock
@@ -347,7 +347,7 @@ def test_states_on_this_machine_are_kept_within_a_bound(
         for name in ("a", "b"):
             lake.create_table(name, SCHEMA).ingest(rows(0))
     assert len(list(states.glob("*.sqlite"))) == 2
-    with Lake(AwsApp(instance.instance, states_bytes_max=100_000)) as lake:
+    with Lake(open_instance(instance.instance, states_bytes_max=100_000)) as lake:
         assert len(list(states.glob("*.sqlite"))) < 2
         assert lake.table("a").query().read_all().num_rows == ROWS
         assert lake.table("b").query().read_all().num_rows == ROWS

@@ -89,6 +89,8 @@ def test_a_full_disk_is_told_and_leaves_the_table_as_it_was(folder: Path, kind: 
     assert done.stdout.strip() == "full storage-full", done.stderr
     with party.open() as lake:
         assert lake.table("t").query().read_all() == before
-        assert not [f for f in lake._app.fsck.run(deep=True).findings if f.severity == "damage"]
+        assert not [
+            f for f in lake._app.inspection.fsck().run(deep=True).findings if f.severity == "damage"
+        ]
         lake.table("t").ingest(rows_of("full-5"), job="full-5")
         assert not wrong_jobs(read_all(lake), ["before-1", "full-5"])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import (
     ConflictError,
     FencedError,
@@ -124,7 +124,7 @@ def work(role: Callable[..., None], lake: Lake, arguments: Sequence[str]) -> Non
 
 
 def main(role: str, path: str, started: str, *arguments: str) -> None:
-    lake = Lake(LocalApp(path, create=False, clock=FastClock(float(started))))
+    lake = Lake(open_local(path, create=False, clock=FastClock(float(started))))
     work(ROLES[role], lake, arguments)
 
 

@@ -15,7 +15,7 @@ from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.backends.system import SystemClock
 from lakebed.bootstrap import query_answers
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.query_answers import App, QueuedQueries, answers_over
 from lakebed.bootstrap.sent_messages import RETRY_SECONDS
 from lakebed.config.job_queues import QUERY_HELD_SECONDS
@@ -34,7 +34,7 @@ ASKED = {"id": "q", "table": "trips", "ranges": [{}]}
 
 @pytest.fixture
 def build(tmp_path: Path) -> Iterator[Callable[[], App]]:
-    app = LocalApp(tmp_path / "lake")
+    app = open_local(tmp_path / "lake")
     schema = lakebed.schema_of(row_keys={"id": "string"})
     Lake(app).create_table("trips", schema).ingest(pa.table({"id": ["a", "b"]}))
     (tmp_path / "results").mkdir()

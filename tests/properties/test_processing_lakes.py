@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakebed import field
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
 from lakebed.sorted_files.sorting import engines
 from tests.properties.processings import TIMES, bag, expected, tables, to_arrow, to_rows
@@ -30,7 +30,7 @@ def test_a_table_gives_what_the_plain_model_gives(
     rows = []
     with (
         tempfile.TemporaryDirectory(dir=IN_MEMORY) as folder,
-        Lake(LocalApp(Path(folder, "lake"), clock=clock)) as lake,
+        Lake(open_local(Path(folder, "lake"), clock=clock)) as lake,
     ):
         table = lake.create_table("t", schema, settings=SETTINGS, processing=made.processing)
 

@@ -185,7 +185,7 @@ def check_a_life(data: st.DataObject) -> None:
         it.lake.run()
         check_a_query(it, data)
         assert bag(it.table.query().read_all().to_pylist()) == bag(it.rows)
-        report = it.app.fsck.run(deep=True)
+        report = it.app.inspection.fsck().run(deep=True)
         assert not [f for f in report.findings if f.severity == "damage"], report.findings
 
 

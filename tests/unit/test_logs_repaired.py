@@ -361,7 +361,7 @@ def test_nothing_is_repaired_when_somebody_wrote_meanwhile(tmp_path: Path) -> No
 def test_a_lake_that_does_not_allow_the_entry_yet_stays_as_it_is(tmp_path: Path) -> None:
     root = given_copy(tmp_path, restore_yesterday)
     with lakebed.connect(root) as copy:
-        copy._app.repair._formats = lambda: Formats(entry=3, state=1)
+        copy._app.inspection.repair()._formats = lambda: Formats(entry=3, state=1)
         (done,) = copy.repair(copy.plan_repair(copy.fsck("t"), log="accept-loss"))
         assert "the lake does not allow this log entry" in done.problem
         assert damage_of(copy.fsck("t")) == ["log-behind"]

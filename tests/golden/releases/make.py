@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import lakebed
 from lakebed.backends.memory import VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.bulk_import.requests import ImportRequest
 from lakebed.config.instance import InstanceId, InstanceResources, encode_resources
 from lakebed.lake import Lake
@@ -82,7 +82,7 @@ def trips(first: int, count: int, schema: pa.Schema) -> pa.Table:
 def make_lake(folder: Path) -> dict[str, object]:
     """Make a lake with what a lake may hold. Returns what is expected of it."""
     clock = VirtualClock()
-    app = LocalApp(folder, clock=clock)
+    app = open_local(folder, clock=clock)
     lake = Lake(app)
     schema = lakebed.schema_from_json(SCHEMA)
     table = lake.create_table("trips", schema, split_points=["m"], settings=SETTINGS)
@@ -92,7 +92,7 @@ def make_lake(folder: Path) -> dict[str, object]:
     table.compact()
     lake.close()  # a process that has not watched the log tells it of a leap of its clock (H35)
     clock.advance(90_000)
-    app = LocalApp(folder, clock=clock)
+    app = open_local(folder, clock=clock)
     lake = Lake(app)
     table = lake.table("trips")
     table.change_settings(size_ratio=3, job_files_max=5)
@@ -135,7 +135,7 @@ def make_messages(lake: Path) -> dict[str, object]:
     """Return internal messages, as hexadecimal digits, and the parameter of an instance."""
     clock = VirtualClock()
     clock.advance(10 * 86_400)
-    app = LocalApp(lake, clock=clock)
+    app = open_local(lake, clock=clock)
     (commits,) = app.queues.open(COMMIT_QUEUE).receive(messages_max=1, hidden_seconds=0)
     app.close()
     request = ImportRequest(

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from lakebed.backends.memory import MemoryObjectStore, VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.app import App
+from lakebed.bootstrap.local import open_local
 from lakebed.bulk_import.requests import ImportRequest, ImportRequests
 from lakebed.config.instance import InstanceId, decode_resources, parameter_name
 from lakebed.errors import JobIdReusedError
@@ -48,10 +49,10 @@ def folder(release: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def app(folder: Path) -> Iterator[LocalApp]:
+def app(folder: Path) -> Iterator[App]:
     clock = VirtualClock()
     clock.advance(DAYS)
-    app = LocalApp(folder, create=False, clock=clock)
+    app = open_local(folder, create=False, clock=clock)
     yield app
     app.close()
 
@@ -77,7 +78,7 @@ def test_there_is_a_release_to_read() -> None:
 
 
 def test_its_rows_are_read_by_its_cache_which_is_kept(
-    release: Path, folder: Path, app: LocalApp
+    release: Path, folder: Path, app: App
 ) -> None:
     lake = Lake(app)
     caches = {path: path.stat().st_ino for path in (folder / "cache").glob("*.sqlite")}
@@ -91,15 +92,13 @@ def test_its_rows_are_read_by_its_cache_which_is_kept(
     assert {path: path.stat().st_ino for path in caches} == caches, "none was taken for damage"
 
 
-def test_its_rows_are_read_from_snapshot_and_log(
-    release: Path, folder: Path, app: LocalApp
-) -> None:
+def test_its_rows_are_read_from_snapshot_and_log(release: Path, folder: Path, app: App) -> None:
     without_cache(folder)
     lake = Lake(app)
     assert {name: rows(lake, name) for name in lake.tables()} == expected(release)
 
 
-def test_its_snapshot_is_a_beginning(release: Path, folder: Path, app: LocalApp) -> None:
+def test_its_snapshot_is_a_beginning(release: Path, folder: Path, app: App) -> None:
     without_cache(folder)
     (entry,) = [entry for entry in app.catalog.list() if entry.name == "trips"]
     ((number, path),) = app.heads.snapshots(entry.id).newest_first()
@@ -108,7 +107,7 @@ def test_its_snapshot_is_a_beginning(release: Path, folder: Path, app: LocalApp)
     assert rows(Lake(app), "trips") == expected(release)["trips"]
 
 
-def test_its_log_reports_and_letters_are_shown(app: LocalApp) -> None:
+def test_its_log_reports_and_letters_are_shown(app: App) -> None:
     lake = Lake(app)
     table = lake.table("trips")
     assert any(change.fields for change in table.history().changes)
@@ -119,13 +118,13 @@ def test_its_log_reports_and_letters_are_shown(app: LocalApp) -> None:
     assert (letter.table, letter.job) == ("trips", "dead")
 
 
-def test_its_requests_are_remembered(app: LocalApp) -> None:
+def test_its_requests_are_remembered(app: App) -> None:
     table = Lake(app).table("trips")
     with pytest.raises(JobIdReusedError):
         table.ingest(trips(0, 1, table.arrow_schema), job="day-0")
 
 
-def test_it_goes_on_with_us_and_is_sound(release: Path, app: LocalApp) -> None:
+def test_it_goes_on_with_us_and_is_sound(release: Path, app: App) -> None:
     lake = Lake(app)
     found = lake.fsck(deep=True)
     assert [f.code for f in found.findings if f.severity != "notice"] == []
@@ -144,7 +143,7 @@ def test_it_goes_on_with_us_and_is_sound(release: Path, app: LocalApp) -> None:
     assert [f.code for f in found.findings if f.severity != "notice"] == []
 
 
-def test_it_keeps_to_its_forms_until_they_are_raised(release: Path, app: LocalApp) -> None:
+def test_it_keeps_to_its_forms_until_they_are_raised(release: Path, app: App) -> None:
     lake = Lake(app)
     before = app.registry.formats()
     assert lake.formats() == (before or OLDEST, NEWEST)

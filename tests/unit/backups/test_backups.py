@@ -11,7 +11,7 @@ from lakebed.backends.local import object_store
 from lakebed.backends.memory import VirtualClock
 from lakebed.backups import copy_table
 from lakebed.bootstrap.backups import LOCK
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.lake import Lake
 from lakebed.model.formats import NEWEST
@@ -25,7 +25,7 @@ EAGER = {"garbage_seconds_min": 0, "job_files_max": 2, "size_ratio": 1, "scrap_r
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    lake = Lake(LocalApp(tmp_path / "lake", clock=VirtualClock()))
+    lake = Lake(open_local(tmp_path / "lake", clock=VirtualClock()))
     lake.create_table("t", SCHEMA, split_points=["g"], settings=EAGER)
     return lake
 
@@ -41,7 +41,7 @@ def add(table: Table, *ids: str) -> None:
 
 def ids(path: Path, table: str = "t") -> list[str]:
     """What a reader of a lake finds, whose parts `fsck` finds whole."""
-    with Lake(LocalApp(path, create=False)) as lake:
+    with Lake(open_local(path, create=False)) as lake:
         report = lake.fsck(deep=True)
         assert not [f for f in report.findings if f.severity == "damage"], report.findings
         return lake.table(table).query(columns=["id"]).read_all()["id"].to_pylist()
@@ -61,14 +61,14 @@ def test_a_backup_is_a_lake_with_the_same_rows_and_settings(lake: Lake, backup: 
     ]
     assert ids(backup) == ["a", "h"]
     assert ids(backup, "empty") == []
-    with Lake(LocalApp(backup)) as copy:
+    with Lake(open_local(backup)) as copy:
         assert copy.table("t").settings == lake.table("t").settings
         assert copy.table("t").split_points == ["g"]
 
 
 def test_a_backup_allows_the_forms_that_the_lake_allows(lake: Lake, backup: Path) -> None:
     lake.backup(backup)
-    with Lake(LocalApp(backup)) as copy:
+    with Lake(open_local(backup)) as copy:
         assert copy._app.registry.formats() == lake._app.registry.formats() == NEWEST
 
 
@@ -104,7 +104,7 @@ def test_files_stay_until_they_are_copied_though_others_collect_garbage(
 
     def compact_and_collect(_table: str, done: int, _total: int) -> None:
         if done == 1:
-            with Lake(LocalApp(tmp_path / "lake", clock=lake._app.clock)) as other:
+            with Lake(open_local(tmp_path / "lake", clock=lake._app.clock)) as other:
                 other.table("t").compact()
                 busy.append(other.run().files_collected)
 
@@ -144,7 +144,7 @@ def test_snapshots_come_with_a_log_that_was_emptied(lake: Lake, backup: Path) ->
     assert table._snapshots().truncate(log) == 5  # behind what the backup has
     lake.backup(backup)
     assert ids(backup) == ["a", "b", "c", "d"]
-    with Lake(LocalApp(backup)) as copy:
+    with Lake(open_local(backup)) as copy:
         kept = copy._app.logs.open(table._opened.id)
         assert copy_table.oldest_kept(kept) == 5
 
@@ -172,7 +172,7 @@ def test_restored_to_another_place_the_lake_goes_on(
     add(lake.table("t"), "a", "h")
     lake.set_online("t", online=False)
     lake.backup(backup)
-    with Lake(LocalApp(tmp_path / "new")) as new:
+    with Lake(open_local(tmp_path / "new")) as new:
         done = new.restore(backup)
         assert (done.failure, new.tables(online=False)) == (None, ["t"])
         assert new.restore(backup).tables[0].files_copied == 0  # as after a kill: again
@@ -190,11 +190,11 @@ def test_a_lake_that_was_set_back_is_not_copied_over_its_backup(
 ) -> None:
     add(lake.table("t"), "a")
     lake.backup(backup)
-    with Lake(LocalApp(tmp_path / "yesterday")) as yesterday:
+    with Lake(open_local(tmp_path / "yesterday")) as yesterday:
         yesterday.restore(backup)
     add(lake.table("t"), "b")
     lake.backup(backup)
-    with Lake(LocalApp(tmp_path / "yesterday")) as yesterday:
+    with Lake(open_local(tmp_path / "yesterday")) as yesterday:
         for name in ("x", "y", "z"):
             add(yesterday.table("t"), name)
         done = yesterday.backup(backup)
@@ -209,9 +209,9 @@ def test_a_damaged_file_is_refused_and_other_tables_are_copied(lake: Lake, backu
     lake.backup(backup)
     add(lake.table("t"), "b")
     add(lake.table("whole"), "x")
-    assert isinstance(lake._app, LocalApp)
+    assert lake._app.local is not None
     newest = max(
-        (lake._app.directory.path / "objects").rglob("*.parquet"), key=newest_of("t", lake)
+        (lake._app.local.directory.path / "objects").rglob("*.parquet"), key=newest_of("t", lake)
     )
     data = bytearray(newest.read_bytes())
     data[7] ^= 1
@@ -246,7 +246,7 @@ def test_names_follow_and_dropped_tables_stay_until_they_are_pruned(
     assert other.startswith("gone-")
     assert ids(backup, other) == ["c"]
     lake.backup(backup, prune=True)
-    with Lake(LocalApp(backup)) as copy:
+    with Lake(open_local(backup)) as copy:
         assert copy.tables() == ["gone", "t", "u"]
 
 
@@ -268,11 +268,14 @@ def test_a_restore_over_another_table_of_the_name_is_refused(
     lake: Lake, backup: Path, tmp_path: Path
 ) -> None:
     lake.backup(backup)
-    with Lake(LocalApp(tmp_path / "new")) as new:
+    with Lake(open_local(tmp_path / "new")) as new:
         new.create_table("t", SCHEMA)
         with pytest.raises(InvalidError, match="another table of this name"):
             new.restore(backup)
-    with Lake(LocalApp(tmp_path / "other")) as other, pytest.raises(InvalidError, match="no lake"):
+    with (
+        Lake(open_local(tmp_path / "other")) as other,
+        pytest.raises(InvalidError, match="no lake"),
+    ):
         other.restore(tmp_path / "nothing")
 
 
@@ -317,14 +320,14 @@ def test_killed_at_any_effect_the_backup_is_a_version_and_goes_on(
     assert ids(backup) in (["a", "h"], ["a", "b", "c", "h"])
     lake.backup(backup)
     assert ids(backup) == ["a", "b", "c", "h"]
-    with Lake(LocalApp(backup)) as copy:
+    with Lake(open_local(backup)) as copy:
         assert not [f for f in copy.fsck(deep=True).findings if f.code.startswith("object-")]
 
 
 def test_a_copy_takes_consecutive_entries_only(tmp_path: Path) -> None:
-    with Lake(LocalApp(tmp_path / "lake")) as lake:
-        assert isinstance(lake._app, LocalApp)
-        log = lake._app.log_copy(lake.create_table("t", SCHEMA)._opened.id)
+    with Lake(open_local(tmp_path / "lake")) as lake:
+        assert lake._app.local is not None
+        log = lake._app.local.log_copy(lake.create_table("t", SCHEMA)._opened.id)
         with pytest.raises(Exception, match="not consecutive"):
             log.extend([(TransactionNumber(5), b"x")], oldest=TransactionNumber(1))
         assert [number for number, _ in log.read_after(TransactionNumber(0))] == [1]

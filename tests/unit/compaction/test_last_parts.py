@@ -9,7 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.backends.memory import VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
 from lakebed.model.names import FileName, JobId, TransactionNumber, file_name, is_shared
 from lakebed.model.paths import file_path
@@ -27,7 +27,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.clock = VirtualClock()
         self.folder = folder
-        self.lake = Lake(LocalApp(folder, clock=self.clock))
+        self.lake = Lake(open_local(folder, clock=self.clock))
 
     def given_table(self, *points: int) -> Table:
         settings = {"job_files_max": 2, "size_ratio": 1, "scrap_rows_max": 50_000}

@@ -11,7 +11,7 @@ import pytest
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.bootstrap.ingest_task import ingest_from
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.config.messages import INGEST
 from lakebed.errors import (
     DeniedError,
@@ -36,7 +36,7 @@ class Office:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "landing"
         self.folder.mkdir()
-        self.app = LocalApp(folder / "lake")
+        self.app = open_local(folder / "lake")
         self.table = Lake(self.app).create_table("trips", SCHEMA)
         files = AllowedFiles([str(self.folder)], objects=None, local=LocalSourceFiles())
         self.service = ingest_from(self.app, files)

@@ -13,7 +13,7 @@ import lakebed
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.bootstrap.bulk_import import BulkImportApp, Tasks
 from lakebed.bootstrap.ingest_task import ingest_from
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.lake import Lake
 from lakebed.model.names import Micros
@@ -29,7 +29,7 @@ SUMS = lakebed.Processing(filter=lakebed.field("id") != "x", aggregate={"n": "su
 class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.app = LocalApp(folder / "lake")
+        self.app = open_local(folder / "lake")
         self.lake = Lake(self.app)
         self.table = self.lake.create_table("t", SCHEMA, processing=POSITIVE)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.inspection.fsck import FsckReport
 from lakebed.lake import Lake
 from lakebed.model.schema import schema_of
@@ -30,7 +30,7 @@ def rows(seed: int, count: int) -> pa.Table:
 
 def build(path: Path) -> None:
     """Make a lake as `fill` does."""
-    with Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as lake:
         fill(lake)
 
 
@@ -68,8 +68,8 @@ def copied(whole: Path, to: Path) -> Path:
 
 
 def fsck(path: Path, *, deep: bool = True) -> FsckReport:
-    app = LocalApp(path)
+    app = open_local(path)
     try:
-        return app.fsck.run(deep=deep)
+        return app.inspection.fsck().run(deep=deep)
     finally:
         app.close()

@@ -9,7 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.backends.memory import VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.statestore.log_entries.table_changes import PutPin
@@ -33,7 +33,7 @@ def machine(tmp_path: Path, world: VirtualClock) -> Iterator[Machine]:
 
         def at(ahead_seconds: int) -> Lake:
             clock = world.machine(ahead_seconds * MICROS_PER_SECOND)
-            return Lake(opened.enter_context(closing(LocalApp(tmp_path / "lake", clock=clock))))
+            return Lake(opened.enter_context(closing(open_local(tmp_path / "lake", clock=clock))))
 
         yield at
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import InvalidError, LogTruncatedError
 from lakebed.inspection.log_listing import entry_lines, list_log
 from lakebed.inspection.past_state import draw_state
@@ -34,7 +34,7 @@ def test_every_kind_of_change_is_told_in_a_phrase() -> None:
 
 
 def test_the_log_is_listed_from_its_end_or_from_where_one_asks(tmp_path: Path) -> None:
-    with Lake(LocalApp(tmp_path / "lake")) as lake:
+    with Lake(open_local(tmp_path / "lake")) as lake:
         table = lake.create_table("t", SCHEMA)
         for seed in range(5):
             table.ingest(rows(seed, 10), job=f"job-{seed}")
@@ -48,7 +48,7 @@ def test_the_log_is_listed_from_its_end_or_from_where_one_asks(tmp_path: Path) -
 
 
 def test_each_state_of_the_past_holds_what_was_committed_until_then(tmp_path: Path) -> None:
-    with Lake(LocalApp(tmp_path / "lake")) as lake:
+    with Lake(open_local(tmp_path / "lake")) as lake:
         table = lake.create_table("t", SCHEMA)
         for seed in range(4):
             table.ingest(rows(seed, 10), job=f"job-{seed}")
@@ -66,7 +66,7 @@ def test_each_state_of_the_past_holds_what_was_committed_until_then(tmp_path: Pa
 
 def test_what_snapshots_and_log_have_forgotten_is_told(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
-    with Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as lake:
         table = lake.table("t")
         oldest = table.log().oldest
         assert oldest > 2
@@ -80,14 +80,14 @@ def test_what_snapshots_and_log_have_forgotten_is_told(whole: Path, tmp_path: Pa
         assert "garbage" in draw_state(newest, "then")
         assert table.write_snapshot() == newest.number
         assert table.write_snapshot() == newest.number
-    with Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as lake:
         assert lake.fsck(deep=True).findings == ()
 
 
 def test_a_damaged_snapshot_is_passed_over(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
     newest = max(path.glob("objects/tables/*/snapshots/*"))
-    with Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as lake:
         right = lake.table("t").state()
         newest.write_bytes(newest.read_bytes()[:-9])
         assert lake.table("t").state() == right

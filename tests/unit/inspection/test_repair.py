@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.backends.memory import VirtualClock
 from lakebed.backends.system import SystemClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import LakebedError
 from lakebed.inspection.findings import KINDS, finding
 from lakebed.inspection.repair import DOES, RECOVERED, plan_repair
@@ -43,7 +43,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answers(path: Path) -> dict[str, object]:
     """What a reader gets of each table; of one that cannot be read, nothing."""
-    with Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as lake:
         given: dict[str, object] = {}
         for name in lake.tables():
             try:
@@ -69,7 +69,7 @@ def test_what_is_mended_is_clean_afterwards(whole: Path, tmp_path: Path, damage:
     for seed in range(4):
         path = copied(whole, tmp_path / "lake")
         damage(DirectoryPatient(path), random.Random(seed))
-        with Lake(LocalApp(path)) as lake:
+        with Lake(open_local(path)) as lake:
             done = lake.repair(lake.plan_repair(lake.fsck(deep=True)))
             assert done
             assert not [one.problem for one in done if one.problem]
@@ -87,7 +87,7 @@ def test_no_repair_makes_anything_worse(
         path = copied(whole, tmp_path / "lake")
         damage(DirectoryPatient(path), random.Random(seed))
         found, read = fsck(path), answers(path)
-        with Lake(LocalApp(path)) as lake:
+        with Lake(open_local(path)) as lake:
             plan = lake.plan_repair(found)
             problems = [one.problem for one in lake.repair(plan) if one.problem]
         left = {one.code for one in plan.left}
@@ -101,7 +101,7 @@ def test_a_lake_with_a_damaged_log_is_left_as_it_is(whole: Path, tmp_path: Path)
     path = copied(whole, tmp_path / "lake")
     for damage in (a_flipped_bit_in_the_log, a_scrambled_cache, an_old_object):
         damage(DirectoryPatient(path), random.Random(3))
-    with Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as lake:
         plan = lake.plan_repair(lake.fsck())
         before = contents(path)
         assert plan.steps == ()
@@ -114,7 +114,7 @@ def test_a_lake_with_a_damaged_log_is_left_as_it_is(whole: Path, tmp_path: Path)
 
 def test_a_cache_that_others_use_is_not_taken_from_them(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
-    with Lake(LocalApp(path)) as other, Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as other, Lake(open_local(path)) as lake:
         a_scrambled_cache(DirectoryPatient(path), random.Random(2))
         (done,) = lake.repair(lake.plan_repair(lake.fsck()))
         assert "another process has the lake open" in done.problem
@@ -127,11 +127,11 @@ def test_a_cache_that_others_use_is_not_taken_from_them(whole: Path, tmp_path: P
 def test_a_repair_looks_again_before_it_deletes(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
     a_scrambled_cache(DirectoryPatient(path), random.Random(2))
-    with Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as lake:
         plan = lake.plan_repair(lake.fsck())
     a_flipped_bit_in_the_log(DirectoryPatient(path), random.Random(1))
     before = contents(path)
-    with Lake(LocalApp(path)) as lake:
+    with Lake(open_local(path)) as lake:
         (done,) = lake.repair(plan)
     assert "the log is not whole any more" in done.problem
     assert contents(path) == before
@@ -141,7 +141,7 @@ def test_a_table_without_its_name_is_found_again(whole: Path, tmp_path: Path) ->
     path = copied(whole, tmp_path / "lake")
     a_name_gone(DirectoryPatient(path), random.Random(1))
     later = VirtualClock(Micros(SystemClock().now() + 3 * 86_400 * MICROS_PER_SECOND))
-    with Lake(LocalApp(path, clock=later)) as lake:
+    with Lake(open_local(path, clock=later)) as lake:
         assert lake._app.catalog.sweep_nameless() == 0
         plan = lake.plan_repair(lake.fsck())
         assert [step.action for step in plan.steps] == ["name-again"]

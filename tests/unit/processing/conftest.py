@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
 
 NAMES = ("top", "one_a_key", "wrong", "swallows", "not_an_iterator", "needs_an_option")
@@ -33,5 +33,5 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def lake(tmp_path: Path, clock: VirtualClock) -> Iterator[Lake]:
-    with Lake(LocalApp(tmp_path / "lake", clock=clock)) as opened:
+    with Lake(open_local(tmp_path / "lake", clock=clock)) as opened:
         yield opened

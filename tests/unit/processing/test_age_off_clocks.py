@@ -9,7 +9,7 @@ import pytest
 
 import lakebed
 from lakebed.backends.memory import VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND
 from tests.unit.tables.lakes import ids
@@ -33,7 +33,7 @@ def machine(tmp_path: Path, world: VirtualClock) -> Iterator[Machine]:
 
         def at(ahead_seconds: int) -> lakebed.Table:
             clock = world.machine(ahead_seconds * MICROS_PER_SECOND)
-            app = opened.enter_context(closing(LocalApp(tmp_path / "lake", clock=clock)))
+            app = opened.enter_context(closing(open_local(tmp_path / "lake", clock=clock)))
             lake = Lake(app)
             return lake.table("t") if "t" in lake.tables() else created(lake)
 

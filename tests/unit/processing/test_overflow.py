@@ -8,7 +8,7 @@ import pytest
 import lakebed
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.compaction.create_jobs import REJECTED_SECONDS
 from lakebed.errors import SumTooLargeError
 from lakebed.lake import Lake
@@ -25,7 +25,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def lake(tmp_path: Path, clock: VirtualClock) -> Lake:
-    return Lake(LocalApp(tmp_path / "lake", clock=clock))
+    return Lake(open_local(tmp_path / "lake", clock=clock))
 
 
 def ingested(lake: Lake, *values: int) -> lakebed.Table:

@@ -13,7 +13,7 @@ import pytest
 import lakebed
 from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.system import SystemClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.query_answers import answers_over
 from lakebed.config.messages import QUERY
 from lakebed.errors import InvalidError, JobIdReusedError, TableMissingError
@@ -33,7 +33,7 @@ class Desk:
     """A lake with a table `trips` of ten ids on three days, and who answers messages."""
 
     def __init__(self, folder: Path) -> None:
-        self.app = LocalApp(folder / "lake")
+        self.app = open_local(folder / "lake")
         self.table = Lake(self.app).create_table("trips", SCHEMA)
         self.table.ingest(
             pa.table(

@@ -9,7 +9,7 @@ import pytest
 import lakebed
 from lakebed import AgeOff, Latest, Processing, field
 from lakebed.backends.memory.clock import START, VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import GenerationError, InvalidError
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND
@@ -29,7 +29,7 @@ def clock() -> VirtualClock:
 
 
 def lake_at(path: Path, clock: VirtualClock) -> Lake:
-    return Lake(LocalApp(path, clock=clock))
+    return Lake(open_local(path, clock=clock))
 
 
 def ingest(table: Table, *values: int, days: int = 0) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import lakebed
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.compaction.create_jobs import REJECTED_SECONDS
 from lakebed.errors import CorruptError, TableMissingError
 from lakebed.lake import Lake
@@ -28,7 +28,7 @@ def clock() -> VirtualClock:
 @pytest.fixture
 def lake(tmp_path: Path, clock: VirtualClock) -> Iterator[Lake]:
     """Three tables of two files each, which are due to be merged."""
-    with Lake(LocalApp(tmp_path / "lake", clock=clock)) as opened:
+    with Lake(open_local(tmp_path / "lake", clock=clock)) as opened:
         for name in NAMES:
             opened.create_table(name, SCHEMA, split_points=["5"], settings=SETTINGS)
             filled(opened, name, "0")

@@ -8,7 +8,7 @@ import pytest
 
 import lakebed
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.bootstrap.local import LocalApp
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import CorruptError, UnavailableError
 from lakebed.lake import Lake
 from lakebed.model.shared_files import SHARED_FILE_SCRAPS, plan_files
@@ -26,7 +26,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def lake(tmp_path: Path, clock: VirtualClock) -> Iterator[Lake]:
-    with Lake(LocalApp(tmp_path / "lake", clock=clock)) as opened:
+    with Lake(open_local(tmp_path / "lake", clock=clock)) as opened:
         yield opened
 
 

@@ -1,0 +1,228 @@
+"""Puts the services of a lake together, over whatever stores they are given."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lakebed.backends.local.process_folder import ProcessFolder
+from lakebed.bootstrap.app import App, LocalParts
+from lakebed.bootstrap.inspection_services import (
+    InspectedParts,
+    InspectionServices,
+    inspection_services,
+)
+from lakebed.bootstrap.leftovers import Leftovers
+from lakebed.bootstrap.machine import merge_processes, open_tables_max
+from lakebed.bootstrap.memory import Memory
+from lakebed.bootstrap.merge_process import merge_helpers
+from lakebed.bootstrap.object_places import ObjectsPlace
+from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.garbage.collect import CollectGarbage
+from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
+from lakebed.ingest.ingest_rows import IngestRows
+from lakebed.model.jobs import COMPACTION_QUEUE
+from lakebed.ports.clock import Clock
+from lakebed.ports.job_queue import JobQueues
+from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.source_files import SourceFiles
+from lakebed.ports.table_registry import TableRegistry
+from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.query.count_rows import CountRows
+from lakebed.query.run_query import RunQuery
+from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.splitting.split_leaves import SplitLeaves
+from lakebed.statestore.committer import Committer
+from lakebed.statestore.format_gate import FormatGate
+from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
+from lakebed.statestore.table_state.closable_state import StateLimits
+from lakebed.statestore.warm_heads import WarmHeads
+from lakebed.tables.catalog import TableCatalog
+from lakebed.tasks.failed_work import FailedTables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """Where a lake is kept. place: in words. clock: all processes of a lake use the same kind.
+
+    for_processes: where other processes find the objects; None: only this one does. bring_back:
+    takes the deletion of an object back, if its versions are kept; None: none are. source_files:
+    see `App`, with a folder for files while they are read. close: closes all stores.
+    """
+
+    place: str
+    clock: Clock
+    rng: random.Random
+    objects: ObjectStore
+    logs: TransactionLogs
+    registry: TableRegistry
+    queues: JobQueues
+    tracker: JobTracker
+    for_processes: ObjectsPlace | None = None
+    bring_back: Callable[[str], bool] | None = None
+    source_files: Callable[[Path], SourceFiles | None] = lambda _: None
+    close: Callable[[], None] = lambda: None
+
+
+class _Kept(NamedTuple):
+    """What this process keeps of a lake, and closes in the end."""
+
+    spill: ProcessFolder
+    formats: FormatGate
+    heads: WarmHeads
+    open_heads: Callable[[int | None], WarmHeads]
+    files: ParquetFiles
+
+
+def assemble(
+    stores: Stores, *, states: Path, spill: Path, memory: Memory, local: LocalParts | None = None
+) -> App:
+    """Return the services of a lake. `App.close` closes all that they hold, and the stores.
+
+    states: a folder for states of tables, which processes may share. spill: a folder for rows on
+    their way, in which each process makes one of its own. If this raises, the stores are closed.
+    """
+    opened = ExitStack()
+    opened.callback(stores.close)
+    try:
+        kept = _kept(stores, opened, states=states, spill=spill, memory=memory)
+        leftovers = Leftovers(stores.objects, stores.queues, spill)
+        return _app(stores, kept, leftovers, close=opened.close, local=local)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memory: Memory) -> _Kept:
+    folder = ProcessFolder(spill)
+    opened.callback(folder.close)
+    formats = FormatGate(stores.registry, stores.clock)
+
+    def open_heads(bytes_max: int | None) -> WarmHeads:
+        return WarmHeads(
+            folder=states,
+            scratch=folder.path,
+            logs=stores.logs,
+            objects=stores.objects,
+            clock=stores.clock,
+            rng=stores.rng,
+            bytes_max=bytes_max,
+            limits=StateLimits(open_tables_max()),
+            formats=formats,
+        )
+
+    heads = open_heads(None)
+    opened.callback(heads.close)
+    helpers = merge_helpers(
+        stores.for_processes, folder.path / "ranges", count=merge_processes() - 1
+    )
+    if helpers is not None:
+        opened.callback(helpers.close)
+    files = ParquetFiles(
+        stores.objects,
+        spill_directory=folder.path,
+        cache_bytes=memory.cache_bytes,
+        merge_bytes=memory.merge_bytes,
+        helpers=helpers,
+    )
+    return _Kept(folder, formats, heads, open_heads, files)
+
+
+def _app(
+    stores: Stores,
+    kept: _Kept,
+    leftovers: Leftovers,
+    *,
+    close: Callable[[], None],
+    local: LocalParts | None,
+) -> App:
+    objects, clock, tracker, rng = stores.objects, stores.clock, stores.tracker, stores.rng
+    files, spill, heads = kept.files, kept.spill, kept.heads
+    queue, commit_queue = stores.queues.open(COMPACTION_QUEUE), stores.queues.open(COMMIT_QUEUE)
+    catalog, query = _catalog(stores, kept), RunQuery[pa.RecordBatch](files=files)
+    ingest = partial(IngestRows[pa.RecordBatch], files=files, clock=clock, tracker=tracker)
+    return App(
+        place=stores.place,
+        clock=clock,
+        rng=rng,
+        objects=objects,
+        logs=stores.logs,
+        registry=stores.registry,
+        tracker=tracker,
+        queues=stores.queues,
+        queue=queue,
+        commit_queue=commit_queue,
+        spill=spill,
+        leftovers=leftovers,
+        heads=heads,
+        open_heads=kept.open_heads,
+        files=files,
+        catalog=catalog,
+        failed_tables=FailedTables(clock),
+        ingest=ingest(),
+        queued_ingest=ingest(commits=SendCommits(queue=commit_queue, objects=objects, rng=rng)),
+        committer=Committer(
+            queue=commit_queue, objects=objects, heads=heads, tracker=tracker, clock=clock
+        ),
+        create_jobs=CreateCompactionJobs(queue=queue, tracker=tracker, clock=clock),
+        run_job=RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker),
+        give_up=GiveUpCompactionJob(clock=clock, tracker=tracker),
+        split_leaves=SplitLeaves(files=files),
+        collect=CollectGarbage(objects=objects),
+        sweep=SweepObjects(objects=objects),
+        query=query,
+        count=CountRows[pa.RecordBatch](query=query, files=files),
+        inspection=_inspection(stores, kept, leftovers, catalog),
+        source_files=partial(stores.source_files, spill.path),
+        url_files=partial(_url_files, stores, spill.path),
+        close=close,
+        local=local,
+    )
+
+
+def _catalog(stores: Stores, kept: _Kept) -> TableCatalog:
+    return TableCatalog(
+        registry=stores.registry,
+        logs=stores.logs,
+        open_head=kept.heads,
+        delete_objects=DeleteTableObjects(objects=stores.objects),
+        rng=stores.rng,
+    )
+
+
+def _inspection(
+    stores: Stores, kept: _Kept, leftovers: Leftovers, catalog: TableCatalog
+) -> InspectionServices:
+    return inspection_services(
+        InspectedParts(
+            clock=stores.clock,
+            objects=stores.objects,
+            logs=stores.logs,
+            registry=stores.registry,
+            queues=stores.queues,
+            tracker=stores.tracker,
+            bring_back=stores.bring_back,
+            spill=kept.spill,
+            leftovers=leftovers,
+            formats=kept.formats,
+            heads=kept.heads,
+            files=kept.files,
+            catalog=catalog,
+        )
+    )
+
+
+def _url_files(stores: Stores, folder: Path) -> SourceFiles:
+    from lakebed.bootstrap.url_files import UrlFiles
+
+    in_s3 = stores.source_files(folder)
+    return UrlFiles(folder, in_s3=in_s3, clock=stores.clock, rng=stores.rng)
