@@ -14,7 +14,9 @@ def main(lake: str, folder: str, shape: str) -> None:
             "bench",
             given.schema,
             split_points=given.split_points,
-            settings={"scrap_rows_max": 0},  # a file of its own for each leaf, as the peer has
+            settings={
+                "shared_file_rows_max": 0
+            },  # a file of its own for each leaf, as the peer has
         )
         table.ingest(folder)
 

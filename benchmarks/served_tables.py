@@ -61,7 +61,7 @@ def made(shape: Shape, rows: int, *, files: int = FILES) -> Path:
         points = shape.split_points if files > 1 else ()
         with lakebed.connect(folder / "directory", objects=objects) as lake:
             table = lake.create_table(
-                "bench", shape.schema, split_points=points, settings={"scrap_rows_max": 0}
+                "bench", shape.schema, split_points=points, settings={"shared_file_rows_max": 0}
             )
             leaves = len(points) + 1
             share = rows * leaves // files

@@ -200,13 +200,13 @@ def _merged(
     cluster = request.cluster
     counts = rows_by_region(runs, len(leaves.ids))
     with table.head.reading() as state:
-        scrap_rows_max = state.settings().scrap_rows_max
+        shared_file_rows_max = state.settings().shared_file_rows_max
         refuse_if_busy(state, leaves, counts)
     planned = plan_merges(
         runs,
         leaves.regions,
         counts=counts,
-        scrap_rows_max=scrap_rows_max,
+        shared_file_rows_max=shared_file_rows_max,
         rows_each=file_rows(sum(counts), cluster.tasks_at_once),
     )
     request.on_progress(f"merging {sum(counts):,} rows into {len(planned):,} files")

@@ -93,7 +93,7 @@ def plan_merges(
     regions: Sequence[KeyRange],
     *,
     counts: Sequence[int],
-    scrap_rows_max: int,
+    shared_file_rows_max: int,
     rows_each: int,
 ) -> list[tuple[tuple[int, ...], MergeWork]]:
     """Return one task for each file, and the places of the leaves that it is for.
@@ -103,7 +103,7 @@ def plan_merges(
     """
     works: list[tuple[tuple[int, ...], MergeWork]] = []
     total = sum(counts)
-    for places in plan_files(counts, scrap_rows_max=scrap_rows_max):
+    for places in plan_files(counts, shared_file_rows_max=shared_file_rows_max):
         first, last = places[0], places[-1]
         whole = KeyRange(regions[first].min, regions[last].max)
         inside = range(first, last + 1)

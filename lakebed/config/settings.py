@@ -51,7 +51,7 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         int,
         Meta(ge=4, le=10_000, description="Above it ingest is told to wait for compaction."),
     ] = 400
-    scrap_rows_max: Annotated[
+    shared_file_rows_max: Annotated[
         int,
         Meta(ge=0, description="Leaves that get fewer rows of an ingest job share one file."),
     ] = 5_000

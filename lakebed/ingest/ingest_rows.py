@@ -169,7 +169,7 @@ class IngestRows(Generic[BatchT]):
                 done += self._files.rows(batch)
                 told(done, total)
 
-        groups = plan_files(counts, scrap_rows_max=settings.scrap_rows_max)
+        groups = plan_files(counts, shared_file_rows_max=settings.shared_file_rows_max)
         for sequence, group in enumerate(groups):
             name = file_name(
                 base=run.start.base,

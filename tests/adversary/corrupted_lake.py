@@ -106,7 +106,7 @@ class Whole:
         return whole
 
     def _fill(self, lake: Lake, name: str) -> None:
-        settings = {"leaf_rows_max": 250, "scrap_rows_max": 100, "job_files_max": 4}
+        settings = {"leaf_rows_max": 250, "shared_file_rows_max": 100, "job_files_max": 4}
         table = lake.create_table(name, SCHEMA, split_points=["3", "6"], settings=settings)
         app, opened = lake._app, table._opened
         log, snapshots = app.logs.open(opened.id), app.heads.snapshots(opened.id)

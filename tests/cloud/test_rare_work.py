@@ -88,7 +88,7 @@ def test_a_folder_is_taken_in_and_a_table_that_is_not_there_is_told(
 
 def test_jobs_whose_messages_were_lost_are_sent_again(instance: RunningInstance) -> None:
     cloud, ingested = instance.cloud, [rows(60, seed=seed) for seed in range(4)]
-    settings = {"job_files_max": 4, "scrap_rows_max": 0, "redispatch_seconds": 600}
+    settings = {"job_files_max": 4, "shared_file_rows_max": 0, "redispatch_seconds": 600}
     with instance.lake() as lake:
         table = lake.create_table("lost", SCHEMA, split_points=["k050000"], settings=settings)
         for part in ingested:

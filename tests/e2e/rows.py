@@ -18,7 +18,7 @@ SETTINGS = {
     "pending_seconds_max": 0,
     "redispatch_seconds": 0,
     "leaf_rows_max": 8_000,
-    "scrap_rows_max": 50,
+    "shared_file_rows_max": 50,
     "job_files_max": 4,
     "size_ratio": 2,
     "leaf_files_max": 60,

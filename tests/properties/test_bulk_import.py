@@ -62,7 +62,7 @@ def compare(
     monkeypatch.setattr(plan, "SORT_BYTES_MIN", 1)
     monkeypatch.setattr(plan, "FILE_ROWS", data.draw(st.sampled_from([1, 20, 1 << 20])))
     monkeypatch.setattr(stored_runs, "BLOCK_ROWS", data.draw(st.sampled_from([1, 3, 1 << 14])))
-    scraps = data.draw(st.sampled_from([0, 5_000]))
+    shared = data.draw(st.sampled_from([0, 5_000]))
     with (
         tempfile.TemporaryDirectory(dir=IN_MEMORY) as folder,
         lakebed.connect(Path(folder, "lake")) as lake,
@@ -77,7 +77,7 @@ def compare(
                 name,
                 schema,
                 split_points=points,
-                settings={"scrap_rows_max": scraps},
+                settings={"shared_file_rows_max": shared},
                 processing=processing,
             )
         lake.table("plain").ingest(inputs)

@@ -117,18 +117,24 @@ ACTIONS = (
 def world(data: st.DataObject) -> Iterator[World]:
     schema = data.draw(schemas())
     points = data.draw(split_points(schema))
-    scraps = data.draw(st.sampled_from([0, 5, 5_000]))
+    shared = data.draw(st.sampled_from([0, 5, 5_000]))
     with (
         tempfile.TemporaryDirectory(dir=IN_MEMORY) as folder,
         connect(Path(folder, "lake")) as lake,
     ):
         try:
             table = lake.create_table(
-                "t", schema, split_points=points, settings=SETTINGS | {"scrap_rows_max": scraps}
+                "t",
+                schema,
+                split_points=points,
+                settings=SETTINGS | {"shared_file_rows_max": shared},
             )
         except InvalidError:  # the least key of all cannot be a split point
             table = lake.create_table(
-                "t", schema, split_points=points[1:], settings=SETTINGS | {"scrap_rows_max": scraps}
+                "t",
+                schema,
+                split_points=points[1:],
+                settings=SETTINGS | {"shared_file_rows_max": shared},
             )
         yield World(lake, table)
 

@@ -32,7 +32,7 @@ SETTINGS = {
     "job_files_max": 2,
     "leaf_rows_max": 20,
     "leaf_files_max": 100,
-    "scrap_rows_max": 0,
+    "shared_file_rows_max": 0,
     "garbage_seconds_min": 3_600,
     "pending_seconds_max": 3_600,
     "redispatch_seconds": 0,

@@ -171,7 +171,7 @@ class World:
             "size_ratio": choice((1, 2)),
             "leaf_rows_max": choice((8, 20, 60)),
             "leaf_files_max": choice((4, 100, 100, 100)),
-            "scrap_rows_max": choice((0, 2, 10)),
+            "shared_file_rows_max": choice((0, 2, 10)),
             "garbage_seconds_min": choice(self.garbage_seconds),
             "pending_seconds_max": self.pending_seconds,
             "job_id_seconds_min": choice((5 * 86_400, 30 * 86_400)),

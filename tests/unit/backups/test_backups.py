@@ -20,7 +20,7 @@ from lakebed.model.schema import schema_of
 from lakebed.table import Table
 
 SCHEMA = schema_of(row_keys={"id": "string"}, values={"n": "int64"})
-EAGER = {"garbage_seconds_min": 0, "job_files_max": 2, "size_ratio": 1, "scrap_rows_max": 1}
+EAGER = {"garbage_seconds_min": 0, "job_files_max": 2, "size_ratio": 1, "shared_file_rows_max": 1}
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ class Place:
         self.input.mkdir()
         self.lake = lakebed.connect(self.path)
         self.table = self.lake.create_table(
-            "t", SCHEMA, split_points=["3", "5", "7"], settings={"scrap_rows_max": 0}
+            "t", SCHEMA, split_points=["3", "5", "7"], settings={"shared_file_rows_max": 0}
         )
         self.cluster: OneProcess | None = None
 
@@ -179,16 +179,18 @@ def test_a_refused_commit_leaves_the_table_as_it_was(place: Place) -> None:
     assert report.kind == "bulk import"
 
 
-@pytest.mark.parametrize("scrap_rows_max", [0, 5_000])
-def test_names_of_files_tell_whether_leaves_share_them(place: Place, scrap_rows_max: int) -> None:
-    place.table.change_settings(scrap_rows_max=scrap_rows_max)
+@pytest.mark.parametrize("shared_file_rows_max", [0, 5_000])
+def test_names_of_files_tell_whether_leaves_share_them(
+    place: Place, shared_file_rows_max: int
+) -> None:
+    place.table.change_settings(shared_file_rows_max=shared_file_rows_max)
     place.given_files()
     place.when_imported()
     with place.table._opened.head.reading() as state:
         references = list(state.all_references())
     leaves = Counter(r.file.name for r in references)
     assert {name: is_shared(name) for name in leaves} == {n: leaves[n] > 1 for n in leaves}
-    assert any(map(is_shared, leaves)) == bool(scrap_rows_max)
+    assert any(map(is_shared, leaves)) == bool(shared_file_rows_max)
 
 
 def test_leaves_that_were_split_meanwhile_get_the_rows(place: Place) -> None:

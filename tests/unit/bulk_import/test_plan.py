@@ -64,9 +64,9 @@ def test_leaves_with_few_rows_share_a_file() -> None:
     runs = [run("x", (0, b"a", 2), (2, b"f", 3)), run("y", (1, b"d", 90))]
     counts = rows_by_region(runs, 3)
     assert counts == [2, 90, 3]
-    planned = plan_merges(runs, regions, counts=counts, scrap_rows_max=10, rows_each=1_000)
+    planned = plan_merges(runs, regions, counts=counts, shared_file_rows_max=10, rows_each=1_000)
     assert [places for places, _ in planned] == [(0,), (1,), (2,)]
-    planned = plan_merges(runs, regions, counts=counts, scrap_rows_max=100, rows_each=1_000)
+    planned = plan_merges(runs, regions, counts=counts, shared_file_rows_max=100, rows_each=1_000)
     ((places, work),) = planned
     assert places == (0, 1, 2)
     assert work.region == EVERYTHING
@@ -77,7 +77,7 @@ def test_leaves_with_few_rows_share_a_file() -> None:
 def test_a_large_leaf_gets_several_files_that_tile_it() -> None:
     blocks = [(0, bytes([place]), 10) for place in range(1, 21)]
     runs = [run("x", *blocks[::2]), run("y", *blocks[1::2])]
-    planned = plan_merges(runs, [EVERYTHING], counts=[200], scrap_rows_max=0, rows_each=50)
+    planned = plan_merges(runs, [EVERYTHING], counts=[200], shared_file_rows_max=0, rows_each=50)
     regions = [work.region for _, work in planned]
     assert len(regions) == 4
     assert regions[0].min == b""
@@ -102,7 +102,7 @@ def test_a_large_leaf_gets_several_files_that_tile_it() -> None:
 
 def test_one_key_is_never_cut() -> None:
     runs = [run("x", *[(0, b"same", 10)] * 20)]
-    planned = plan_merges(runs, [EVERYTHING], counts=[200], scrap_rows_max=0, rows_each=50)
+    planned = plan_merges(runs, [EVERYTHING], counts=[200], shared_file_rows_max=0, rows_each=50)
     assert len(planned) <= 2  # below the key there may be a file without rows
     assert [sum(b.rows for r in work.runs for b in r.blocks) for _, work in planned][-1] == 200
 

@@ -86,7 +86,9 @@ def test_who_is_silent_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_ingest_tells_what_it_has_read_and_then_what_it_has_written(shell: Shell) -> None:
     read, written = list[int](), list[tuple[int, int]]()
     with lakebed.connect(shell.lake) as lake:
-        table = lake.create_table("t", SCHEMA, split_points=["5"], settings={"scrap_rows_max": 1})
+        table = lake.create_table(
+            "t", SCHEMA, split_points=["5"], settings={"shared_file_rows_max": 1}
+        )
         table.ingest(
             rows([f"{n:04d}" for n in range(10_000)]),
             on_progress=read.append,

@@ -30,7 +30,7 @@ class Place:
         self.lake = Lake(open_local(folder, clock=self.clock))
 
     def given_table(self, *points: int) -> Table:
-        settings = {"job_files_max": 2, "size_ratio": 1, "scrap_rows_max": 50_000}
+        settings = {"job_files_max": 2, "size_ratio": 1, "shared_file_rows_max": 50_000}
         return self.lake.create_table("t", SCHEMA, split_points=points, settings=settings)
 
     def when_days_have_passed(self, days: int) -> None:

@@ -41,7 +41,7 @@ def fill(lake: Lake) -> None:
         "t",
         SCHEMA,
         split_points=["3", "6"],
-        settings={"leaf_rows_max": 250, "scrap_rows_max": 100, "job_files_max": 4},
+        settings={"leaf_rows_max": 250, "shared_file_rows_max": 100, "job_files_max": 4},
     )
     app, opened = lake._app, table._opened
     log, snapshots = app.logs.open(opened.id), app.heads.snapshots(opened.id)

@@ -11,8 +11,9 @@ from lakebed.errors import (
     TableExistsError,
     TableMissingError,
 )
-from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
 from lakebed.statestore.answers import Retry
+from lakebed.statestore.log_entries.codec import Entry, encode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import (
     ChangeSettings,
@@ -202,3 +203,16 @@ def test_commits_go_on_after_a_clock_that_was_nine_minutes_ahead() -> None:
     story.when_committed(AddFiles(()))
     assert story.state.head().at == at  # waits in log time until the store's clock has passed it
     assert story.head.log_time() == at
+
+
+def test_a_setting_that_had_another_name_before_is_read_and_changed() -> None:
+    story = TableStory("L")
+    before = story.transaction(ChangeSettings({"scrap_rows_max": 7}))
+    number = TransactionNumber(story.state.head().number + 1)
+    story.log.append(number, encode_entry(Entry(story.clock.now(), (before,))))
+    story.head.follow()
+    assert story.state.settings().shared_file_rows_max == 7
+    story.when_committed(ChangeSettings({"shared_file_rows_max": 9}))
+    assert story.state.settings().shared_file_rows_max == 9
+    with pytest.raises(InvalidError, match="no such setting"):
+        story.when_committed(ChangeSettings({"scrap_rows_max": 7}))

@@ -92,10 +92,12 @@ def test_a_table_may_begin_with_points_of_several_fields(lake: lakebed.Lake) -> 
     assert table.query().read_all().to_pylist() == given
 
 
-@pytest.mark.parametrize("scraps", [0, 1_000])
-def test_splits_go_on_while_rows_come(lake: lakebed.Lake, scraps: int) -> None:
+@pytest.mark.parametrize("shared", [0, 1_000])
+def test_splits_go_on_while_rows_come(lake: lakebed.Lake, shared: int) -> None:
     table = lake.create_table(
-        "t", SCHEMA, settings={"leaf_rows_max": 30, "scrap_rows_max": scraps, "job_files_max": 4}
+        "t",
+        SCHEMA,
+        settings={"leaf_rows_max": 30, "shared_file_rows_max": shared, "job_files_max": 4},
     )
     every: list[Row] = []
     for turn in range(6):

@@ -11,7 +11,7 @@ from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import CorruptError, UnavailableError
 from lakebed.lake import Lake
-from lakebed.model.shared_files import SHARED_FILE_SCRAPS, plan_files
+from lakebed.model.shared_files import SHARED_FILE_MULTIPLE, plan_files
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 HOUR = 3_600
@@ -154,25 +154,29 @@ def test_row_125_a_query_goes_on_while_its_files_are_merged_and_collected(
 
 def test_row_58_small_parts_of_neighbours_share_a_file(lake: Lake) -> None:
     points = KEYS[50::50]
-    table = lake.create_table("t", SCHEMA, split_points=points, settings={"scrap_rows_max": 1_000})
+    table = lake.create_table(
+        "t", SCHEMA, split_points=points, settings={"shared_file_rows_max": 1_000}
+    )
     table.ingest(rows(KEYS))
     (status,) = lake.status("t")
     assert (status.leaves, status.files, len(paths(lake))) == (8, 1, 1)
     assert [node.files for node in status.nodes if node.left is None] == [1] * 8
     assert ids(table) == KEYS
-    most = SHARED_FILE_SCRAPS * 10
-    groups = plan_files([9] * 40, scrap_rows_max=10)
+    most = SHARED_FILE_MULTIPLE * 10
+    groups = plan_files([9] * 40, shared_file_rows_max=10)
     assert len(groups) > 1
     assert max(9 * len(group) for group in groups) <= most + 9
 
 
 def test_row_59_a_part_that_is_large_enough_has_its_own_file(lake: Lake) -> None:
     points = KEYS[50::50]
-    table = lake.create_table("t", SCHEMA, split_points=points, settings={"scrap_rows_max": 50})
+    table = lake.create_table(
+        "t", SCHEMA, split_points=points, settings={"shared_file_rows_max": 50}
+    )
     table.ingest(rows(KEYS))
     assert len(paths(lake)) == 8
-    assert plan_files([10, 10, 500, 10, 0], scrap_rows_max=100) == [(0, 1), (2,), (3,)]
-    assert plan_files([10, 100, 10], scrap_rows_max=100) == [(0,), (1,), (2,)]
+    assert plan_files([10, 10, 500, 10, 0], shared_file_rows_max=100) == [(0, 1), (2,), (3,)]
+    assert plan_files([10, 100, 10], shared_file_rows_max=100) == [(0,), (1,), (2,)]
 
 
 def test_rows_82_and_81_files_of_unlike_size_are_merged_by_basic_and_not_by_size_ratio(
@@ -195,7 +199,11 @@ def test_row_84_no_more_jobs_are_created_than_a_table_and_a_leaf_may_have(
     lake: Lake, of_table: int, of_leaf: int, expected: int
 ) -> None:
     """Four leaves, each with files for four jobs."""
-    settings = APART | {"table_jobs_max": of_table, "leaf_jobs_max": of_leaf, "scrap_rows_max": 1}
+    settings = APART | {
+        "table_jobs_max": of_table,
+        "leaf_jobs_max": of_leaf,
+        "shared_file_rows_max": 1,
+    }
     table = lake.create_table("t", SCHEMA, split_points=KEYS[100::100], settings=settings)
     for n in range(8):
         table.ingest(rows(KEYS[n::8]))
@@ -205,7 +213,7 @@ def test_row_84_no_more_jobs_are_created_than_a_table_and_a_leaf_may_have(
 
 
 def test_row_113_a_query_gives_rows_before_it_has_read_the_last_file(lake: Lake) -> None:
-    table = lake.create_table("t", SCHEMA, split_points=["5"], settings={"scrap_rows_max": 1})
+    table = lake.create_table("t", SCHEMA, split_points=["5"], settings={"shared_file_rows_max": 1})
     for first in ("1", "9"):
         table.ingest(rows([f"{first}{n:06d}" for n in range(200_000)]))
     last = max(paths(lake), key=lambda path: path.name)

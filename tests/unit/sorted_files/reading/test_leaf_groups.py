@@ -96,7 +96,7 @@ def test_a_file_of_many_leaves_is_read_once(table: lakebed.Table) -> None:
 
 def test_leaves_of_which_each_second_one_has_files_of_its_own(table: lakebed.Table) -> None:
     table.ingest(rows(range(3 * LEAVES), "a"))
-    table.change_settings(scrap_rows_max=0)
+    table.change_settings(shared_file_rows_max=0)
     table.ingest(rows([i for i in range(3 * LEAVES) if i // 3 % 2], "b"))
     table.compact()  # those with two files get one of their own
     table.ingest(rows([1, 100], "c"))
