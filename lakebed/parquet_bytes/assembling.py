@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from lakebed.parquet_bytes.encoded import EncodedPages, EncodedRowGroup, listed, shifted
+from lakebed.parquet_bytes.encoded import EncodedRowGroup, listed, shifted
 from lakebed.parquet_bytes.footer import MAGIC, Footer
+from lakebed.parquet_bytes.page_index import EncodedPages
 from lakebed.parquet_bytes.thrift import (
     BINARY,
     BOOL,

@@ -30,8 +30,9 @@ from lakebed.parquet_bytes.chunk_metadata import (
     column_index,
     metadata_of,
 )
-from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedPages
+from lakebed.parquet_bytes.encoded import EncodedChunk
 from lakebed.parquet_bytes.footer import Codec, Encoding, Physical
+from lakebed.parquet_bytes.page_index import EncodedPages
 from lakebed.parquet_bytes.spool import EncoderMemory
 
 

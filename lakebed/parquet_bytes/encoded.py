@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from lakebed.parquet_bytes.footer import Chunk, Footer, RowGroup
-from lakebed.parquet_bytes.page_index import pages_and_byte_counts
+from lakebed.parquet_bytes.page_index import EncodedPages, pages_of
 from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Struct, Values
 from lakebed.parquet_bytes.usual_pages import usual_pages
 from lakebed.parquet_bytes.varints import Numbers
@@ -26,17 +26,7 @@ OFFSET_FIELDS = (9, 10, 11)
 _BLOOM_FIELDS = (14, 15)
 
 
-class EncodedPages(msgspec.Struct, frozen=True, eq=False):
-    """An OffsetIndex. offsets: counted from the chunk's first byte; sizes: headers included;
-    first_rows: of the row group's; byte_counts: of strings, if known."""
-
-    offsets: Numbers
-    sizes: Numbers
-    first_rows: Numbers
-    byte_counts: Numbers | None
-
-
-class EncodedChunk(msgspec.Struct, frozen=True, eq=False):
+class EncodedChunk(msgspec.Struct, frozen=True, eq=False, array_like=True):
     """A column chunk. raw: its bytes.
 
     metadata: Parquet's ColumnMetaData, its offsets counted from the chunk's first byte. pages: if
@@ -62,7 +52,7 @@ class EncodedChunk(msgspec.Struct, frozen=True, eq=False):
         return count
 
 
-class EncodedRowGroup(msgspec.Struct, frozen=True):
+class EncodedRowGroup(msgspec.Struct, frozen=True, array_like=True):
     """A row group. chunks: one for each leaf of the schema, in its order."""
 
     rows: int
@@ -114,16 +104,15 @@ def _pages(footer: Footer, group: RowGroup, chunk: Chunk) -> EncodedPages | None
         start, end = (offset - footer.tail_offset for offset in chunk.offset_index)
         usual = usual_pages(footer.tail[start:end], chunk.start, chunk.end, group.rows)
         if usual is not None:
-            offsets = usual.offsets - chunk.start
-            return EncodedPages(offsets, usual.sizes, usual.first_rows, usual.byte_counts)
-    pages, byte_counts = pages_and_byte_counts(footer, group, chunk)
+            return usual
+    pages = pages_of(footer, group, chunk)
     if pages is None:
         return None
     return EncodedPages(
         np.array(pages.offsets, np.int64) - chunk.start,
         np.array(pages.sizes, np.int64),
         np.array(pages.first_rows, np.int64),
-        None if byte_counts is None else np.array(byte_counts, np.int64),
+        None if pages.byte_counts is None else np.array(pages.byte_counts, np.int64),
     )
 
 

@@ -18,17 +18,30 @@ from lakebed.parquet_bytes.thrift import (
     Reader,
     Struct,
 )
+from lakebed.parquet_bytes.varints import Numbers
 
 UNORDERED, ASCENDING, DESCENDING = range(3)
 
 
 class Pages(msgspec.Struct, frozen=True):
     """An OffsetIndex: of each data page its place in the file, its size with the header, and the
-    group's row that it begins with. All ascend, and the first row is 0."""
+    group's row that it begins with. All ascend, and the first row is 0. byte_counts: of strings, if
+    known."""
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
     first_rows: tuple[int, ...]
+    byte_counts: tuple[int, ...] | None = None
+
+
+class EncodedPages(msgspec.Struct, frozen=True, eq=False, array_like=True):
+    """An OffsetIndex apart from its file: `Pages` of numbers that are written all at once. offsets:
+    counted from the chunk's first byte."""
+
+    offsets: Numbers
+    sizes: Numbers
+    first_rows: Numbers
+    byte_counts: Numbers | None
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -48,31 +61,18 @@ def pages_of(footer: Footer, group: RowGroup, chunk: Chunk) -> Pages | None:
     Raises:
         MalformedError: they are not in the chunk, or not in order.
     """
-    return pages_and_byte_counts(footer, group, chunk)[0]
-
-
-def pages_and_byte_counts(
-    footer: Footer, group: RowGroup, chunk: Chunk
-) -> tuple[Pages | None, tuple[int, ...] | None]:
-    """Return where a column chunk's pages are, and how many bytes the strings of each have.
-
-    Raises:
-        MalformedError: they are not in the chunk, or not in order.
-    """
     fields = _fields(footer, chunk.offset_index)
-    if fields is None:
-        return None, None
-    counts = fields.listed(2, I64)
-    pages = _located(fields, group, chunk)
-    return pages, None if counts is None else tuple(counts)
+    return None if fields is None else _located(fields, group, chunk)
 
 
 def _located(fields: Struct, group: RowGroup, chunk: Chunk) -> Pages:
+    counts = fields.listed(2, I64)
     found: list[Struct] = fields.listed(1, STRUCT) or []
     pages = Pages(
         offsets=tuple(page.need(1, I64) for page in found),
         sizes=tuple(page.need(2, I32) for page in found),
         first_rows=tuple(page.need(3, I64) for page in found),
+        byte_counts=None if counts is None else tuple(counts),
     )
     end = chunk.start
     for offset, size in zip(pages.offsets, pages.sizes, strict=True):

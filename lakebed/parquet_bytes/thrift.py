@@ -8,6 +8,7 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 BOOL = 1
@@ -75,6 +76,20 @@ class Struct(dict[int, tuple[int, Any]]):
         if found.kind != kind and found.values:
             raise MalformedError(f"field {field} lists type {found.kind}, not {kind}")
         return found.values
+
+
+def struct_of(plain: Mapping[int, Sequence[Any]]) -> Struct:
+    """Return a struct that a codec has made plain: a map of pairs."""
+    return Struct({field: (kind, _value_of(kind, value)) for field, (kind, value) in plain.items()})
+
+
+def _value_of(kind: int, plain: Any) -> Any:  # noqa: ANN401  what the type says
+    if kind == STRUCT:
+        return struct_of(plain)
+    if kind == LIST:
+        element, values = plain
+        return Values(element, [_value_of(element, value) for value in values])
+    return plain
 
 
 class Reader:

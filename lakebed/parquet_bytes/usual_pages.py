@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
+from lakebed.parquet_bytes.page_index import EncodedPages
 from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Reader
 from lakebed.parquet_bytes.varints import Numbers, unpacked
 
@@ -13,17 +13,8 @@ _PAGE = np.array((0x16, 0x15, 0x16, 0))
 _FIELDS = 7
 
 
-class UsualPages(msgspec.Struct, frozen=True, eq=False):
-    """An OffsetIndex, as `page_index.Pages` has it. byte_counts: of strings, if known."""
-
-    offsets: Numbers
-    sizes: Numbers
-    first_rows: Numbers
-    byte_counts: Numbers | None
-
-
-def usual_pages(raw: bytes, start: int, end: int, rows: int) -> UsualPages | None:
-    """Return an OffsetIndex whose pages lie in `[start, end)` and hold so many rows.
+def usual_pages(raw: bytes, start: int, end: int, rows: int) -> EncodedPages | None:
+    """Return the OffsetIndex of a chunk in `[start, end)` of its file that has so many rows.
 
     None: something is unusual or wrong, and `page_index` tells what.
     """
@@ -52,7 +43,7 @@ def usual_pages(raw: bytes, start: int, end: int, rows: int) -> UsualPages | Non
         and not (first_rows[1:] <= first_rows[:-1]).any()
         and (counts is None or len(counts) == count)
     )
-    return UsualPages(offsets, sizes, first_rows, counts) if is_right else None
+    return EncodedPages(offsets - start, sizes, first_rows, counts) if is_right else None
 
 
 def _byte_counts(raw: bytes, at: int) -> Numbers | None:

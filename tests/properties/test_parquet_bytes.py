@@ -4,6 +4,7 @@ import io
 import random
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, RowGroup
 from lakebed.parquet_bytes.page_index import bounds_of, pages_of
-from lakebed.parquet_bytes.thrift import MalformedError, Reader, encode_struct
+from lakebed.parquet_bytes.thrift import MalformedError, Reader, encode_struct, struct_of
 
 TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "i32": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
@@ -149,6 +150,8 @@ def test_what_is_read_is_written_again_byte_for_byte(
     footer = footer_of(written(table, **options))
     raw = encode_struct(footer.fields())
     assert footer.tail[-8 - len(raw) : -8] == raw
+    plain = msgspec.msgpack.decode(msgspec.msgpack.encode(footer.fields()))
+    assert struct_of(plain) == footer.fields()
     at = 0
     while at < len(footer.tail) - 8 - len(raw):  # page indexes, one behind the other
         reader = Reader(footer.tail, at)

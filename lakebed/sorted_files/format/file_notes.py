@@ -34,8 +34,8 @@ _CRC32 = anycrc.Model("CRC32")
 """The same as `zlib.crc32`, at three times its pace."""
 
 
-class Group(msgspec.Struct, frozen=True, array_like=True):
-    """A row group. first: encoded row key of its first row.
+class RowGroupNote(msgspec.Struct, frozen=True, array_like=True):
+    """What Parquet does not say of a row group. first: encoded row key of its first row.
 
     row_bytes: of a row in memory, on average over the widest stretch of rows.
     """
@@ -49,14 +49,14 @@ class Notes(msgspec.Struct, frozen=True):
     b"" where they are not known."""
 
     sample: Sample
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroupNote, ...]
     last: bytes
     blocks: tuple[int, ...]
     pages: tuple[bytes, ...]
 
 
 class _Groups(msgspec.Struct, frozen=True, array_like=True):
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroupNote, ...]
     last: bytes
 
 

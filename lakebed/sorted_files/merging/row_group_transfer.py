@@ -7,23 +7,25 @@ to make others of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lakebed.errors import CorruptError
 from lakebed.model.schema import Schema
-from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedPages, EncodedRowGroup
-from lakebed.parquet_bytes.thrift import Reader, encode_struct
-from lakebed.parquet_bytes.varints import Numbers
+from lakebed.parquet_bytes.encoded import EncodedRowGroup
+from lakebed.parquet_bytes.thrift import Struct, struct_of
 from lakebed.ports.object_store import ObjectReader, ObjectStore, ObjectWriter
 from lakebed.sorted_files.format.file_notes import block_checksum
 from lakebed.sorted_files.format.key_encoding import encode_row
-from lakebed.sorted_files.format.row_groups import densest, row_groups
+from lakebed.sorted_files.format.row_groups import row_groups
 from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
-from lakebed.sorted_files.writing.file_writing import OrderCheck, Sampler
+from lakebed.sorted_files.writing.file_writing import OrderCheck, Sampler, note_of
 from lakebed.sorted_files.writing.page_checksums import page_checksums
 from lakebed.sorted_files.writing.stored_group import StoredGroup
 
@@ -36,38 +38,13 @@ class HandedOver(msgspec.Struct, frozen=True, array_like=True):
     checksum: int
 
 
-class _Pages(msgspec.Struct, frozen=True, array_like=True):
-    """Where pages are, as `EncodedPages` has it: numbers of 64 bits."""
+class _TransferredGroup(msgspec.Struct, frozen=True, array_like=True):
+    """A row group whose bytes lie before it in the object. sizes: of its chunks, which are without
+    their bytes here; checksum: the CRC-32 of all of them."""
 
-    offsets: bytes
-    sizes: bytes
-    first_rows: bytes
-    byte_counts: bytes | None
-
-
-class _Chunk(msgspec.Struct, frozen=True, array_like=True):
-    """A column chunk, as `EncodedChunk` has it."""
-
-    size: int
-    metadata: bytes
-    pages: _Pages | None
-    bounds: bytes | None
-
-
-class _Group(msgspec.Struct, frozen=True, array_like=True):
-    """A row group, as `StoredGroup` has it. checksum: the CRC-32 of its bytes."""
-
-    rows: int
-    row_bytes: int
-    first: bytes
-    last: bytes
-    known: tuple[tuple[int, bytes, int], ...]
-    pages: bytes
+    group: StoredGroup
+    sizes: tuple[int, ...]
     checksum: int
-    chunks: tuple[_Chunk, ...]
-
-
-_decoder: msgspec.msgpack.Decoder[tuple[_Group, ...]] = msgspec.msgpack.Decoder(tuple[_Group, ...])
 
 
 def hand_over(
@@ -100,7 +77,7 @@ class _HandingOver:
         self._encoder = encoder
         self._order = OrderCheck(schema.key_fields)
         self._size = 0
-        self._groups: list[_Group] = []
+        self._groups: list[msgspec.Raw] = []
 
     def add(self, group: pa.Table) -> None:
         """Encode a row group."""
@@ -108,30 +85,28 @@ class _HandingOver:
         for batch in batches:
             self._order.add(batch)
             sampler.add(batch)
-        sample, row_bytes = sampler.sample(), densest(group)
-        encoded = self._encoder.encode(group, row_bytes)
+        sample, note = sampler.sample(), note_of(group, self._row_keys)
+        encoded = self._encoder.encode(group, note.row_bytes)
         checksum = 0
         for chunk in encoded.chunks:
             checksum = block_checksum(chunk.raw, checksum)
             self._size += self._writer.write(chunk.raw)
-        self._groups.append(
-            _Group(
-                rows=len(group),
-                row_bytes=row_bytes,
-                first=encode_row(batches[0], self._row_keys, 0),
-                last=encode_row(batches[-1], self._row_keys, -1),
-                known=tuple((n * sample.stride, key, 0) for n, key in enumerate(sample.keys)),
-                pages=page_checksums(encoded),
-                checksum=checksum,
-                chunks=tuple(map(_told, encoded.chunks)),
-            )
+        stored = StoredGroup(
+            encoded=_without_bytes(encoded),
+            note=note,
+            checksums=page_checksums(encoded),
+            last=encode_row(batches[-1], self._row_keys, -1),
+            known=[(n * sample.stride, key, 0) for n, key in enumerate(sample.keys)],
         )
+        sizes = tuple(chunk.size for chunk in encoded.chunks)
+        described = _encoder.encode(_TransferredGroup(stored, sizes, checksum))
+        self._groups.append(msgspec.Raw(described))
 
     def end(self) -> HandedOver | None:
         """Write what is told of them, and finish the object; None: there are none."""
         if not self._groups:
             return None
-        raw = msgspec.msgpack.encode(self._groups)
+        raw = _encoder.encode(self._groups)
         self._writer.write(raw)
         self._writer.finish()
         return HandedOver(self._size, self._size + len(raw), block_checksum(raw))
@@ -154,18 +129,11 @@ class RowGroupsHandedOver:
     def __iter__(self) -> Iterator[StoredGroup]:
         """Yield them in order, each one read when it is asked for. Raises: as `__init__`."""
         at = 0
-        for group in self._groups:
-            size = sum(chunk.size for chunk in group.chunks)
-            raw = self._read(at, at + size, group.checksum)
-            at += size
-            yield StoredGroup(
-                EncodedRowGroup(group.rows, list(_taken(group, raw))),
-                group.pages,
-                group.first,
-                group.last,
-                group.row_bytes,
-                group.known,
-            )
+        for transferred in self._groups:
+            end = at + sum(transferred.sizes)
+            raw = self._read(at, end, transferred.checksum)
+            at, group = end, transferred.group
+            yield replace(group, encoded=_with_bytes(group.encoded, transferred.sizes, raw))
 
     def _read(self, start: int, end: int, checksum: int) -> memoryview:
         (raw,) = self._objects.read(self._path, [(start, end)])
@@ -176,43 +144,30 @@ class RowGroupsHandedOver:
         return memoryview(raw)
 
 
-def _told(chunk: EncodedChunk) -> _Chunk:
-    pages = None if chunk.pages is None else _pages_told(chunk.pages)
-    return _Chunk(chunk.size, encode_struct(chunk.metadata), pages, chunk.bounds)
+def _without_bytes(group: EncodedRowGroup) -> EncodedRowGroup:
+    """Return a row group as it is described: its checksums of pages are told beside it."""
+    chunks = [replace(chunk, raw=memoryview(b""), checksums=None) for chunk in group.chunks]
+    return EncodedRowGroup(group.rows, chunks)
 
 
-def _pages_told(pages: EncodedPages) -> _Pages:
-    counts = pages.byte_counts
-    return _Pages(
-        _bytes(pages.offsets),
-        _bytes(pages.sizes),
-        _bytes(pages.first_rows),
-        None if counts is None else _bytes(counts),
-    )
+def _with_bytes(group: EncodedRowGroup, sizes: Sequence[int], raw: memoryview) -> EncodedRowGroup:
+    ends = accumulate(sizes)
+    chunks = [
+        replace(chunk, raw=raw[end - size : end])
+        for chunk, size, end in zip(group.chunks, sizes, ends, strict=True)
+    ]
+    return EncodedRowGroup(group.rows, chunks)
 
 
-def _taken(group: _Group, raw: memoryview) -> Iterator[EncodedChunk]:
-    at = 0
-    for chunk in group.chunks:
-        pages = None if chunk.pages is None else _pages_taken(chunk.pages)
-        metadata, piece = Reader(chunk.metadata).struct(), raw[at : at + chunk.size]
-        yield EncodedChunk(metadata, piece, pages, None, chunk.bounds)
-        at += chunk.size
+def _plain(value: object) -> bytes:
+    """Return numbers of an OffsetIndex as bytes: msgspec knows all else."""
+    assert isinstance(value, np.ndarray), "nothing else is in a row group"
+    return value.astype(np.int64).tobytes()
 
 
-def _pages_taken(pages: _Pages) -> EncodedPages:
-    counts = pages.byte_counts
-    return EncodedPages(
-        _numbers(pages.offsets),
-        _numbers(pages.sizes),
-        _numbers(pages.first_rows),
-        None if counts is None else _numbers(counts),
-    )
+def _of_plain(kind: type, value: Any) -> object:  # noqa: ANN401  what `kind` says
+    return struct_of(value) if kind is Struct else np.frombuffer(value, np.int64)
 
 
-def _bytes(numbers: Numbers) -> bytes:
-    return numbers.astype(np.int64).tobytes()
-
-
-def _numbers(raw: bytes) -> Numbers:
-    return np.frombuffer(raw, np.int64)
+_encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
+_decoder = msgspec.msgpack.Decoder(tuple[_TransferredGroup, ...], dec_hook=_of_plain)

@@ -90,7 +90,7 @@ def stored_groups(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator
     """
     assert read.groups is not None, "what is passed on is told"
     notes, part = tail.notes, read.part
-    bounds = [*(group.first for group in notes.groups), notes.last]
+    lasts = [*(group.first for group in notes.groups[1:]), notes.last]
     starts = _starts(tail)
     try:
         footer = tail.footer
@@ -102,12 +102,11 @@ def stored_groups(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator
                 starts[group + 1] - starts[group], chunks_of(footer, group, data, span[0])
             )
             yield StoredGroup(
-                encoded,
-                notes.pages[group] or page_checksums(encoded),
-                bounds[group],
-                bounds[group + 1],
-                notes.groups[group].row_bytes,
-                _known(tail, group, starts),
+                encoded=encoded,
+                note=notes.groups[group],
+                checksums=notes.pages[group] or page_checksums(encoded),
+                last=lasts[group],
+                known=_known(tail, group, starts),
             )
     except MalformedError as error:
         raise CorruptError(

@@ -22,7 +22,7 @@ from lakebed.parquet_bytes.footer import Footer, RowGroup
 from lakebed.parquet_bytes.single_groups import FooterTemplate, footer_template_of, offset_indexes
 from lakebed.parquet_bytes.thrift import MalformedError, Reader, Struct
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.format.file_notes import NAMES, Group
+from lakebed.sorted_files.format.file_notes import NAMES, RowGroupNote
 from lakebed.sorted_files.reading.tails import PARSED_PER_BYTE, Described, Tail, parsed
 
 PIECE_BYTES = 4096
@@ -47,7 +47,7 @@ class FileSummary(msgspec.Struct, frozen=True, eq=False):
     objects: ObjectReader
     part: FilePart
     alike: _Alike
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroupNote, ...]
     last: bytes
     blocks: array[int]
     rows: array[int]

@@ -17,7 +17,7 @@ from lakebed.parquet_bytes import footer as parquet
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.ports.object_store import ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.sorted_files.format.file_notes import Group, Notes, decode_notes, verify_tail
+from lakebed.sorted_files.format.file_notes import Notes, RowGroupNote, decode_notes, verify_tail
 from lakebed.sorted_files.reading.byte_cache import ByteCache
 
 PARSED_PER_BYTE = 4
@@ -34,7 +34,7 @@ class Described(Protocol):
     @property
     def columns(self) -> pa.Schema: ...
     @property
-    def groups(self) -> Sequence[Group]: ...
+    def groups(self) -> Sequence[RowGroupNote]: ...
     @property
     def firsts(self) -> Sequence[bytes]: ...
     @property
@@ -71,7 +71,7 @@ class Tail(msgspec.Struct, frozen=True, dict=True):
     notes: Notes
 
     @property
-    def groups(self) -> Sequence[Group]:
+    def groups(self) -> Sequence[RowGroupNote]:
         return self.notes.groups
 
     @property

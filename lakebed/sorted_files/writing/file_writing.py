@@ -20,7 +20,7 @@ from lakebed.parquet_bytes.encoded import EncodedRowGroup
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import FileWritten, RowsWritten
 from lakebed.processing.value_order import places_array
-from lakebed.sorted_files.format.file_notes import Group, Notes, encode_notes
+from lakebed.sorted_files.format.file_notes import Notes, RowGroupNote, encode_notes
 from lakebed.sorted_files.format.key_encoding import encode_keys, encode_row, search_many
 from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 from lakebed.sorted_files.format.row_groups import densest, row_groups
@@ -92,7 +92,7 @@ class _FileBeingWritten:
         self._encoder = encoder
         self._sampler = Sampler(self._row_keys)
         self._regions = RegionCounter(self._row_keys, regions)
-        self._groups: list[Group] = []
+        self._groups: list[RowGroupNote] = []
         self._pages: list[bytes] = []
 
     def add(self, group: pa.Table | StoredGroup) -> None:
@@ -104,24 +104,22 @@ class _FileBeingWritten:
             self._order.add(batch)
             self._sampler.add(batch)
             self._regions.add(batch)
-        first = encode_row(group.slice(0, 1).to_batches()[0], self._row_keys, 0)
-        row_bytes = densest(group)
-        self._groups.append(Group(first, row_bytes))
-        encoded = self._encoder.encode(group, row_bytes)
-        self._put(encoded, page_checksums(encoded))
+        note = note_of(group, self._row_keys)
+        encoded = self._encoder.encode(group, note.row_bytes)
+        self._put(encoded, note, page_checksums(encoded))
 
-    def _put(self, group: EncodedRowGroup, checksums: bytes) -> None:
+    def _put(self, group: EncodedRowGroup, note: RowGroupNote, checksums: bytes) -> None:
         self._assembly.add(group)
+        self._groups.append(note)
         self._pages.append(checksums)
 
     def _pass_on(self, group: StoredGroup) -> None:
         below = self._regions.last  # a row key, as are the row group's: they leave out sort keys
-        if below > group.first:
+        if below > group.note.first:
             raise AssertionError("rows are not sorted: a row group begins too low")
         self._sampler.skip(group.rows, group.known)
-        self._regions.skip(group.rows, group.first, group.last)
-        self._groups.append(Group(group.first, group.row_bytes))
-        self._put(group.encoded, group.checksums)
+        self._regions.skip(group.rows, group.note.first, group.last)
+        self._put(group.encoded, group.note, group.checksums)
         self._order.last = group.last
 
     def end(self, name: FileName) -> FileWritten:
@@ -139,6 +137,12 @@ class _FileBeingWritten:
         tail_checksum = sink.end_tail()
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)
         return FileWritten(file, self._regions.rows_written())
+
+
+def note_of(group: pa.Table, row_keys: Sequence[Field]) -> RowGroupNote:
+    """Return what a file's notes say of a row group of these rows, at least one."""
+    first = encode_row(group.slice(0, 1).to_batches()[0], row_keys, 0)
+    return RowGroupNote(first, densest(group))
 
 
 class OrderCheck:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed.parquet_bytes.assembling import encode_pages
-from lakebed.parquet_bytes.encoded import EncodedPages, listed
+from lakebed.parquet_bytes.encoded import listed
+from lakebed.parquet_bytes.page_index import EncodedPages
 from lakebed.parquet_bytes.thrift import I32, I64, STRUCT, Struct, encode_struct
 
 NUMBERS = st.sampled_from([0, 1, 63, 64, 8191, 8192, 2**20, 2**31 - 1]) | st.integers(0, 2**31 - 1)

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.parquet_bytes.assembling import encode_pages
-from lakebed.parquet_bytes.encoded import EncodedPages
+from lakebed.parquet_bytes.page_index import EncodedPages
 from lakebed.parquet_bytes.thrift import I32, I64, STRUCT, MalformedError, Reader
-from lakebed.parquet_bytes.usual_pages import UsualPages, usual_pages
+from lakebed.parquet_bytes.usual_pages import usual_pages
 
 SIZES = st.lists(
     st.tuples(st.integers(1, 2**20), st.integers(1, 5000), st.integers(0, 2**30)),
@@ -25,8 +25,8 @@ def index_of(pages: list[tuple[int, int, int]], start: int, *, is_text: bool) ->
     return raw
 
 
-def told(pages: UsualPages) -> list[list[int]]:
-    lists = [pages.offsets, pages.sizes, pages.first_rows]
+def told(pages: EncodedPages, start: int) -> list[list[int]]:
+    lists = [pages.offsets + start, pages.sizes, pages.first_rows]
     return [found.tolist() for found in lists] + (
         [] if pages.byte_counts is None else [pages.byte_counts.tolist()]
     )
@@ -55,7 +55,7 @@ def test_what_is_usual_is_read(
     end, rows = start + sum(page[0] for page in pages), sum(page[1] for page in pages)
     found = usual_pages(raw, start, end, rows)
     assert found is not None
-    assert told(found) == by_thrift(raw)
+    assert told(found, start) == by_thrift(raw)
     assert usual_pages(raw, start + 1, end, rows) is None
     assert usual_pages(raw, start, end - 1, rows) is None
     assert usual_pages(raw, start, end, rows - pages[-1][1]) is None or len(pages) == 1
@@ -71,4 +71,4 @@ def test_a_wrong_byte_is_noticed_or_read_as_thrift_reads_it(
     cut = bytes(raw[: data.draw(st.integers(0, len(raw)))]) if data.draw(st.booleans()) else raw
     found = usual_pages(bytes(cut), 0, 2**40, 2**40)
     if found is not None:
-        assert told(found) == by_thrift(bytes(cut))
+        assert told(found, 0) == by_thrift(bytes(cut))

@@ -81,8 +81,7 @@ def test_what_is_taken_over_is_as_if_it_were_written_here(
     part = FilePart(taken.file, "files/1", EVERYTHING, count)
     assert lake.read(schema, [part]).equals(pa.Table.from_batches([rows]))
     (one,), (other,) = (
-        lake.objects.read(f"files/{n}", [(0, file.file.tail_offset)])
-        for n, file in enumerate(files)
+        lake.objects.read(f"files/{n}", [(0, file.file.size)]) for n, file in enumerate(files)
     )
     assert one == other
 
