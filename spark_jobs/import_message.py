@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 
-from lakebed.bootstrap import bulk_import_run
 from lakebed.bootstrap.bulk_import import Tasks
+from lakebed.bootstrap.tasks import bulk_import_run
 from spark_jobs.bulk_import import SparkCluster
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from lakebed.bootstrap import compaction_task
+from lakebed.bootstrap.tasks import compaction_task
 
 if __name__ == "__main__":
     sys.exit(compaction_task.run())

@@ -2,7 +2,7 @@
 
 import sys
 
-from lakebed.bootstrap import ingest_task
+from lakebed.bootstrap.tasks import ingest_task
 
 if __name__ == "__main__":
     sys.exit(ingest_task.run())

@@ -1,6 +1,6 @@
 """Tell how Spark runs of bulk imports ended whose drivers could not. Trigger: a schedule."""
 
-from lakebed.bootstrap import bulk_import_follow
+from lakebed.bootstrap.functions import bulk_import_follow
 from lambdas.shape import Tick, scheduled_handler
 
 

@@ -1,6 +1,6 @@
 """Start the Spark run of a bulk import. Trigger: its message on the bulk-import queue."""
 
-from lakebed.bootstrap import bulk_import_start
+from lakebed.bootstrap.functions import bulk_import_start
 from lambdas.shape import SentMessage, sent_handler
 
 

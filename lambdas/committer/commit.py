@@ -1,6 +1,6 @@
 """Commit what is queued, that of a table in one entry. Trigger: messages on the commits queue."""
 
-from lakebed.bootstrap import committer
+from lakebed.bootstrap.functions import committer
 from lambdas.shape import Records, batch_handler
 
 

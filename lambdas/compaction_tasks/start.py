@@ -1,6 +1,6 @@
 """Start as many compaction tasks as the queue needs. Trigger: a schedule."""
 
-from lakebed.bootstrap import task_start
+from lakebed.bootstrap.functions import task_start
 from lambdas.shape import Tick, scheduled_handler
 
 

@@ -1,6 +1,6 @@
 """Free the files of compaction jobs that reached the dead letters. Trigger: a schedule."""
 
-from lakebed.bootstrap import dead_letters
+from lakebed.bootstrap.functions import dead_letters
 from lambdas.shape import Tick, scheduled_handler
 
 

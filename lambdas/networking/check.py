@@ -1,6 +1,6 @@
 """Refuse a network in which tasks cannot work. Trigger: a deployment that names one."""
 
-from lakebed.bootstrap import network_check
+from lakebed.bootstrap.functions import network_check
 from lambdas.shape import deployed_handler
 
 

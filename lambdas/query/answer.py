@@ -1,6 +1,6 @@
 """Answer a query. Trigger: it is invoked with a query message, by somebody who waits."""
 
-from lakebed.bootstrap import query_answers
+from lakebed.bootstrap.functions import query_answers
 from lambdas.shape import invoked_handler
 
 

@@ -1,6 +1,6 @@
 """Write the result of a query down. Trigger: a query message on the query queue."""
 
-from lakebed.bootstrap import query_answers
+from lakebed.bootstrap.functions import query_answers
 from lambdas.shape import SentMessage, sent_handler
 
 

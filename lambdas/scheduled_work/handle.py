@@ -1,6 +1,6 @@
 """Do one kind of work on a table. Trigger: the table's tick on the queue of that kind."""
 
-from lakebed.bootstrap import scheduled_work
+from lakebed.bootstrap.functions import scheduled_work
 from lakebed.model.jobs import TableMessage, decode_table_message
 from lambdas.shape import queue_handler
 

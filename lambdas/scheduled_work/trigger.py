@@ -1,6 +1,6 @@
 """Send a tick for each table that may need one kind of work. Trigger: a schedule."""
 
-from lakebed.bootstrap import table_ticks
+from lakebed.bootstrap.functions import table_ticks
 from lambdas.shape import Tick, scheduled_handler
 
 

@@ -1,6 +1,6 @@
 """Bury tables that never got a name, and what was left of dropped ones. Trigger: a schedule."""
 
-from lakebed.bootstrap import table_names
+from lakebed.bootstrap.functions import table_names
 from lambdas.shape import Tick, scheduled_handler
 
 

@@ -20,11 +20,11 @@ from lakebed.backends.memory import (
     MemoryTransactionLogs,
     VirtualClock,
 )
-from lakebed.bootstrap import committer
 from lakebed.bootstrap.assemble import Stores, assemble
+from lakebed.bootstrap.functions import committer
+from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
+from lakebed.bootstrap.functions.table_stores import TableStores, table_stores
 from lakebed.bootstrap.memory import Memory
-from lakebed.bootstrap.scheduled_work import JobStores, app_over
-from lakebed.bootstrap.table_stores import TableStores, table_stores
 from lakebed.ingest.sources import ArrowSource
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_table_message
 from lakebed.model.names import JobId

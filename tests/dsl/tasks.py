@@ -5,9 +5,9 @@ from pathlib import Path
 
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.compaction_task import compact_from
-from lakebed.bootstrap.ingest_task import ingest_from
-from lakebed.bootstrap.task_process import task_loop
+from lakebed.bootstrap.tasks.compaction_task import compact_from
+from lakebed.bootstrap.tasks.ingest_task import ingest_from
+from lakebed.bootstrap.tasks.task_process import task_loop
 from lakebed.errors import InvalidError
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.model.jobs import INGEST_QUEUE

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lakebed.bootstrap.task_process import opened
+from lakebed.bootstrap.tasks.task_process import opened
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.environments import IngestTaskEnvironment, variables_of
 from lakebed.lake import Lake

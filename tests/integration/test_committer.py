@@ -1,7 +1,7 @@
 import pytest
 
 from lakebed.backends.aws.job_queues import received_record
-from lakebed.bootstrap import dead_letters
+from lakebed.bootstrap.functions import dead_letters
 from lakebed.errors import UnavailableError
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.statestore.queued_commits import COMMIT_QUEUE

@@ -3,7 +3,7 @@
 import pytest
 
 from lakebed.backends.memory.transaction_logs import MemoryTransactionLog
-from lakebed.bootstrap.table_names import catalog_over
+from lakebed.bootstrap.functions.table_names import catalog_over
 from lakebed.errors import CorruptError
 from lakebed.model.jobs import SPLITTING
 from lakebed.model.names import TransactionNumber

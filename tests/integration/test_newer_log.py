@@ -11,10 +11,10 @@ from lakebed.backends.aws.job_queues import received_record
 from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.memory import MemoryObjectStore
 from lakebed.backends.system import SystemClock
-from lakebed.bootstrap import committer, dead_letters
-from lakebed.bootstrap.bulk_import_start import App as BulkImportApp
-from lakebed.bootstrap.compaction_task import compact_from
-from lakebed.bootstrap.query_answers import QueuedQueries, answers_over
+from lakebed.bootstrap.functions import committer, dead_letters
+from lakebed.bootstrap.functions.bulk_import_start import App as BulkImportApp
+from lakebed.bootstrap.functions.query_answers import QueuedQueries, answers_over
+from lakebed.bootstrap.tasks.compaction_task import compact_from
 from lakebed.bulk_import.requests import ImportRequests
 from lakebed.bulk_import.start_runs import StartRuns
 from lakebed.errors import NewerFormatError

@@ -14,10 +14,10 @@ from lakebed.backends.aws.job_queues import _text_of, received_record
 from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.backends.system import SystemClock
-from lakebed.bootstrap import query_answers
+from lakebed.bootstrap.functions import query_answers
+from lakebed.bootstrap.functions.query_answers import App, QueuedQueries, answers_over
+from lakebed.bootstrap.functions.sent_messages import RETRY_SECONDS
 from lakebed.bootstrap.local import open_local
-from lakebed.bootstrap.query_answers import App, QueuedQueries, answers_over
-from lakebed.bootstrap.sent_messages import RETRY_SECONDS
 from lakebed.config.job_queues import QUERY_HELD_SECONDS
 from lakebed.errors import UnavailableError
 from lakebed.lake import Lake

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakebed.bootstrap.table_names import catalog_over
+from lakebed.bootstrap.functions.table_names import catalog_over
 from lakebed.model.jobs import COMPACTION_CREATION, COMPACTION_QUEUE, GARBAGE, SNAPSHOTS, SWEEP
 from lakebed.model.paths import snapshots_prefix
 from lakebed.statestore import snapshots as when_due

@@ -82,7 +82,8 @@ def listed(told: object) -> list[Any]:
 def test_a_driver_imports_with_nothing_but_its_bundle_and_spark() -> None:
     folder = PythonBundle(SPARK, target_of("machine")).folder
     program = (
-        f"import sys; sys.path.insert(0, {str(folder)!r}); import lakebed.bootstrap.bulk_import_run"
+        f"import sys; sys.path.insert(0, {str(folder)!r})\n"
+        "import lakebed.bootstrap.tasks.bulk_import_run"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-B", "-c", program],

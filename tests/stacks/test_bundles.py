@@ -89,9 +89,9 @@ from lakebed.backends.local.table_registry import SqliteTableRegistry
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.query_answers import answers_over
-from lakebed.bootstrap.table_names import catalog_over
-from lakebed.bootstrap.table_stores import table_stores
+from lakebed.bootstrap.functions.query_answers import answers_over
+from lakebed.bootstrap.functions.table_names import catalog_over
+from lakebed.bootstrap.functions.table_stores import table_stores
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 

@@ -66,7 +66,7 @@ OPENED: dict[str, tuple[str, TaskEnvironment | BulkImportEnvironment]] = {
 
 OPEN = """
 import os
-from lakebed.bootstrap.{module} import opened
+from lakebed.bootstrap.tasks.{module} import opened
 from lakebed.config.environments import {kind}, environment_of
 opened(environment_of({kind}, os.environ)).close()
 """

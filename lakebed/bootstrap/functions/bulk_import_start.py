@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lakebed.bootstrap.sent_messages import Record, SentMessages
+from lakebed.bootstrap.functions.sent_messages import Record, SentMessages
 from lakebed.config.environments import BulkImportStartEnvironment, environment_of
 from lakebed.model.names import Micros
 from lakebed.ports.job_queue import JobQueue, Received
@@ -35,8 +35,8 @@ def app() -> App:
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
     from lakebed.backends.aws.spark_runs import StartableRuns
     from lakebed.bootstrap.aws_stores import import_requests_of
-    from lakebed.bootstrap.table_names import catalog_over
-    from lakebed.bootstrap.table_stores import amazon_clients, amazon_table_stores
+    from lakebed.bootstrap.functions.table_names import catalog_over
+    from lakebed.bootstrap.functions.table_stores import amazon_clients, amazon_table_stores
     from lakebed.bulk_import.start_runs import StartRuns
     from lakebed.ingest.allowed_files import AllowedPlaces
 

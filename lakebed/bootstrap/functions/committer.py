@@ -7,7 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
+from lakebed.bootstrap.functions.table_stores import (
+    TableStores,
+    amazon_clients,
+    amazon_table_stores,
+)
 from lakebed.config.environments import CommitterEnvironment, environment_of
 from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.ports.job_tracker import JobTracker

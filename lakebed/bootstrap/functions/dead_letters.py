@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
+from lakebed.bootstrap.functions.table_stores import (
+    TableStores,
+    amazon_clients,
+    amazon_table_stores,
+)
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob
 from lakebed.config.environments import DeadLettersEnvironment, environment_of

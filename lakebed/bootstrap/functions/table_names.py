@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import os
 
-from lakebed.bootstrap.table_stores import TableStores, amazon_clients, amazon_table_stores
+from lakebed.bootstrap.functions.table_stores import (
+    TableStores,
+    amazon_clients,
+    amazon_table_stores,
+)
 from lakebed.config.environments import TableWorkEnvironment, environment_of
 from lakebed.garbage.sweep import DeleteTableObjects
 from lakebed.tables.catalog import TableCatalog

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.table_stores import amazon_clients
+from lakebed.bootstrap.functions.table_stores import amazon_clients
 from lakebed.config.environments import TaskStartEnvironment, environment_of
 from lakebed.tasks.start_tasks import StartTasks
 

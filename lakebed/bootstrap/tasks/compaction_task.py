@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.task_process import run_task, task_loop
+from lakebed.bootstrap.tasks.task_process import run_task, task_loop
 from lakebed.config.environments import TaskEnvironment
 from lakebed.model.jobs import decode_message
 from lakebed.ports.job_queue import Received

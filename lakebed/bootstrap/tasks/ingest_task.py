@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.task_process import run_task, task_loop
+from lakebed.bootstrap.tasks.task_process import run_task, task_loop
 from lakebed.config.environments import IngestTaskEnvironment
 from lakebed.errors import InvalidError
 from lakebed.ingest.allowed_files import AllowedFiles

@@ -10,8 +10,8 @@ import pytest
 
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
-from lakebed.bootstrap.ingest_task import ingest_from
 from lakebed.bootstrap.local import open_local
+from lakebed.bootstrap.tasks.ingest_task import ingest_from
 from lakebed.config.messages import INGEST
 from lakebed.errors import (
     DeniedError,

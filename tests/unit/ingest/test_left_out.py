@@ -12,8 +12,8 @@ import pytest
 import lakebed
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.bootstrap.bulk_import import BulkImportApp, Tasks
-from lakebed.bootstrap.ingest_task import ingest_from
 from lakebed.bootstrap.local import open_local
+from lakebed.bootstrap.tasks.ingest_task import ingest_from
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.lake import Lake
 from lakebed.model.names import Micros

@@ -13,8 +13,8 @@ import pytest
 import lakebed
 from lakebed.backends.local import LocalObjectStore
 from lakebed.backends.system import SystemClock
+from lakebed.bootstrap.functions.query_answers import answers_over
 from lakebed.bootstrap.local import open_local
-from lakebed.bootstrap.query_answers import answers_over
 from lakebed.config.messages import QUERY
 from lakebed.errors import InvalidError, JobIdReusedError, TableMissingError
 from lakebed.lake import Lake

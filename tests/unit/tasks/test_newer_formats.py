@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
-from lakebed.bootstrap.sent_messages import RETRY_SECONDS, SentMessages
-from lakebed.bootstrap.task_process import EXIT_CODES
+from lakebed.bootstrap.functions.sent_messages import RETRY_SECONDS, SentMessages
+from lakebed.bootstrap.tasks.task_process import EXIT_CODES
 from lakebed.errors import InvalidError, LakebedError, NewerFormatError, UnavailableError
 from lakebed.ports.job_queue import (
     UPGRADE_WAIT_SECONDS,

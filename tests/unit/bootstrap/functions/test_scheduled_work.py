@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.bootstrap.scheduled_work import JobStores, app_over
+from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import COMPACTION_CREATION, TICK_KINDS
 from tests.dsl.memory_instance import MemoryInstance
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 OWN = {
     "splitting": "lakebed.splitting.split_leaves",
@@ -33,8 +33,8 @@ from lakebed.backends.memory.object_store import MemoryObjectStore
 from lakebed.backends.memory.table_marks import MemoryTableMarks
 from lakebed.backends.memory.table_registry import MemoryTableRegistry
 from lakebed.backends.memory.transaction_logs import MemoryTransactionLogs
-from lakebed.bootstrap.scheduled_work import JobStores, app_over
-from lakebed.bootstrap.table_stores import table_stores
+from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
+from lakebed.bootstrap.functions.table_stores import table_stores
 clock = VirtualClock()
 stores = table_stores(
     clock=clock,

@@ -1,0 +1,1 @@
+"""Assembles what deployed functions need: a module for each function or group of functions."""

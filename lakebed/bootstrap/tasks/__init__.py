@@ -1,0 +1,1 @@
+"""Assembles what deployed tasks and Spark's driver need: programs that run one kind of job."""
