@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from lakebed.config.job_queues import TICK_QUEUES
 from lakebed.lake import Lake
 from lakebed.table import Table
 from tests.cloud.instance import INSTANCE, RunningInstance
@@ -21,6 +22,7 @@ class DeployedStage:
     def __init__(self, instance: RunningInstance, lake: Lake) -> None:
         self.lake = lake
         self._instance = instance
+        self._kills = 0
 
     def put(self, name: str, rows: pa.Table) -> str:
         return put(self._instance, name, rows)
@@ -38,13 +40,50 @@ class DeployedStage:
                 work_until_done(self._create_jobs, lambda: self._run_tasks("compaction"))
             else:
                 self._instance.cloud.fire(f"{NAME}-{kind}")
-        assert not self._instance.cloud.failures
+        failures = self._instance.cloud.failures
+        assert len(failures) == self._kills, list(failures)
+        failures.clear()
+        self._kills = 0
 
     def advance(self, seconds: float) -> None:
         self._instance.cloud.advance(seconds, schedules=False)
 
     def waiting(self, queue: str) -> int:
         return waiting(self._instance, queue)
+
+    def lose_messages(self, queue: str) -> None:
+        sqs, name = self._instance.cloud.client("sqs"), f"{NAME}-{queue}.fifo"
+        sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])
+
+    def give_up_messages(self, queue: str) -> None:
+        sqs = self._instance.cloud.client("sqs")
+        url, dead = (
+            sqs.get_queue_url(QueueName=f"{NAME}-{name}.fifo")["QueueUrl"]
+            for name in (queue, f"{queue}-dead")
+        )
+        while found := sqs.receive_message(QueueUrl=url).get("Messages"):
+            for message in found:
+                sqs.send_message(
+                    QueueUrl=dead,
+                    MessageBody=message["Body"],
+                    MessageGroupId="g",
+                    MessageDeduplicationId=message["MessageId"],
+                )
+                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+    def kill_next(self, work: Work) -> None:
+        self._kills = 1
+        kills = iter([True])
+        handle = f"{NAME}-{work}-handle"  # schedules go on, and call others
+        faults = self._instance.cloud.faults
+        faults.dies_before_delete = lambda function, _: function == handle and next(kills, False)
+
+    def deliver_twice(self) -> None:
+        self._instance.cloud.faults.delivers_twice = lambda *_: True
+
+    def redeliver(self, work: Work) -> None:
+        (shape,) = (shape for shape in TICK_QUEUES if shape.kind == work)
+        self.advance(shape.hidden_seconds)
 
     def stored_files(self, table: Table) -> int:
         files = f"tables/{table._opened.id}/files/"

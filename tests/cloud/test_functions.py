@@ -1,4 +1,4 @@
-"""Commits, dead letters, sweeps and snapshots: each function under its own role, on real tables."""
+"""Garbage, sweeps and snapshots: each function under its own role, on real tables."""
 
 import random
 import string
@@ -21,52 +21,6 @@ def objects(lake: Lake) -> S3ObjectStore:
     found = lake._app.objects
     assert isinstance(found, S3ObjectStore)
     return found
-
-
-def waiting(instance: RunningInstance, queue: str) -> int:
-    figures = instance.cloud.queues()[f"{NAME}-{queue}.fifo"]
-    return int(figures["visible"] + figures["hidden"])
-
-
-def test_queued_commits_are_committed(instance: RunningInstance) -> None:
-    with instance.lake() as lake:
-        table = lake.create_table("queued", SCHEMA)
-        for seed in range(3):
-            table.ingest(rows(20, seed=seed), job=f"day {seed}", queued=True)
-        instance.cloud.settle()
-        assert not instance.cloud.failures
-        assert waiting(instance, "commits") == 0
-        assert same_rows(table, *(rows(20, seed=seed) for seed in range(3)))
-
-
-def test_compaction_jobs_are_created_and_dead_ones_free_their_files(
-    instance: RunningInstance,
-) -> None:
-    with instance.lake() as lake:
-        table = lake.create_table("merged", SCHEMA, settings={"job_files_max": 4})
-        for seed in range(4):
-            table.ingest(rows(20, seed=seed))
-        instance.cloud.fire(f"{NAME}-compaction-creation")
-        assert not instance.cloud.failures
-        assert waiting(instance, "compaction") == 1
-        sqs = instance.cloud.client("sqs")
-        jobs, dead = (
-            sqs.get_queue_url(QueueName=f"{NAME}-{name}.fifo")["QueueUrl"]
-            for name in ("compaction", "compaction-dead")
-        )
-        (message,) = sqs.receive_message(QueueUrl=jobs)["Messages"]
-        sqs.send_message(
-            QueueUrl=dead,
-            MessageBody=message["Body"],
-            MessageGroupId="g",
-            MessageDeduplicationId="d",
-        )
-        sqs.delete_message(QueueUrl=jobs, ReceiptHandle=message["ReceiptHandle"])
-        assert lake.status("merged")[0].jobs
-        instance.cloud.fire(f"{NAME}-dead-letters")
-        assert not instance.cloud.failures
-        assert not lake.status("merged")[0].jobs
-        assert waiting(instance, "compaction-dead") == 0
 
 
 def test_what_nothing_refers_to_is_deleted(instance: RunningInstance) -> None:

@@ -1,5 +1,5 @@
-"""What seldom happens to jobs: they fail and are done later, are lost and sent again, come many at
-once, name folders and unknown tables, or make files that are too large to be put at once."""
+"""What seldom happens to jobs: they fail and are done later, name folders and unknown tables, or
+make files that are too large to be put at once."""
 
 import json
 
@@ -84,33 +84,6 @@ def test_a_folder_is_taken_in_and_a_table_that_is_not_there_is_told(
         assert told.event == "rejected"
         assert "did you mean 'by-folder'" in told.reason
         assert waiting(instance, "ingest-dead") == 1
-
-
-def test_jobs_whose_messages_were_lost_are_sent_again(instance: RunningInstance) -> None:
-    cloud, ingested = instance.cloud, [rows(60, seed=seed) for seed in range(4)]
-    settings = {"job_files_max": 4, "shared_file_rows_max": 0, "redispatch_seconds": 600}
-    with instance.lake() as lake:
-        table = lake.create_table("lost", SCHEMA, split_points=["k050000"], settings=settings)
-        for part in ingested:
-            table.ingest(part)
-        cloud.fire(f"{NAME}-compaction-creation")
-        assert waiting(instance, "compaction") == 2
-        sqs = cloud.client("sqs")
-        queue = sqs.get_queue_url(QueueName=f"{NAME}-compaction.fifo")["QueueUrl"]
-        sqs.purge_queue(QueueUrl=queue)
-        cloud.fire(f"{NAME}-compaction-creation")
-        assert waiting(instance, "compaction") == 0
-        cloud.advance(600, schedules=False)
-        cloud.fire(f"{NAME}-compaction-creation")
-        assert waiting(instance, "compaction") == 2
-        for _ in range(2):
-            cloud.fire(f"{NAME}-compaction-tasks")
-            cloud.advance(1, schedules=False)
-        assert len(cloud.tasks.running) == 2
-        until(instance, "both are merged", lambda: not waiting(instance, "compaction"))
-        assert lake.status("lost")[0].files == 2
-        assert same_rows(table, *ingested)
-        assert not cloud.failures
 
 
 def test_tasks_write_files_that_are_too_large_to_be_put_at_once(instance: RunningInstance) -> None:

@@ -27,17 +27,6 @@ def leaves(lake: Lake, name: str) -> int:
     return lake.status(name)[0].leaves
 
 
-def test_a_schedule_splits_a_leaf_that_is_too_large(instance: RunningInstance) -> None:
-    with instance.lake() as lake:
-        table_with(lake, "large", 700)
-        table_with(lake, "small", 50)
-        instance.cloud.fire(SPLITTING)
-        assert not instance.cloud.failures
-        assert leaves(lake, "large") > 1
-        assert leaves(lake, "small") == 1
-        assert same_rows(lake.table("large"), rows(700))
-
-
 def test_a_trigger_that_fires_twice_does_the_work_once(instance: RunningInstance) -> None:
     with instance.lake() as lake:
         table = table_with(lake, "twice", 700)
@@ -50,25 +39,6 @@ def test_a_trigger_that_fires_twice_does_the_work_once(instance: RunningInstance
         for _ in range(2):
             assert instance.cloud.invoke(TRIGGER, tick).error is None
         instance.cloud.settle()
-        assert table.log().entries == entries
-        assert same_rows(table, rows(700))
-
-
-def test_work_that_is_done_and_not_known_to_be_done_is_done_once(
-    instance: RunningInstance,
-) -> None:
-    kills = iter([True])
-    handle = f"{SPLITTING}-handle"  # schedules go on, and call others
-    instance.cloud.faults.dies_before_delete = lambda f, _: f == handle and next(kills, False)
-    instance.cloud.faults.delivers_twice = lambda *_: True
-    with instance.lake() as lake:
-        table = table_with(lake, "killed", 700)
-        instance.cloud.fire(SPLITTING)
-        entries = table.log().entries
-        assert leaves(lake, "killed") > 1
-        assert waiting(instance, "splitting") == 1
-        instance.cloud.advance(SHAPE.hidden_seconds, schedules=False)
-        assert waiting(instance, "splitting") == 0
         assert table.log().entries == entries
         assert same_rows(table, rows(700))
 

@@ -70,23 +70,6 @@ def held(table: Table) -> int:
 
 
 @pytest.mark.slow
-def test_compaction_jobs_are_run_by_tasks(instance: RunningInstance) -> None:
-    cloud = instance.cloud
-    ingested = [rows(200, seed=seed) for seed in range(4)]
-    with instance.lake() as lake:
-        table = lake.create_table("merged", SCHEMA, settings={"job_files_max": 4})
-        for part in ingested:
-            table.ingest(part)
-        cloud.fire(f"{COMPACTION}-creation")
-        cloud.fire(f"{COMPACTION}-tasks")
-        assert len(cloud.tasks.running) == 1
-        until(instance, "the files are merged", lambda: not waiting(instance, "compaction"))
-        assert same_rows(table, *ingested)
-        assert held(table) == 1
-        assert not cloud.failures
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ingest", "compaction"])
 def test_a_task_that_is_killed_in_mid_job_loses_nothing_and_doubles_nothing(
     instance: RunningInstance, kind: str

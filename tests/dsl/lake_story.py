@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.table import Table
 from lakebed.tasks.user_jobs import Ingested
-from tests.dsl.stage import Stage
+from tests.dsl.stage import FunctionStage, Stage, Work
 from tests.dsl.table_rows import KEY_ORDER, SCHEMA
 
 SAMPLED_KEYS = 5
@@ -31,13 +31,11 @@ class LakeStory:
     # what is there
 
     def given_table(
-        self, name: str, *, split_points: Sequence[str] | None = None, **settings: object
+        self, name: str, *, split_points: Sequence[str] = (), **settings: object
     ) -> Table:
         """Create a table of `SCHEMA`."""
         self._model[name] = {}
-        return self.lake.create_table(
-            name, SCHEMA, split_points=split_points or (), settings=settings
-        )
+        return self.lake.create_table(name, SCHEMA, split_points=split_points, settings=settings)
 
     def table(self, name: str) -> Table:
         """Return a table as its users have it."""
@@ -73,9 +71,25 @@ class LakeStory:
         """Let leaves that are too large be split."""
         self.stage.work("splitting")
 
+    def when_jobs_are_created(self) -> None:
+        """Let compaction jobs be created; nothing runs them yet."""
+        self.stage.work("compaction-creation")
+
     def when_compacted(self) -> None:
         """Let compaction jobs be created and run until none is due."""
         self.stage.work("compaction")
+
+    def when_messages_are_lost(self, queue: str) -> None:
+        """Let a queue forget its messages."""
+        self.stage.lose_messages(queue)
+
+    def when_messages_die(self, queue: str) -> None:
+        """Let the messages of a queue be dead letters, for each was received too often."""
+        self.stage.give_up_messages(queue)
+
+    def when_dead_jobs_are_given_up(self) -> None:
+        """Let compaction jobs among the dead letters lose their claims."""
+        self.stage.work("dead-letters")
 
     def when_garbage_is_collected(self) -> None:
         """Let garbage that is due be deleted."""
@@ -90,6 +104,14 @@ class LakeStory:
     def leaves(self, name: str) -> int:
         """Return how many leaves a table has."""
         return self.lake.status(name)[0].leaves
+
+    def jobs(self, name: str) -> int:
+        """Return how many compaction jobs hold claims in a table."""
+        return len(self.lake.status(name)[0].jobs)
+
+    def number(self, name: str) -> int:
+        """Return the number of a table's newest log entry."""
+        return self.lake.status(name)[0].number
 
     def picture(self, name: str) -> str:
         """Return a table's leaves in key order, with files and rows; then what is garbage."""
@@ -128,6 +150,26 @@ class LakeStory:
     def _given(self, name: str, job: str, rows: pa.Table) -> None:
         known = self._model[name].setdefault(job, rows)
         assert known.equals(rows), f"job {job} was given other rows before"
+
+
+class FunctionStory(LakeStory):
+    """A story in which functions die, and messages come again."""
+
+    def __init__(self, stage: FunctionStage) -> None:
+        super().__init__(stage)
+        self._functions = stage
+
+    def given_a_function_dies(self, work: Work) -> None:
+        """Let the next function that does this work die before it deletes its messages."""
+        self._functions.kill_next(work)
+
+    def given_messages_are_delivered_twice(self) -> None:
+        """Let each batch of messages be delivered a second time, once the first was worked on."""
+        self._functions.deliver_twice()
+
+    def when_messages_come_again(self, work: Work) -> None:
+        """Let messages come again that a dead function held, and be worked on."""
+        self._functions.redeliver(work)
 
 
 def _counted(files: int) -> str:

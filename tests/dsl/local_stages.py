@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.local import open_local
+from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.lake import Lake
 from lakebed.model.jobs import COMPACTION_CREATION, COMPACTION_QUEUE
 from lakebed.ports.job_queue import Message
@@ -18,11 +19,13 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.table import Table
 from lambdas.shape import Handler
-from tests.dsl.memory_instance import MemoryInstance
+from tests.dsl.memory_instance import HIDDEN_SECONDS, MemoryInstance, Run
 from tests.dsl.stage import Work, work_until_done
 from tests.dsl.tasks import run_compaction_task, run_ingest_task
 
 DEAD = "-dead"
+RECEIVES_MAX = 20
+"""More than any queue allows of one message."""
 
 
 class _LocalStage:
@@ -51,6 +54,18 @@ class _LocalStage:
         waiting, dead = self._app.queues.open(queue.removesuffix(DEAD)).depth()
         return dead if queue.endswith(DEAD) else waiting
 
+    def lose_messages(self, queue: str) -> None:
+        waiting = self._app.queues.open(queue)
+        while found := waiting.receive(messages_max=10, hidden_seconds=HIDDEN_SECONDS):
+            waiting.delete(*(message.receipt for message in found))
+
+    def give_up_messages(self, queue: str) -> None:
+        waiting = self._app.queues.open(queue)
+        for _ in range(RECEIVES_MAX):
+            waiting.receive(messages_max=10, hidden_seconds=1)
+            self.advance(2)
+        assert not self.waiting(queue)
+
     def stored_files(self, table: Table) -> int:
         return len(list(self._app.objects.list(f"tables/{table._opened.id}/files/")))
 
@@ -70,20 +85,34 @@ class DirectoryStage(_LocalStage):
             elif kind == "commits":
                 self.lake.commit_queued()
             elif kind == "compaction":
-                work_until_done(
-                    lambda: self._each(app.create_jobs.run), partial(run_compaction_task, app)
-                )
+                work_until_done(self._create_jobs, partial(run_compaction_task, app))
+            elif kind == "compaction-creation":
+                self._create_jobs()
             elif kind == "splitting":
                 self._each(app.split_leaves.run)
+            elif kind == "dead-letters":
+                give_up_dead_jobs(app).run()
             else:
                 self._each(app.collect.run)
 
     def _create_jobs(self) -> int:
-        return self._each(self._app.create_jobs.run)
+        self._each(self._app.create_jobs.run)
+        return self.waiting(COMPACTION_QUEUE)
 
-    def _each(self, act: Callable[[OpenTable], int]) -> int:
-        """Do something to each table. Returns how much there was to do."""
-        return sum(act(self._app.catalog.find(entry.name)) for entry in self._app.catalog.list())
+    def _each(self, act: Callable[[OpenTable], int]) -> None:
+        for entry in self._app.catalog.list():
+            act(self._app.catalog.find(entry.name))
+
+
+def give_up_dead_jobs(app: App) -> GiveUpDeadJobs:
+    return GiveUpDeadJobs(
+        jobs=app.queue,
+        commits=app.commit_queue,
+        objects=app.objects,
+        find_table=app.catalog.find_id,
+        give_up=app.give_up,
+        tracker=app.tracker,
+    )
 
 
 class MemoryStage(_LocalStage):
@@ -94,6 +123,8 @@ class MemoryStage(_LocalStage):
         super().__init__(instance.lake, instance.clock, folder)
         self._instance = instance
         self._ticks = 0
+        self._dying: set[str] = set()
+        self._times = 1
 
     def work(self, *kinds: Work) -> None:
         for kind in kinds:
@@ -103,8 +134,20 @@ class MemoryStage(_LocalStage):
                 self._call(COMMIT_QUEUE, self._instance.committer())
             elif kind == "compaction":
                 work_until_done(self._create_jobs, partial(run_compaction_task, self._app))
+            elif kind == "dead-letters":
+                self._instance.dead_letters_function()({"time": "now"}, Run())
             else:
                 self._fire(kind)
+
+    def kill_next(self, work: Work) -> None:
+        self._dying.add(work)
+
+    def deliver_twice(self) -> None:
+        self._times = 2
+
+    def redeliver(self, work: Work) -> None:
+        self.advance(HIDDEN_SECONDS)
+        self._call(work, self._instance.handler_of(work))
 
     def _create_jobs(self) -> int:
         self._fire(COMPACTION_CREATION)
@@ -117,4 +160,8 @@ class MemoryStage(_LocalStage):
         self._call(work, self._instance.handler_of(work))
 
     def _call(self, queue: str, function: Handler) -> None:
-        assert self._instance.when_worked(queue, function) == []
+        if queue in self._dying:
+            self._dying.remove(queue)
+            self._instance.when_killed(queue, function)
+        else:
+            assert self._instance.when_worked(queue, function, times=self._times) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from lakebed.backends.memory import (
     VirtualClock,
 )
 from lakebed.bootstrap.assemble import Stores, assemble
-from lakebed.bootstrap.functions import committer
+from lakebed.bootstrap.functions import committer, dead_letters
 from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.functions.table_stores import TableStores, table_stores
 from lakebed.bootstrap.memory import Memory
@@ -29,14 +29,15 @@ from lakebed.ingest.sources import ArrowSource
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_table_message
 from lakebed.model.names import JobId
 from lakebed.model.schema import schema_of
-from lakebed.ports.job_queue import JobQueue
+from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.schedules.send_ticks import SendTicks
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lambdas.committer.commit import commit
+from lambdas.dead_letters.give_up import give_up
 from lambdas.scheduled_work.handle import work_on_table
-from lambdas.shape import Handler, batch_handler, queue_handler
+from lambdas.shape import Handler, batch_handler, queue_handler, scheduled_handler
 
 SCHEMA = schema_of(row_keys={"key": "string"}, values={"value": "int64"})
 HIDDEN_SECONDS = 720.0
@@ -154,25 +155,42 @@ class MemoryInstance:
         """Return the function that commits what is queued."""
         return batch_handler(once(self.committer_app()), commit)
 
+    def dead_letters_function(self) -> Handler:
+        """Return the function that frees what dead compaction jobs held."""
+        jobs, commits = self.queues.open(COMPACTION_QUEUE), self.queues.open(COMMIT_QUEUE)
+        app = dead_letters.app_over(self.stores, jobs=jobs, commits=commits, tracker=self.tracker)
+        return scheduled_handler(once(app), give_up)
+
     def job_stores(self) -> JobStores:
         return JobStores(self.queues.open(COMPACTION_QUEUE), self.tracker)
 
-    def when_worked(self, work: str, handler: Handler) -> list[str]:
+    def when_worked(self, work: str, handler: Handler, *, times: int = 1) -> list[str]:
         """Hand to a function what waits, a batch at a time. Returns ids of what it gave back."""
-        return worked(self.queues.open(work), handler)
+        return worked(self.queues.open(work), handler, times=times)
+
+    def when_killed(self, work: str, handler: Handler) -> None:
+        """Hand a batch to a function that dies when its work is done: nothing is deleted."""
+        found = self.queues.open(work).receive(messages_max=10, hidden_seconds=HIDDEN_SECONDS)
+        assert found, f"no message of {work} waits"
+        handler({"Records": records_of(found)}, Run())
 
 
-def worked(queue: JobQueue, handler: Handler) -> list[str]:
-    """Do what an event source does until a queue shows nothing more."""
+def worked(queue: JobQueue, handler: Handler, *, times: int = 1) -> list[str]:
+    """Do what an event source does until a queue shows nothing more. times: of each batch."""
     given_back = []
     while messages := queue.receive(messages_max=10, hidden_seconds=HIDDEN_SECONDS):
-        records = [record(_text_of(m.body), m.group, m.receipt, m.receives) for m in messages]
-        answer = handler({"Records": records}, Run())
+        for _ in range(times):
+            answer = handler({"Records": records_of(messages)}, Run())
         assert answer is not None
         failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
         queue.delete(*(m.receipt for m in messages if m.receipt not in failed))
         given_back += [_text_of(m.body) for m in messages if m.receipt in failed]
     return given_back
+
+
+def records_of(messages: Sequence[Received]) -> list[dict[str, Any]]:
+    """Return messages as SQS hands them to a function."""
+    return [record(_text_of(m.body), m.group, m.receipt, m.receives) for m in messages]
 
 
 def once(app: Any) -> Callable[[], Any]:  # noqa: ANN401 - an app of any kind

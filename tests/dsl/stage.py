@@ -10,8 +10,16 @@ import pyarrow as pa
 from lakebed.lake import Lake
 from lakebed.table import Table
 
-Work = Literal["ingest", "commits", "splitting", "compaction", "garbage"]
-"""A kind of work that users' messages or schedules ask for."""
+Work = Literal[
+    "ingest",
+    "commits",
+    "splitting",
+    "compaction-creation",
+    "compaction",
+    "dead-letters",
+    "garbage",
+]
+"""A kind of work that users' messages or schedules ask for. "compaction" creates jobs, too."""
 
 ROUNDS_MAX = 20
 """How often jobs may lead to more jobs."""
@@ -45,13 +53,37 @@ class Stage(Protocol):
         """Return how many messages a queue has, hidden ones too. NAME-dead: its dead letters."""
         ...
 
+    def lose_messages(self, queue: str) -> None:
+        """Let a queue forget its messages."""
+        ...
+
+    def give_up_messages(self, queue: str) -> None:
+        """Let the messages of a queue be dead letters, for each was received too often."""
+        ...
+
     def stored_files(self, table: Table) -> int:
         """Return how many files of rows a table has in its store, referred to or not."""
         ...
 
 
+class FunctionStage(Stage, Protocol):
+    """A stage where functions do the work of queues."""
+
+    def kill_next(self, work: Work) -> None:
+        """Let the next function that does this work die before it deletes its messages."""
+        ...
+
+    def deliver_twice(self) -> None:
+        """Let each batch of messages be delivered a second time, once the first was worked on."""
+        ...
+
+    def redeliver(self, work: Work) -> None:
+        """Let messages come again that a dead function held, and be worked on."""
+        ...
+
+
 def work_until_done(create_jobs: Callable[[], int], run_jobs: Callable[[], None]) -> None:
-    """Create jobs and run them until none is created. create_jobs: returns how many."""
+    """Create jobs and run them until none waits. create_jobs: returns how many wait."""
     for _ in range(ROUNDS_MAX):
         if not create_jobs():
             return

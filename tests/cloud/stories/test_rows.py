@@ -39,6 +39,7 @@ def test_rows_of_every_way_in_stay_the_same_whatever_becomes_of_their_files(
     assert story.picture("t") == f"{halves}\ngarbage: 3 files"
     story.then_queries_match("t")
 
+    story.when_time_passes(60)
     story.when_garbage_is_collected()
     assert story.stored_files("t") == 4
     story.when_time_passes(HOUR + 600)
@@ -59,3 +60,16 @@ def test_a_job_whose_answer_was_lost_is_sent_again_and_done_once(story: LakeStor
     story.when_messages_are_ingested()
     story.then_queries_match("t")
     assert story.picture("t") == "3 files, 150 rows\ngarbage: 0 files"
+
+
+@pytest.mark.parametrize("story", ["memory", "directory", "deployed"], indirect=True)
+def test_queued_commits_of_many_go_into_one_entry(story: LakeStory) -> None:
+    story.given_table("t")
+    for seed in range(3):
+        story.when_ingest_is_queued("t", rows(20, seed=seed), job=f"day {seed}")
+    before = story.number("t")
+    assert story.stage.waiting("commits") == 3
+    story.when_queued_commits_are_made()
+    assert story.stage.waiting("commits") == 0
+    assert story.number("t") == before + 1
+    story.then_queries_match("t")
