@@ -23,8 +23,8 @@ def run_round(seed: int, seconds: float) -> Counter[str]:
         world = World(disk, Path(outside), random.Random(seed))
         try:
             world.start_all()
-            for member in world.members.values():
-                member.wait_ready()
+            for process in world.processes.values():
+                process.wait_ready()
             ends = time.monotonic() + seconds
             while time.monotonic() < ends:
                 world.step()
@@ -43,8 +43,8 @@ def run_round(seed: int, seconds: float) -> Counter[str]:
 def told(world: World) -> Counter[str]:
     """Return what the processes said, in counts."""
     counts: Counter[str] = Counter()
-    for member in world.everybody():
-        words = [line.split() for line in member.lines]
+    for process in world.all_processes():
+        words = [line.split() for line in process.lines]
         counts["processes"] += 1
         counts["jobs"] += sum(w[0] == "ack" for w in words)
         counts["rows"] += sum(int(w[2]) for w in words if w[0] == "ack")

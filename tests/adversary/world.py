@@ -22,7 +22,7 @@ from tests.adversary.tables import (
     writer_of,
 )
 from tests.e2e.fast_clock import FastClock
-from tests.e2e.party import Member, is_expected_event
+from tests.e2e.worker_processes import WorkerProcess, is_expected_event
 
 ROLES = ("write-a", "write-b", "keep-a", "keep-b", "read-a", "alter-a", "backup-a")
 MODULE = "tests.adversary.worker"
@@ -53,8 +53,8 @@ class World:
         self._began = time.monotonic()
         self._started = repr(time.time())
         self.clock = FastClock(float(self._started))
-        self.members: dict[str, Member] = {}
-        self.past: list[Member] = []
+        self.processes: dict[str, WorkerProcess] = {}
+        self.past: list[WorkerProcess] = []
         self._stopped: dict[str, float] = {}
         with self.open() as lake:
             make_tables(lake, {name: rng.choice([0, 7_200]) for name in DELAYS})
@@ -78,39 +78,41 @@ class World:
             arguments.append(str(self.rng.getrandbits(32)))
         elif role == "backup":
             arguments.append(str(self.backup_path))
-        self.members[name] = Member(role, arguments, module=MODULE)
+        self.processes[name] = WorkerProcess(role, arguments, module=MODULE)
 
     def start_all(self) -> None:
         for name in ROLES:
-            if name not in self.members:
+            if name not in self.processes:
                 self.start(name)
 
     def kill(self, name: str) -> None:
-        member = self.members.pop(name)
+        process = self.processes.pop(name)
         self._stopped.pop(name, None)
-        member.kill()
-        self.past.append(member)
+        process.kill()
+        self.past.append(process)
 
     def kill_all(self) -> None:
-        for name in list(self.members):
+        for name in list(self.processes):
             self.kill(name)
 
     def acknowledged(self) -> list[str]:
         """Return the jobs that were said to be done."""
-        return [words.split()[0] for member in self.everybody() for words in member.said("ack")]
+        return [
+            words.split()[0] for process in self.all_processes() for words in process.said("ack")
+        ]
 
-    def everybody(self) -> list[Member]:
-        return [*self.past, *self.members.values()]
+    def all_processes(self) -> list[WorkerProcess]:
+        return [*self.past, *self.processes.values()]
 
     def complaints(self) -> list[str]:
         """Return what no process should meet: errors, warnings, an end of its own."""
         said = [
             line
-            for member in self.everybody()
-            for line in [*member.said("error"), *member.noise]
+            for process in self.all_processes()
+            for line in [*process.said("error"), *process.noise]
             if not is_expected_event(line)
         ]
-        ended = [name for name, m in self.members.items() if m.process.poll() is not None]
+        ended = [name for name, m in self.processes.items() if m.process.poll() is not None]
         return said + [f"{name} ended by itself" for name in ended]
 
     # what is done to them
@@ -138,20 +140,20 @@ class World:
         }
 
     def _kill_one(self) -> None:
-        name = self.rng.choice(sorted(self.members))
+        name = self.rng.choice(sorted(self.processes))
         self.kill(name)
         self.start(name)
 
     def _stop_one(self) -> None:
-        name = self.rng.choice(sorted(self.members))
+        name = self.rng.choice(sorted(self.processes))
         if name not in self._stopped:
-            self.members[name].process.send_signal(signal.SIGSTOP)
+            self.processes[name].process.send_signal(signal.SIGSTOP)
             self._stopped[name] = time.monotonic() + self.rng.uniform(*STOP_SECONDS)
 
     def _let_go(self) -> None:
         for name, until in list(self._stopped.items()):
             if time.monotonic() >= until:
-                self.members[name].process.send_signal(signal.SIGCONT)
+                self.processes[name].process.send_signal(signal.SIGCONT)
                 del self._stopped[name]
 
     def _cut_power(self) -> None:
@@ -179,7 +181,7 @@ class World:
 
     def _damage_copy(self) -> None:
         """Damage a copy of the backup: each answer of it is right, or an error of ours."""
-        backup = self.members.get("backup-a")
+        backup = self.processes.get("backup-a")
         if backup is None or not backup.said("backed-up"):
             return
         self.kill("backup-a")

@@ -15,12 +15,12 @@ from lakebed.bulk_import.start_runs import StartRuns
 from lakebed.ingest.allowed_files import AllowedPlaces
 from lakebed.lake import Lake
 from lakebed.model.names import JobId, Micros
-from tests.dsl.one_process import OneProcess
+from tests.dsl.in_process_cluster import InProcessCluster
 from tests.dsl.spark_platform import SparkPlatform
 from tests.unit.tables.lakes import SCHEMA, rows
 
 
-class Office:
+class BulkImportStory:
     """A lake with a table `trips`, a folder where files may lie, and who starts and follows."""
 
     def __init__(self, folder: Path) -> None:
@@ -49,7 +49,7 @@ class Office:
             find_table=lambda id_: opened if id_ == opened.id else None, **shared
         )
 
-    def asked(self, name: str, *keys: str) -> dict[str, object]:
+    def message_for(self, name: str, *keys: str) -> dict[str, object]:
         """Return a message of id `j` for a new file."""
         return {"id": "j", "table": "trips", "files": [self.given_file(name, *keys)]}
 
@@ -79,8 +79,8 @@ class Office:
         request = self.requests.get(name or list(self.platform.runs)[-1])
         self.clock.advance(1)
         driver = BulkImportApp(self.app)
-        driver.run_request(request, places=[str(self.folder)], cluster_for=OneProcess)
+        driver.run_request(request, places=[str(self.folder)], cluster_for=InProcessCluster)
 
-    def told(self, job: str = "j") -> list[str]:
+    def events(self, job: str = "j") -> list[str]:
         table = self.table._opened.id
         return [report.event for report in self.app.tracker.history(table, JobId(job))]

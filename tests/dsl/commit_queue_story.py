@@ -1,4 +1,4 @@
-"""A table with a queue of commits before it, and committers that work on the queue."""
+"""Stories about a table with a queue of commits before it, and committers that work on it."""
 
 import random
 
@@ -24,12 +24,12 @@ from tests.dsl import TableStory
 TABLE = TableId("t1")
 
 
-class Office:
-    """A story's table with a queue of commits before it."""
+class CommitQueueStory:
+    """A table with a queue of commits before it."""
 
     def __init__(self, *, body_bytes_max: int = 180_000) -> None:
-        self.story = TableStory()
-        self.clock = self.story.clock
+        self.table = TableStory()
+        self.clock = self.table.clock
         self.queues = MemoryJobQueues(self.clock, receives_max=3)
         self.queue = self.queues.open(COMMIT_QUEUE)
         self.tracker = MemoryJobTracker()
@@ -43,7 +43,7 @@ class Office:
         self.committer = self.another_committer()
 
     def another_committer(self, head: TableHead | None = None) -> Committer:
-        own = head or self.story.another_head()
+        own = head or self.table.another_head()
         return Committer(
             queue=self.queue,
             objects=self.objects,
@@ -53,20 +53,20 @@ class Office:
         )
 
     def adding(self, name: str, **more: object) -> Transaction:
-        change = AddFiles(self.story.new_files("all", **{name: 1}))
-        return self.story.transaction(change, id_=name, **more)
+        change = AddFiles(self.table.new_files("all", **{name: 1}))
+        return self.table.transaction(change, id_=name, **more)
 
     def given_sent(self, *transactions: Transaction) -> None:
         """Send them; each one's job has the name of its id."""
         self.send.run(TABLE, [queued(t) for t in transactions])
 
-    def told(self, job: str) -> JobReport:
+    def report_of(self, job: str) -> JobReport:
         report = self.tracker.last(TABLE, JobId(job))
-        assert report is not None, f"nobody was told of {job}"
+        assert report is not None, f"job {job} has no report"
         return report
 
     def events(self, *jobs: str) -> list[str]:
-        return [self.told(job).event for job in jobs]
+        return [self.report_of(job).event for job in jobs]
 
     def when_messages_come_again(self) -> None:
         self.clock.advance(HIDDEN_SECONDS + 1)

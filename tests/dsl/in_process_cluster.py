@@ -1,22 +1,24 @@
-"""A cluster in this process, which is as unkind as a real one: attempts are lost and doubled."""
+"""A cluster in this process, which can lose and double attempts."""
 
 from collections.abc import Callable, Sequence
 
 from lakebed.bootstrap.bulk_import import Task, Tasks
 from lakebed.errors import UnavailableError
 
-Unkind = Callable[[str, int], str]
+OutcomeOf = Callable[[str, int], str]
 """What becomes of a task of a stage: "done", "doubled", "lost answer" or "given up"."""
 
 
-class OneProcess:
+class InProcessCluster:
     """Runs tasks one after the other, last one first. stages: that were run."""
 
     tasks_at_once = 2
 
-    def __init__(self, tasks: Tasks, unkind: Unkind = lambda _stage, _number: "done") -> None:
+    def __init__(
+        self, tasks: Tasks, outcome_of: OutcomeOf = lambda _stage, _number: "done"
+    ) -> None:
         self._tasks = tasks
-        self._unkind = unkind
+        self._outcome_of = outcome_of
         self.stages: list[str] = []
 
     def sort(self, job: bytes, works: Sequence[bytes]) -> list[bytes]:
@@ -30,7 +32,7 @@ class OneProcess:
         answers = []
         for number, work in reversed(list(enumerate(works))):
             answers.append(task(job, work))
-            match self._unkind(stage, number):
+            match self._outcome_of(stage, number):
                 case "doubled":
                     task(job, work)
                 case "lost answer":

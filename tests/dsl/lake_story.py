@@ -113,7 +113,7 @@ class LakeStory:
         """Return the number of a table's newest log entry."""
         return self.lake.status(name)[0].number
 
-    def picture(self, name: str) -> str:
+    def summary(self, name: str) -> str:
         """Return a table's leaves in key order, with files and rows; then what is garbage."""
         (status,) = self.lake.status(name)
         lines = [

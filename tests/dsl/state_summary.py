@@ -9,7 +9,7 @@ from lakebed.model.names import FileName, JobId, PartitionId
 from lakebed.statestore.table_state.state import TableState
 
 
-def picture(
+def summary_of(
     state: TableState, leaves: Mapping[PartitionId, str], files: Mapping[FileName, str]
 ) -> str:
     """Return leaves in key order with files, rows ("about" when not exact) and claims; garbage.

@@ -1,4 +1,4 @@
-"""Stories about one table: given_... when_..., and a picture of what is true then.
+"""Stories about one table: given_... when_..., and a summary of what is true then.
 
 The table has one string key. Leaves, files and jobs have the names that the story gives them.
 """
@@ -39,8 +39,8 @@ from lakebed.statestore.log_entries.transactions import Change, PositionChange, 
 from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.placing import own_region
 from lakebed.statestore.table_state.state import TableState
-from tests.dsl.picture import picture
 from tests.dsl.scripted_log import ScriptedLog
+from tests.dsl.state_summary import summary_of
 
 STRING = type_of("string")
 SCHEMA = Schema(
@@ -218,12 +218,12 @@ class TableStory:
 
     # what is true then
 
-    def picture(self) -> str:
+    def summary(self) -> str:
         """Return leaves with their files, rows and claims in key order, then the garbage."""
         files = {file.name: name for name, file in self.files.items()}
         leaves = {id_: name for name, id_ in self.partitions.items()}
         with self.head.reading() as state:
-            return picture(state, leaves, files)
+            return summary_of(state, leaves, files)
 
     def _name_leaves(self, names: Sequence[str], under: PartitionId) -> None:
         found = list(self.state.tree().leaves(under))

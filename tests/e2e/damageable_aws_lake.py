@@ -1,4 +1,4 @@
-"""A lake on AWS that tests may damage behind its back, and heal again."""
+"""A lake on AWS that tests may damage behind its back, and restore again."""
 
 import shutil
 from pathlib import Path
@@ -13,8 +13,8 @@ from tests.servers.s3 import S3Server
 OBJECTS = "objects/"
 
 
-class AwsPatient:
-    """Remembers all of it when it is made; `heal` puts back what was changed since.
+class DamageableAwsLake:
+    """Remembers all of it when it is made; `restore` puts back what was changed since.
 
     states, spill: the folders of this machine.
     """
@@ -118,7 +118,7 @@ class AwsPatient:
         else:
             self._dynamodb.put_item(TableName=table, Item=new)
 
-    def heal(self) -> None:
+    def restore(self) -> None:
         """Put everything back, whoever changed it."""
         found = set(self._listed(""))
         for path in found | set(self._objects):

@@ -9,17 +9,17 @@ import pytest
 
 from lakebed.bootstrap.local import open_local
 from lakebed.lake import Lake
-from tests.e2e.party import Party
 from tests.e2e.rows import wrong_jobs
 from tests.e2e.test_kills import read_all
+from tests.e2e.worker_processes import WorkerProcesses
 
 WORKERS = ("ingest-a", "ingest-b", "keep-a")
 DELAY_SECONDS_MAX = 0.8
 KILLS = 3
 
 
-def check_copy(party: Party, path: Path, acknowledged: list[str]) -> None:
-    with Lake(open_local(path, create=False, clock=party.clock)) as lake:
+def check_copy(workers: WorkerProcesses, path: Path, acknowledged: list[str]) -> None:
+    with Lake(open_local(path, create=False, clock=workers.clock)) as lake:
         if not lake.tables():
             assert not acknowledged
             return
@@ -30,27 +30,27 @@ def check_copy(party: Party, path: Path, acknowledged: list[str]) -> None:
 
 @pytest.mark.timeout(300)
 def test_backups_that_are_killed_hold_what_was_acknowledged(folder: Path) -> None:
-    party = Party(folder, random.Random(7))
-    backup = party.backup
+    workers = WorkerProcesses(folder, random.Random(7))
+    backup = workers.backup
     try:
         for name in WORKERS:
-            party.start(name)
-        party.wait_ready()
+            workers.start(name)
+        workers.wait_ready()
         for _ in range(KILLS):
-            party.start("backup-a")
-            party.wait_ready()
-            time.sleep(party.rng.random() * DELAY_SECONDS_MAX)
-            party.kill("backup-a")
+            workers.start("backup-a")
+            workers.wait_ready()
+            time.sleep(workers.rng.random() * DELAY_SECONDS_MAX)
+            workers.kill("backup-a")
             if (backup / "lakebed.json").exists():
-                check_copy(party, backup, [])
-        acknowledged = party.acknowledged()
-        with party.open() as lake:
+                check_copy(workers, backup, [])
+        acknowledged = workers.acknowledged()
+        with workers.open() as lake:
             assert lake.backup(backup).failure is None
-        check_copy(party, backup, acknowledged)
-        party.kill_all()
-        with Lake(open_local(folder / "elsewhere", clock=party.clock)) as other:
+        check_copy(workers, backup, acknowledged)
+        workers.kill_all()
+        with Lake(open_local(folder / "elsewhere", clock=workers.clock)) as other:
             assert other.restore(backup).failure is None
-        check_copy(party, folder / "elsewhere", acknowledged)
-        assert not party.complaints(), party.complaints()
+        check_copy(workers, folder / "elsewhere", acknowledged)
+        assert not workers.complaints(), workers.complaints()
     finally:
-        party.kill_all()
+        workers.kill_all()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.party import PROJECT, Party
 from tests.e2e.rows import rows_of, wrong_jobs
 from tests.e2e.test_kills import check, read_all, settle
+from tests.e2e.worker_processes import PROJECT, WorkerProcesses
 
 SECONDS = 4.0
 EXPECTED = {"again", "ack", "ran", "read", "expired", "ready"}
@@ -51,35 +51,35 @@ os._exit(0)
 
 @pytest.mark.timeout(300)
 def test_two_writers_a_compactor_and_a_reader_get_along(folder: Path) -> None:
-    party = Party(folder, random.Random(7), garbage_seconds_min=7_200)
+    workers = WorkerProcesses(folder, random.Random(7), garbage_seconds_min=7_200)
     try:
         for name in ("ingest-a", "ingest-b", "keep-a", "read-a"):
-            party.start(name)
-        party.wait_ready()
+            workers.start(name)
+        workers.wait_ready()
         time.sleep(SECONDS)
-        members = dict(party.members)
-        party.kill_all()
-        words = {line.partition(" ")[0] for m in members.values() for line in m.lines}
-        assert words <= EXPECTED, party.complaints()
-        assert all(members[name].said("ack") for name in ("ingest-a", "ingest-b"))
-        assert members["read-a"].said("read")
-        check(party)
-        shutil.rmtree(party.path / "cache")
-        check(party)
-        settle(party)
+        processes = dict(workers.processes)
+        workers.kill_all()
+        words = {line.partition(" ")[0] for m in processes.values() for line in m.lines}
+        assert words <= EXPECTED, workers.complaints()
+        assert all(processes[name].said("ack") for name in ("ingest-a", "ingest-b"))
+        assert processes["read-a"].said("read")
+        check(workers)
+        shutil.rmtree(workers.path / "cache")
+        check(workers)
+        settle(workers)
     finally:
-        party.kill_all()
+        workers.kill_all()
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["write", "log"])
 def test_a_full_disk_is_told_and_leaves_the_table_as_it_was(folder: Path, kind: str) -> None:
-    party = Party(folder, random.Random(7))
-    with party.open() as lake:
+    workers = WorkerProcesses(folder, random.Random(7))
+    with workers.open() as lake:
         lake.table("t").ingest(rows_of("before-1"), job="before-1")
         before = lake.table("t").query().read_all()
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(party.path), kind],
+        [sys.executable, "-c", FULL, str(workers.path), kind],
         cwd=PROJECT,
         capture_output=True,
         text=True,
@@ -87,7 +87,7 @@ def test_a_full_disk_is_told_and_leaves_the_table_as_it_was(folder: Path, kind: 
         timeout=100,
     )
     assert done.stdout.strip() == "full storage-full", done.stderr
-    with party.open() as lake:
+    with workers.open() as lake:
         assert lake.table("t").query().read_all() == before
         assert not [
             f for f in lake._app.inspection.fsck().run(deep=True).findings if f.severity == "damage"

@@ -14,9 +14,10 @@ from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABL
 from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
 from lakebed.inspection.fsck import FsckReport
 from lakebed.lake import Lake
-from tests.e2e.aws_patient import AwsPatient
+from tests.e2e.damageable_aws_lake import DamageableAwsLake
 from tests.servers.fixtures import ministack  # noqa: F401 - a fixture
 from tests.servers.s3 import BUCKET, S3Server
+from tests.unit.inspection.damageable_lakes import DamageableLake
 from tests.unit.inspection.damages import (
     DAMAGES,
     Damage,
@@ -29,36 +30,35 @@ from tests.unit.inspection.damages import (
     rows_spilled,
 )
 from tests.unit.inspection.lakes import SCHEMA, fill, rows
-from tests.unit.inspection.patients import Patient
 
-INSTANCE = InstanceId("patient")
+INSTANCE = InstanceId("damageable")
 SMALL_BODY_BYTES = 300
 """Larger bodies of entries go to the object store here, so that some do."""
 
 
-def a_large_body_gone(lake: Patient, rng: random.Random) -> set[str]:
-    assert isinstance(lake, AwsPatient)
+def a_large_body_gone(lake: DamageableLake, rng: random.Random) -> set[str]:
+    assert isinstance(lake, DamageableAwsLake)
     lake.remove(rng.choice(lake.large_bodies()))
     return {"log-damaged"}
 
 
-def a_flipped_bit_in_a_large_body(lake: Patient, rng: random.Random) -> set[str]:
-    assert isinstance(lake, AwsPatient)
+def a_flipped_bit_in_a_large_body(lake: DamageableLake, rng: random.Random) -> set[str]:
+    assert isinstance(lake, DamageableAwsLake)
     path = rng.choice(lake.large_bodies())
     lake.write(path, flipped(lake.read(path), rng, start=1))
     return {"log-damaged"}
 
 
-def a_large_body_cut_off(lake: Patient, rng: random.Random) -> set[str]:
-    assert isinstance(lake, AwsPatient)
+def a_large_body_cut_off(lake: DamageableLake, rng: random.Random) -> set[str]:
+    assert isinstance(lake, DamageableAwsLake)
     path = rng.choice(lake.large_bodies())
     body = lake.read(path)
     lake.write(path, body[: rng.randrange(len(body))])
     return {"log-damaged"}
 
 
-def an_entry_emptied(lake: Patient, rng: random.Random) -> set[str]:
-    assert isinstance(lake, AwsPatient)
+def an_entry_emptied(lake: DamageableLake, rng: random.Random) -> set[str]:
+    assert isinstance(lake, DamageableAwsLake)
     lake.empty_entry(rng.choice(lake.entries()[1:])[0])  # the first: as if truncated further
     return {"log-gap"}
 
@@ -84,8 +84,8 @@ MENDED = (
 def whole(
     ministack: S3Server,  # noqa: F811 - the fixture
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[AwsPatient]:
-    folder = tmp_path_factory.mktemp("patient")
+) -> Iterator[DamageableAwsLake]:
+    folder = tmp_path_factory.mktemp("damageable")
     resources = InstanceResources(
         instance=INSTANCE,
         bucket=BUCKET,
@@ -104,7 +104,7 @@ def whole(
         with Lake(open_instance(INSTANCE)) as lake:
             fill(lake)
         here = folder / "cache" / INSTANCE
-        yield AwsPatient(
+        yield DamageableAwsLake(
             resources,
             ministack,
             clients,
@@ -115,9 +115,9 @@ def whole(
 
 
 @pytest.fixture
-def patient(whole: AwsPatient) -> Iterator[AwsPatient]:
+def damageable(whole: DamageableAwsLake) -> Iterator[DamageableAwsLake]:
     yield whole
-    whole.heal()
+    whole.restore()
 
 
 def fsck() -> FsckReport:
@@ -125,19 +125,21 @@ def fsck() -> FsckReport:
         return lake.fsck(deep=True)
 
 
-def test_a_clean_lake_has_no_finding(patient: AwsPatient) -> None:
-    assert patient.large_bodies()
-    assert len(patient.paths("snapshots/")) == 2
+def test_a_clean_lake_has_no_finding(damageable: DamageableAwsLake) -> None:
+    assert damageable.large_bodies()
+    assert len(damageable.paths("snapshots/")) == 2
     assert fsck().findings == ()
-    patient.drop_cache()
+    damageable.drop_cache()
     assert fsck().findings == ()
 
 
 @pytest.mark.parametrize(
     ("damage", "_times"), DAMAGES_ON_AWS, ids=lambda d: getattr(d, "__name__", "")
 )
-def test_every_kind_of_damage_is_found(patient: AwsPatient, damage: Damage, _times: int) -> None:
-    check_found(patient, damage, 0)
+def test_every_kind_of_damage_is_found(
+    damageable: DamageableAwsLake, damage: Damage, _times: int
+) -> None:
+    check_found(damageable, damage, 0)
 
 
 @pytest.mark.slow
@@ -146,26 +148,26 @@ def test_every_kind_of_damage_is_found(patient: AwsPatient, damage: Damage, _tim
     ("damage", "times"), DAMAGES_ON_AWS, ids=lambda d: getattr(d, "__name__", "")
 )
 def test_all_of_a_thousand_damages_are_found(
-    patient: AwsPatient, damage: Damage, times: int
+    damageable: DamageableAwsLake, damage: Damage, times: int
 ) -> None:
     for seed in range(1, MORE_OFTEN * times + 1):
-        check_found(patient, damage, seed)
-        patient.heal()
+        check_found(damageable, damage, seed)
+        damageable.restore()
 
 
 def test_damages_are_many() -> None:
     assert MORE_OFTEN * sum(times for _, times in DAMAGES_ON_AWS) >= 1_000
 
 
-def check_found(patient: AwsPatient, damage: Damage, seed: int) -> None:
-    wanted = damage(patient, random.Random(seed))
+def check_found(damageable: DamageableAwsLake, damage: Damage, seed: int) -> None:
+    wanted = damage(damageable, random.Random(seed))
     found = {finding.code for finding in fsck().findings}
     assert found & wanted, f"seed {seed}: {found} instead of {wanted}"
 
 
 @pytest.mark.parametrize("damage", MENDED)
-def test_what_is_mended_is_clean_afterwards(patient: AwsPatient, damage: Damage) -> None:
-    damage(patient, random.Random(1))
+def test_what_is_mended_is_clean_afterwards(damageable: DamageableAwsLake, damage: Damage) -> None:
+    damage(damageable, random.Random(1))
     with Lake(open_instance(INSTANCE)) as lake:
         report = lake.fsck(deep=True)
         done = lake.repair(lake.plan_repair(report))
@@ -174,8 +176,8 @@ def test_what_is_mended_is_clean_afterwards(patient: AwsPatient, damage: Damage)
     assert fsck().findings == ()
 
 
-def test_a_table_whose_name_was_lost_gets_another(patient: AwsPatient) -> None:
-    a_name_gone(patient, random.Random(1))
+def test_a_table_whose_name_was_lost_gets_another(damageable: DamageableAwsLake) -> None:
+    a_name_gone(damageable, random.Random(1))
     with Lake(open_instance(INSTANCE)) as lake:
         (done,) = lake.repair(lake.plan_repair(lake.fsck()))
         assert not done.problem
@@ -185,23 +187,23 @@ def test_a_table_whose_name_was_lost_gets_another(patient: AwsPatient) -> None:
         assert lake._app.catalog.sweep_nameless() == 0
 
 
-def test_a_damaged_log_is_left_as_it_is(patient: AwsPatient) -> None:
-    a_flipped_bit_in_the_log(patient, random.Random(1))
-    an_old_object(patient, random.Random(1))
+def test_a_damaged_log_is_left_as_it_is(damageable: DamageableAwsLake) -> None:
+    a_flipped_bit_in_the_log(damageable, random.Random(1))
+    an_old_object(damageable, random.Random(1))
     with Lake(open_instance(INSTANCE)) as lake:
         plan = lake.plan_repair(lake.fsck())
     assert plan.steps == ()
     assert {one.code for one in plan.left} >= {"log-damaged"}
 
 
-def test_a_mark_of_truncation_that_was_lost_does_no_harm(patient: AwsPatient) -> None:
-    patient.drop_mark()
-    patient.drop_cache()
+def test_a_mark_of_truncation_that_was_lost_does_no_harm(damageable: DamageableAwsLake) -> None:
+    damageable.drop_mark()
+    damageable.drop_cache()
     assert not fsck().is_damaged
 
 
-def test_log_and_states_of_a_lake_on_aws_can_be_looked_into(patient: AwsPatient) -> None:
-    oldest, newest = patient.entries()[0][0], patient.entries()[-1][0]
+def test_log_and_states_of_a_lake_on_aws_can_be_looked_into(damageable: DamageableAwsLake) -> None:
+    oldest, newest = damageable.entries()[0][0], damageable.entries()[-1][0]
     with Lake(open_instance(INSTANCE)) as lake:
         table = lake.table("t")
         listing = table.log()

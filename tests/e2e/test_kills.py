@@ -15,8 +15,8 @@ from lakebed.errors import VersionExpiredError
 from lakebed.kernels.toolchain.presence import SWITCH, available
 from lakebed.lake import Lake
 from lakebed.model.paths import file_path
-from tests.e2e.party import Party
 from tests.e2e.rows import SCHEMA, rows_of, wrong_jobs
+from tests.e2e.worker_processes import WorkerProcesses
 
 WORKERS = ("ingest-a", "ingest-b", "keep-a", "keep-b", "read-a")
 DELAY_SECONDS_MAX = 0.6
@@ -24,16 +24,16 @@ POWER_CUT_EVERY = 4
 READ_TRIES_MAX = 20
 
 
-def check(party: Party) -> None:
+def check(workers: WorkerProcesses) -> None:
     """The lake is whole, with every acknowledged job once, and any other whole or not at all."""
-    acknowledged = party.acknowledged()
-    with party.open() as lake:
+    acknowledged = workers.acknowledged()
+    with workers.open() as lake:
         report = lake._app.inspection.fsck().run(deep=True)
         damage = [f for f in report.findings if f.severity == "damage"]
         assert not damage, damage
         wrong = wrong_jobs(read_all(lake), acknowledged)
     assert not wrong, wrong
-    assert not party.complaints(), party.complaints()
+    assert not workers.complaints(), workers.complaints()
 
 
 def read_all(lake: Lake) -> pa.Table:
@@ -43,18 +43,18 @@ def read_all(lake: Lake) -> pa.Table:
     raise AssertionError("every version expires while it is read")
 
 
-def settle(party: Party) -> None:
+def settle(workers: WorkerProcesses) -> None:
     """Send every job again, let all work be done, and look that nothing is left over."""
-    jobs = set(party.acknowledged())
+    jobs = set(workers.acknowledged())
     for name in ("ingest-a", "ingest-b"):
         jobs.add(f"{name}-{sum(job.startswith(name) for job in jobs)}")  # was under way
-    with party.open() as lake:
+    with workers.open() as lake:
         lake.run()
         for job in sorted(jobs):
             lake.table("t").ingest(rows_of(job), job=job)
         assert not wrong_jobs(read_all(lake), jobs)
         for _ in range(3):  # an entry, its time remembered, then the floor
-            party.clock.ahead_seconds += 10_000
+            workers.clock.ahead_seconds += 10_000
             lake.run()
         app = lake._app
         opened = lake.table("t")._opened
@@ -64,39 +64,41 @@ def settle(party: Party) -> None:
         assert not wrong_jobs(read_all(lake), jobs)
         report = app.inspection.fsck().run(deep=True)
         assert not report.findings
-        assert not list((party.path / "unfinished").iterdir())
-    assert not list((party.path / "spill").iterdir())
+        assert not list((workers.path / "unfinished").iterdir())
+    assert not list((workers.path / "spill").iterdir())
 
 
-def kill_again_and_again(party: Party, kills: int, *, everybody: bool) -> None:
+def kill_again_and_again(workers: WorkerProcesses, kills: int, *, everybody: bool) -> None:
     for name in WORKERS:
-        party.start(name)
+        workers.start(name)
     for kill in range(1, kills + 1):
-        party.wait_ready()
-        time.sleep(party.rng.random() * DELAY_SECONDS_MAX)
+        workers.wait_ready()
+        time.sleep(workers.rng.random() * DELAY_SECONDS_MAX)
         if everybody or kill % POWER_CUT_EVERY == 0:
-            party.kill_all()
+            workers.kill_all()
         if kill % POWER_CUT_EVERY == 0:
-            shutil.rmtree(party.path / "cache")
+            shutil.rmtree(workers.path / "cache")
         elif not everybody:
-            party.kill(party.rng.choice(WORKERS))
-        check(party)
+            workers.kill(workers.rng.choice(WORKERS))
+        check(workers)
         for name in WORKERS:
-            if name not in party.members:
-                party.start(name)
-    party.kill_all()
-    check(party)
-    settle(party)
+            if name not in workers.processes:
+                workers.start(name)
+    workers.kill_all()
+    check(workers)
+    settle(workers)
 
 
 def kill_and_check(folder: Path, seed: int, *, kills: int) -> None:
     """Even seeds kill everybody at once, odd ones one process while the others go on."""
     with_others = seed % 2  # who leave a reader some time
-    party = Party(folder, random.Random(seed), garbage_seconds_min=7_200 * with_others)
+    workers = WorkerProcesses(folder, random.Random(seed), garbage_seconds_min=7_200 * with_others)
     try:
-        kill_again_and_again(party, kills if with_others else kills // 2, everybody=not with_others)
+        kill_again_and_again(
+            workers, kills if with_others else kills // 2, everybody=not with_others
+        )
     finally:
-        party.kill_all()
+        workers.kill_all()
 
 
 def switch_kernels(folder: Path, monkeypatch: pytest.MonkeyPatch, *, on: bool) -> None:

@@ -26,7 +26,7 @@ def is_expected_event(line: str) -> bool:
     return line.partition(" ")[0] in events.MEANINGS and not re.search(UNEXPECTED, line)
 
 
-class Member:
+class WorkerProcess:
     """A process, and what it has said so far. module: its program."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Member:
         return [line.partition(" ")[2] for line in list(self.lines) if line.startswith(word + " ")]
 
 
-class Party:
+class WorkerProcesses:
     """A lake in a directory with workers. rng: decides who is killed and when. settings: of its
     table, where they differ from the usual."""
 
@@ -88,8 +88,8 @@ class Party:
         self.rng = rng
         self._started = repr(time.time())
         self.clock = FastClock(float(self._started))
-        self.members: dict[str, Member] = {}
-        self.past: list[Member] = []
+        self.processes: dict[str, WorkerProcess] = {}
+        self.past: list[WorkerProcess] = []
         with self.open() as lake:
             lake.create_table("t", SCHEMA, split_points=SPLIT_POINTS, settings=SETTINGS | settings)
 
@@ -109,33 +109,33 @@ class Party:
             arguments.append(str(self.acks))
         elif role == "backup":
             arguments.append(str(self.backup))
-        self.members[name] = Member(role, arguments)
+        self.processes[name] = WorkerProcess(role, arguments)
 
     def wait_ready(self) -> None:
-        for member in self.members.values():
-            member.wait_ready()
+        for process in self.processes.values():
+            process.wait_ready()
 
     def kill(self, name: str) -> None:
-        member = self.members.pop(name)
-        member.kill()
-        self.past.append(member)
+        process = self.processes.pop(name)
+        process.kill()
+        self.past.append(process)
 
     def kill_all(self) -> None:
-        for name in list(self.members):
+        for name in list(self.processes):
             self.kill(name)
 
     def acknowledged(self) -> list[str]:
         """Return the jobs that any process has said to be done."""
-        return [job for member in self.everybody() for job in member.said("ack")]
+        return [job for process in self.all_processes() for job in process.said("ack")]
 
-    def everybody(self) -> list[Member]:
-        return [*self.past, *self.members.values()]
+    def all_processes(self) -> list[WorkerProcess]:
+        return [*self.past, *self.processes.values()]
 
     def complaints(self) -> list[str]:
         """Return what nobody should have met."""
         return [
             line
-            for member in self.everybody()
-            for line in [*member.said("error"), *member.noise]
+            for process in self.all_processes()
+            for line in [*process.said("error"), *process.noise]
             if not is_expected_event(line)
         ]

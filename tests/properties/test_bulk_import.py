@@ -16,7 +16,7 @@ from lakebed.bulk_import import plan
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.sorting import engines, stored_runs
-from tests.dsl.one_process import OneProcess
+from tests.dsl.in_process_cluster import InProcessCluster
 from tests.properties import processings, tables
 from tests.properties.test_queries import IN_MEMORY
 from tests.readers.rows import plain
@@ -82,7 +82,7 @@ def compare(
             )
         lake.table("plain").ingest(inputs)
         with BulkImportApp(Path(folder, "lake")) as app:
-            app.run("bulk", [inputs], cluster_for=OneProcess)
+            app.run("bulk", [inputs], cluster_for=InProcessCluster)
         found, wanted = (lake.table(name).query().read_all() for name in ("bulk", "plain"))
         keys = [field.name for field in schema.key_fields]
         assert plain(found.select(keys)) == plain(wanted.select(keys))

@@ -24,7 +24,7 @@ def test_dead_jobs_free_their_files(story: LakeStory) -> None:
     story.when_dead_jobs_are_given_up()
     assert story.jobs("t") == 0
     assert story.stage.waiting("compaction-dead") == 0
-    assert story.picture("t") == "4 files, 80 rows\ngarbage: 0 files"
+    assert story.summary("t") == "4 files, 80 rows\ngarbage: 0 files"
     story.when_jobs_are_created()
     assert story.jobs("t") == 1
     story.then_queries_match("t")
@@ -48,5 +48,5 @@ def test_jobs_whose_messages_were_lost_are_sent_again(story: LakeStory) -> None:
     story.when_jobs_are_created()
     assert story.stage.waiting("compaction") == 2
     story.when_compacted()
-    assert story.picture("t") == "1 file, 128 rows\n1 file, 112 rows\ngarbage: 8 files"
+    assert story.summary("t") == "1 file, 128 rows\n1 file, 112 rows\ngarbage: 8 files"
     story.then_queries_match("t")

@@ -27,16 +27,16 @@ def test_rows_of_every_way_in_stay_the_same_whatever_becomes_of_their_files(
     story.then_queries_match("t", without=["queued", "sent"])
     story.when_queued_commits_are_made()
     story.when_messages_are_ingested()
-    assert story.picture("t") == "3 files, 180 rows\ngarbage: 0 files"
+    assert story.summary("t") == "3 files, 180 rows\ngarbage: 0 files"
     story.then_queries_match("t")
 
     story.when_compacted()
-    assert story.picture("t") == "1 file, 180 rows\ngarbage: 3 files"
+    assert story.summary("t") == "1 file, 180 rows\ngarbage: 3 files"
     story.then_queries_match("t")
 
     story.when_split()
     halves = "1 file, about 90 rows\n1 file, about 90 rows"
-    assert story.picture("t") == f"{halves}\ngarbage: 3 files"
+    assert story.summary("t") == f"{halves}\ngarbage: 3 files"
     story.then_queries_match("t")
 
     story.when_time_passes(60)
@@ -45,7 +45,7 @@ def test_rows_of_every_way_in_stay_the_same_whatever_becomes_of_their_files(
     story.when_time_passes(HOUR + 600)
     story.when_garbage_is_collected()
     assert story.stored_files("t") == 1
-    assert story.picture("t") == f"{halves}\ngarbage: 0 files"
+    assert story.summary("t") == f"{halves}\ngarbage: 0 files"
     story.then_queries_match("t")
 
 
@@ -59,7 +59,7 @@ def test_a_job_whose_answer_was_lost_is_sent_again_and_done_once(story: LakeStor
     story.when_queued_commits_are_made()
     story.when_messages_are_ingested()
     story.then_queries_match("t")
-    assert story.picture("t") == "3 files, 150 rows\ngarbage: 0 files"
+    assert story.summary("t") == "3 files, 150 rows\ngarbage: 0 files"
 
 
 @pytest.mark.parametrize("story", ["memory", "directory", "deployed"], indirect=True)

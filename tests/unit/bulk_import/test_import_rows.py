@@ -24,7 +24,7 @@ from lakebed.errors import (
 from lakebed.model.names import is_shared
 from lakebed.sorted_files.sorting import stored_runs
 from lakebed.tasks.user_jobs import Ingested
-from tests.dsl.one_process import OneProcess, Unkind
+from tests.dsl.in_process_cluster import InProcessCluster, OutcomeOf
 
 ROWS = 3_000
 SCHEMA = lakebed.schema_of(
@@ -43,7 +43,7 @@ class Place:
         self.table = self.lake.create_table(
             "t", SCHEMA, split_points=["3", "5", "7"], settings={"shared_file_rows_max": 0}
         )
-        self.cluster: OneProcess | None = None
+        self.cluster: InProcessCluster | None = None
 
     def given_files(self, *, files: int = 3) -> pa.Table:
         tables = []
@@ -61,10 +61,10 @@ class Place:
         return pa.concat_tables(tables)
 
     def when_imported(
-        self, *paths: Path, job: str | None = "j", unkind: Unkind = lambda _s, _n: "done"
+        self, *paths: Path, job: str | None = "j", outcome_of: OutcomeOf = lambda _s, _n: "done"
     ) -> Ingested:
-        def cluster_for(tasks: Tasks) -> OneProcess:
-            self.cluster = OneProcess(tasks, unkind)
+        def cluster_for(tasks: Tasks) -> InProcessCluster:
+            self.cluster = InProcessCluster(tasks, outcome_of)
             return self.cluster
 
         with BulkImportApp(self.path) as app:
@@ -127,7 +127,7 @@ def test_an_id_stands_for_the_same_request_in_ingest_and_bulk_import(place: Plac
 @pytest.mark.parametrize("fate", ["doubled", "lost answer"])
 def test_attempts_whose_answer_nobody_got_are_never_seen(place: Place, fate: str) -> None:
     given = place.given_files()
-    place.when_imported(unkind=lambda _stage, number: fate if number % 2 else "done")
+    place.when_imported(outcome_of=lambda _stage, number: fate if number % 2 else "done")
     assert place.rows().equals(in_order(given).cast(place.table.arrow_schema))
     left = place.objects("files") - place.files()
     assert left
@@ -139,7 +139,7 @@ def test_attempts_whose_answer_nobody_got_are_never_seen(place: Place, fate: str
 def test_what_attempts_left_is_swept(place: Place) -> None:
     place.given_files()
     place.table.change_settings(pending_seconds_max=0)
-    place.when_imported(unkind=lambda _stage, number: "doubled" if number % 2 else "done")
+    place.when_imported(outcome_of=lambda _stage, number: "doubled" if number % 2 else "done")
     assert place.objects("runs")
     for _ in range(3):  # the floor rises above the bases of what was left
         place.table.change_settings(redispatch_seconds=900)
@@ -155,7 +155,7 @@ def test_a_job_that_the_cluster_gives_up_is_failed_and_can_be_run_again(
 ) -> None:
     place.given_files()
     with pytest.raises(UnavailableError, match="gave the job up"):
-        place.when_imported(unkind=lambda at, _number: "given up" if at == stage else "done")
+        place.when_imported(outcome_of=lambda at, _number: "given up" if at == stage else "done")
     assert place.rows().num_rows == 0
     assert [report.event for report in place.table.jobs(job="j")] == ["started", "failed"]
     assert place.when_imported().rows == ROWS
@@ -171,7 +171,7 @@ def test_a_refused_commit_leaves_the_table_as_it_was(place: Place) -> None:
         return "done"
 
     with pytest.raises(GenerationError):
-        place.when_imported(unkind=cleared_meanwhile)
+        place.when_imported(outcome_of=cleared_meanwhile)
     assert place.rows().num_rows == 0
     report = place.table.jobs(job="j")[-1]
     assert report.event == "failed"
@@ -204,7 +204,7 @@ def test_leaves_that_were_split_meanwhile_get_the_rows(place: Place) -> None:
         return "done"
 
     leaves = len(place.table.split_points)
-    place.when_imported(job="second", unkind=split_meanwhile)
+    place.when_imported(job="second", outcome_of=split_meanwhile)
     assert len(place.table.split_points) > leaves
     twice = in_order(pa.concat_tables([given, given]))
     assert place.rows().equals(twice.cast(place.table.arrow_schema))
@@ -249,7 +249,7 @@ def test_a_run_whose_bytes_changed_is_found_out(place: Place) -> None:
         return "done"
 
     with pytest.raises(CorruptError, match="sorted run"):
-        place.when_imported(unkind=damaged)
+        place.when_imported(outcome_of=damaged)
     assert place.rows().num_rows == 0
 
 
@@ -284,4 +284,4 @@ def test_a_lake_whose_objects_only_a_program_reaches_is_refused(tmp_path: Path) 
     with lakebed.connect(tmp_path / "lake", objects=store) as lake:
         lake.create_table("t", SCHEMA)
     with pytest.raises(InvalidError), BulkImportApp(tmp_path / "lake") as app:
-        app.run("t", [tmp_path], cluster_for=OneProcess)
+        app.run("t", [tmp_path], cluster_for=InProcessCluster)

@@ -20,7 +20,7 @@ from tests.dsl import TableStory
 LEAVES, FILES = 500, 4
 
 
-class Office:
+class JobCreation:
     """A story about a table of many leaves, each with files to merge. jobs: creates them."""
 
     def __init__(self) -> None:
@@ -60,37 +60,37 @@ class Office:
 
 
 def test_claims_of_many_leaves_are_few_entries_that_lie_in_the_log_itself() -> None:
-    office = Office()
-    assert office.jobs.run(office.table, everything=True) == LEAVES
-    sizes = [len(body) for body in office.entries()]
+    creation = JobCreation()
+    assert creation.jobs.run(creation.table, everything=True) == LEAVES
+    sizes = [len(body) for body in creation.entries()]
     assert len(sizes) == 3
     assert max(sizes) < BODY_BYTES_MAX < sum(sizes)
-    assert office.sent() == office.claimed()
-    assert all(office.tracker.last(TableId("t"), job) for job in office.claimed())
+    assert creation.sent() == creation.claimed()
+    assert all(creation.tracker.last(TableId("t"), job) for job in creation.claimed())
 
 
 def test_what_was_claimed_is_sent_though_claiming_fails_later_on() -> None:
-    office = Office()
-    office.story.log.appends = ["good", "throttled", "throttled"]
+    creation = JobCreation()
+    creation.story.log.appends = ["good", "throttled", "throttled"]
     with pytest.raises(UnavailableError):
-        office.jobs.run(office.table, everything=True)
-    claimed = office.claimed()
+        creation.jobs.run(creation.table, everything=True)
+    claimed = creation.claimed()
     assert 0 < len(claimed) < LEAVES
-    assert office.sent() == claimed
+    assert creation.sent() == claimed
 
 
 def test_a_claim_without_an_answer_does_not_keep_its_neighbours_from_being_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    office = Office()
-    commit = office.table.head.commit_group
+    creation = JobCreation()
+    commit = creation.table.head.commit_group
 
     def without_one(group: Sequence[Transaction]) -> list[TransactionNumber | LakebedError]:
         return [*commit(group[:-1]), UnavailableError("reading a log was throttled")]
 
-    monkeypatch.setattr(office.table.head, "commit_group", without_one)
+    monkeypatch.setattr(creation.table.head, "commit_group", without_one)
     with pytest.raises(UnavailableError):
-        office.jobs.run(office.table, everything=True)
-    claimed = office.claimed()
+        creation.jobs.run(creation.table, everything=True)
+    claimed = creation.claimed()
     assert claimed
-    assert office.sent() == claimed
+    assert creation.sent() == claimed

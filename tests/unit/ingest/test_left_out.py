@@ -19,7 +19,7 @@ from lakebed.lake import Lake
 from lakebed.model.names import Micros
 from lakebed.ports.job_queue import Received
 from lakebed.ports.job_tracker import JobReport
-from tests.dsl.one_process import OneProcess
+from tests.dsl.in_process_cluster import InProcessCluster
 
 SCHEMA = lakebed.schema_of(row_keys={"id": "string"}, values={"n": "int64"})
 POSITIVE = lakebed.Processing(filter=lakebed.field("n") > 0)
@@ -116,8 +116,8 @@ def test_a_bulk_import_tells_what_was_left_out(place: Place) -> None:
     path = Path(place.given_file(("a", 1), ("b", -1), ("c", -1)))
     with BulkImportApp(place.folder / "lake") as app:
 
-        def cluster_for(tasks: Tasks) -> OneProcess:
-            return OneProcess(tasks, lambda _s, _n: "done")
+        def cluster_for(tasks: Tasks) -> InProcessCluster:
+            return InProcessCluster(tasks, lambda _s, _n: "done")
 
         done = app.run("t", [path], cluster_for=cluster_for, job="j")
     assert (done.read, done.filtered, done.rows) == (3, 2, 1)

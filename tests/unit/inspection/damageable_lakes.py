@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 
-class Patient(Protocol):
+class DamageableLake(Protocol):
     """A lake with one table, about to be damaged behind its own back."""
 
     @property
@@ -45,7 +45,7 @@ class Patient(Protocol):
     def drop_cache(self) -> None: ...
 
 
-class DirectoryPatient:
+class DamageableDirectory:
     """A lake in a directory."""
 
     def __init__(self, path: Path) -> None:

@@ -12,12 +12,12 @@ import zstandard
 from lakebed.statestore.log_entries.codec import decode_entry, encode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.table_state.sums import lay_out_sums
-from tests.unit.inspection.patients import Patient
+from tests.unit.inspection.damageable_lakes import DamageableLake
 
-Damage = Callable[[Patient, random.Random], set[str]]
+Damage = Callable[[DamageableLake, random.Random], set[str]]
 
 
-def a_file(lake: Patient, rng: random.Random) -> str:
+def a_file(lake: DamageableLake, rng: random.Random) -> str:
     """Return the path of a file that the state refers to."""
     names = [
         name.hex() for (name,) in rows(lake.cache, "SELECT DISTINCT file FROM file_references")
@@ -42,66 +42,66 @@ def flipped(body: bytes, rng: random.Random, *, start: int = 0) -> bytes:
     return bytes(changed)
 
 
-def a_flipped_bit_in_a_file(lake: Patient, rng: random.Random) -> set[str]:
+def a_flipped_bit_in_a_file(lake: DamageableLake, rng: random.Random) -> set[str]:
     path = a_file(lake, rng)
     lake.write(path, flipped(lake.read(path), rng))
     return {"file-damaged"}
 
 
-def a_file_cut_off(lake: Patient, rng: random.Random) -> set[str]:
+def a_file_cut_off(lake: DamageableLake, rng: random.Random) -> set[str]:
     path = a_file(lake, rng)
     body = lake.read(path)
     lake.write(path, body[: rng.randrange(len(body))])
     return {"file-damaged"}
 
 
-def bytes_after_a_file(lake: Patient, rng: random.Random) -> set[str]:
+def bytes_after_a_file(lake: DamageableLake, rng: random.Random) -> set[str]:
     path = a_file(lake, rng)
     lake.write(path, lake.read(path) + rng.randbytes(rng.randrange(1, 9)))
     return {"file-damaged"}
 
 
-def another_file_in_its_place(lake: Patient, rng: random.Random) -> set[str]:
+def another_file_in_its_place(lake: DamageableLake, rng: random.Random) -> set[str]:
     path = a_file(lake, rng)
     others = [other for other in lake.paths("files/") if other != path]
     lake.write(path, lake.read(rng.choice(others)))
     return {"file-damaged"}
 
 
-def a_file_gone(lake: Patient, rng: random.Random) -> set[str]:
+def a_file_gone(lake: DamageableLake, rng: random.Random) -> set[str]:
     lake.remove(a_file(lake, rng))
     return {"file-missing"}
 
 
-def a_name_of(lake: Patient, base: int, rng: random.Random) -> str:
+def a_name_of(lake: DamageableLake, base: int, rng: random.Random) -> str:
     folder = lake.paths("files/")[0].rpartition("/")[0]
     return f"{folder}/{base:010x}{rng.randbytes(11).hex()}.parquet"
 
 
-def an_old_object(lake: Patient, rng: random.Random) -> set[str]:
+def an_old_object(lake: DamageableLake, rng: random.Random) -> set[str]:
     lake.write(a_name_of(lake, 0, rng), b"x")
     return {"object-unreferenced"}
 
 
-def a_new_object(lake: Patient, rng: random.Random) -> set[str]:
+def a_new_object(lake: DamageableLake, rng: random.Random) -> set[str]:
     lake.write(a_name_of(lake, 99, rng), b"x")
     return {"object-pending"}
 
 
-def a_stranger(lake: Patient, rng: random.Random) -> set[str]:
+def a_stranger(lake: DamageableLake, rng: random.Random) -> set[str]:
     table = lake.paths("files/")[0].rpartition("/files/")[0]
     folder = rng.choice([f"{table}/files/", f"{table}/", "tables/nobody/files/", "", "logs/"])
     lake.write(f"{folder}stranger.txt", b"x")
     return {"object-stray"}
 
 
-def a_flipped_bit_in_the_log(lake: Patient, rng: random.Random) -> set[str]:
+def a_flipped_bit_in_the_log(lake: DamageableLake, rng: random.Random) -> set[str]:
     number, body = rng.choice(lake.entries())
     lake.set_entry(number, flipped(body, rng, start=1))
     return {"log-damaged"}
 
 
-def an_entry_that_adds_other_rows(lake: Patient, rng: random.Random) -> set[str]:
+def an_entry_that_adds_other_rows(lake: DamageableLake, rng: random.Random) -> set[str]:
     """Edit the log as its own code would write it, and take the cache away: the files tell."""
     for number, body in reversed(lake.entries()):
         entry = decode_entry(body, number)
@@ -122,20 +122,20 @@ def an_entry_that_adds_other_rows(lake: Patient, rng: random.Random) -> set[str]
     return {"rows-differ"}
 
 
-def an_entry_gone(lake: Patient, rng: random.Random) -> set[str]:
+def an_entry_gone(lake: DamageableLake, rng: random.Random) -> set[str]:
     numbers = [number for number, _ in lake.entries()]
     lake.set_entry(rng.randint(numbers[0] + 1, numbers[-1]), None)
     return {"log-gap", "log-behind"}
 
 
-def two_entries_swapped(lake: Patient, rng: random.Random) -> set[str]:
+def two_entries_swapped(lake: DamageableLake, rng: random.Random) -> set[str]:
     (first, one), (second, other) = rng.sample(lake.entries()[1:], 2)
     lake.set_entry(first, other)
     lake.set_entry(second, one)
     return {"log-damaged", "log-differs", "cache-differs", "log-time-backwards", "snapshot-differs"}
 
 
-def a_flipped_bit_in_a_snapshot(lake: Patient, rng: random.Random) -> set[str]:
+def a_flipped_bit_in_a_snapshot(lake: DamageableLake, rng: random.Random) -> set[str]:
     path = rng.choice(lake.paths("snapshots/"))
     body = changed = lake.read(path)
     while unpacked(changed) == unpacked(body):  # zstd leaves some bits without a meaning
@@ -151,35 +151,35 @@ def unpacked(body: bytes) -> bytes | None:
         return None
 
 
-def a_snapshot_gone(lake: Patient, rng: random.Random) -> set[str]:
+def a_snapshot_gone(lake: DamageableLake, rng: random.Random) -> set[str]:
     lake.remove(rng.choice(lake.paths("snapshots/")))
     return {"snapshot-lost"}
 
 
-def both_snapshots_gone(lake: Patient, rng: random.Random) -> set[str]:
+def both_snapshots_gone(lake: DamageableLake, rng: random.Random) -> set[str]:
     for path in lake.paths("snapshots/"):
         lake.remove(path)
     return {"no-base"}
 
 
-def the_log_gone(lake: Patient, rng: random.Random) -> set[str]:
+def the_log_gone(lake: DamageableLake, rng: random.Random) -> set[str]:
     lake.drop_log()
     if rng.random() < 0.5:
         lake.drop_cache()
     return {"name-without-log", "log-missing"}
 
 
-def a_name_gone(lake: Patient, rng: random.Random) -> set[str]:
+def a_name_gone(lake: DamageableLake, rng: random.Random) -> set[str]:
     lake.drop_name()
     return {"name-lost"}
 
 
-def rows_spilled(lake: Patient, rng: random.Random) -> set[str]:
+def rows_spilled(lake: DamageableLake, rng: random.Random) -> set[str]:
     (lake.spill / "99999999-0").mkdir()
     return {"spill-left"}
 
 
-def a_scrambled_cache(lake: Patient, rng: random.Random) -> set[str]:
+def a_scrambled_cache(lake: DamageableLake, rng: random.Random) -> set[str]:
     body = bytearray(lake.cache.read_bytes())
     start = rng.randrange(0, len(body) - 4_096, 4_096)
     body[start : start + 4_096] = rng.randbytes(4_096)
@@ -231,7 +231,7 @@ _EDITS = {
 }
 
 
-def edited_rows_of_the_cache(lake: Patient, rng: random.Random) -> set[str]:
+def edited_rows_of_the_cache(lake: DamageableLake, rng: random.Random) -> set[str]:
     statement, codes = rng.choice(list(_EDITS.items()))
     order = f"file {rng.choice(['', 'DESC'])}, partition {rng.choice(['', 'DESC'])}"
     change(lake.cache, statement.format(one=_REFERENCE.format(order)))

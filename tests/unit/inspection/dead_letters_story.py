@@ -1,4 +1,4 @@
-"""An office whose table has a name, and an operator who looks at dead letters."""
+"""A story whose table has a name, and an operator who looks at dead letters."""
 
 import json
 
@@ -11,13 +11,13 @@ from lakebed.ports.job_queue import Message
 from lakebed.statestore.committer import HIDDEN_SECONDS
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
-from tests.dsl.commit_office import TABLE, Office
+from tests.dsl.commit_queue_story import TABLE, CommitQueueStory
 
 NAME = "trips"
 
 
-class Desk(Office):
-    """An office whose table has a name, and an operator who looks at dead letters."""
+class DeadLettersStory(CommitQueueStory):
+    """A story whose table has a name, and an operator who looks at dead letters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Desk(Office):
         self.letters = DeadLetters(
             queues=self.queues, registry=registry, tracker=self.tracker, clock=self.clock
         )
-        head = self.story.another_head()
+        head = self.table.another_head()
         self.heads_fail: LakebedError | None = None
 
         def heads(_: TableId) -> TableHead:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.inspection.damageable_lakes import DamageableDirectory
 from tests.unit.inspection.damages import DAMAGES, Damage, rows
 from tests.unit.inspection.lakes import build, copied, fsck
-from tests.unit.inspection.patients import DirectoryPatient
 
 MORE_OFTEN = 4
 """How often, times as often as in the quick test, each damage is planted in the slow one."""
@@ -31,7 +31,7 @@ def test_a_clean_lake_has_no_finding(whole: Path, tmp_path: Path) -> None:
 
 
 def test_the_lake_that_is_damaged_has_something_of_everything(whole: Path) -> None:
-    lake = DirectoryPatient(whole)
+    lake = DamageableDirectory(whole)
     for table in ("file_references", "jobs", "garbage", "pins", "commits"):
         assert rows(lake.cache, f"SELECT 1 FROM {table}"), table
     assert rows(lake.cache, "SELECT 1 FROM file_references WHERE NOT exact")
@@ -55,7 +55,7 @@ def test_all_of_a_thousand_damages_are_found(
 
 
 def check_found(whole: Path, path: Path, damage: Damage, seed: int) -> None:
-    wanted = damage(DirectoryPatient(copied(whole, path)), random.Random(seed))
+    wanted = damage(DamageableDirectory(copied(whole, path)), random.Random(seed))
     found = {finding.code for finding in fsck(path).findings}
     assert found & wanted, f"seed {seed}: {found} instead of {wanted}"
     shutil.rmtree(path)
@@ -74,7 +74,7 @@ def test_what_a_killed_writer_left_of_an_object_is_found(whole: Path, tmp_path: 
 
 
 def test_bodies_of_a_log_are_no_strangers_among_the_objects(whole: Path, tmp_path: Path) -> None:
-    lake = DirectoryPatient(copied(whole, tmp_path / "lake"))
+    lake = DamageableDirectory(copied(whole, tmp_path / "lake"))
     table = lake.paths("files/")[0].split("/")[1]
     body = f"{7:016x}-{7:032x}"
     lake.write(f"logs/{table}/{body}", b"x")

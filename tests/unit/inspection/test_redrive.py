@@ -28,71 +28,71 @@ from lakebed.ports.job_queue import (
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
 from lakebed.statestore.log_entries.table_changes import ChangeSettings
 from lakebed.statestore.queued_commits import CommitsMessage, encode_commits
-from tests.dsl.commit_office import TABLE
-from tests.unit.inspection.desk import NAME, Desk, asked
+from tests.dsl.commit_queue_story import TABLE
+from tests.unit.inspection.dead_letters_story import NAME, DeadLettersStory, asked
 
 DAY = 86_400
 
 
 def test_commits_that_were_given_up_are_sent_again_and_done() -> None:
-    desk = Desk()
-    desk.given_sent(desk.adding("a", user=True))
-    desk.given_dead()
-    assert desk.queue.depth() == (0, 1)
-    assert desk.redrive() == Redriven(sent=1)
-    assert desk.queue.depth() == (1, 0)
-    desk.committer.run(batches_max=5)
-    assert desk.events("a") == ["committed"]
+    story = DeadLettersStory()
+    story.given_sent(story.adding("a", user=True))
+    story.given_dead()
+    assert story.queue.depth() == (0, 1)
+    assert story.redrive() == Redriven(sent=1)
+    assert story.queue.depth() == (1, 0)
+    story.committer.run(batches_max=5)
+    assert story.events("a") == ["committed"]
 
 
 def test_what_is_older_than_ids_are_remembered_stays() -> None:
-    desk = Desk()
-    desk.story.when_committed(ChangeSettings({"job_id_seconds_min": 2 * DAY}))
-    desk.given_sent(desk.adding("a", user=True))
-    desk.given_dead()
-    desk.clock.advance(DAY)
-    desk.given_sent(desk.adding("b", user=True))
-    desk.given_dead()
-    desk.clock.advance(DAY)
-    done = desk.redrive()
+    story = DeadLettersStory()
+    story.table.when_committed(ChangeSettings({"job_id_seconds_min": 2 * DAY}))
+    story.given_sent(story.adding("a", user=True))
+    story.given_dead()
+    story.clock.advance(DAY)
+    story.given_sent(story.adding("b", user=True))
+    story.given_dead()
+    story.clock.advance(DAY)
+    done = story.redrive()
     assert done.sent == 1
     (refused,) = done.refused
     assert refused.startswith("commits: too old")
-    assert desk.queue.depth() == (1, 1)
-    desk.committer.run(batches_max=5)
-    assert desk.events("b") == ["committed"]
+    assert story.queue.depth() == (1, 1)
+    story.committer.run(batches_max=5)
+    assert story.events("b") == ["committed"]
 
 
 def test_a_second_death_does_not_make_a_commit_young_again() -> None:
-    desk = Desk()
-    desk.story.when_committed(ChangeSettings({"job_id_seconds_min": 2 * DAY}))
-    desk.given_sent(desk.adding("a"))
-    desk.given_dead()
-    desk.clock.advance(DAY)
-    assert desk.redrive().sent == 1
-    desk.given_dead()
-    desk.clock.advance(DAY)
-    assert desk.redrive().sent == 0
+    story = DeadLettersStory()
+    story.table.when_committed(ChangeSettings({"job_id_seconds_min": 2 * DAY}))
+    story.given_sent(story.adding("a"))
+    story.given_dead()
+    story.clock.advance(DAY)
+    assert story.redrive().sent == 1
+    story.given_dead()
+    story.clock.advance(DAY)
+    assert story.redrive().sent == 0
 
 
 def test_what_cannot_be_read_or_has_no_state_stays() -> None:
-    desk = Desk()
-    desk.queue.send([Message(b"\x01nonsense")])
-    desk.queue.send([Message(encode_commits(CommitsMessage(TABLE)))])
-    desk.given_dead()
-    desk.heads_fail = UnavailableError("its state cannot be opened", table=TABLE)
-    reasons = desk.redrive().refused
+    story = DeadLettersStory()
+    story.queue.send([Message(b"\x01nonsense")])
+    story.queue.send([Message(encode_commits(CommitsMessage(TABLE)))])
+    story.given_dead()
+    story.heads_fail = UnavailableError("its state cannot be opened", table=TABLE)
+    reasons = story.redrive().refused
     assert [reason.split(":")[1] for reason in reasons] == [" invalid", " unavailable"]
-    assert desk.queue.depth() == (0, 2)
+    assert story.queue.depth() == (0, 2)
 
 
 def test_letters_are_counted_by_queue_and_table() -> None:
-    desk = Desk()
-    desk.given_up(SPLITTING, tick(TableMessage(TABLE)))
-    desk.given_up(INGEST_QUEUE, asked(table="tripz", files=["a.csv"]))
-    desk.given_up(INGEST_QUEUE, b"{")
-    desk.clock.advance(600)
-    counted = {queue.queue: queue for queue in desk.letters.count()}
+    story = DeadLettersStory()
+    story.given_up(SPLITTING, tick(TableMessage(TABLE)))
+    story.given_up(INGEST_QUEUE, asked(table="tripz", files=["a.csv"]))
+    story.given_up(INGEST_QUEUE, b"{")
+    story.clock.advance(600)
+    counted = {queue.queue: queue for queue in story.letters.count()}
     assert list(counted) == ["commits", "compaction", "ingest", "splitting"]
     assert counted["commits"] == QueueLetters(queue="commits", waiting=0, dead=0)
     (split,) = counted["splitting"].tables
@@ -104,13 +104,13 @@ def test_letters_are_counted_by_queue_and_table() -> None:
 
 def test_a_queue_that_there_is_not_is_refused_with_the_nearest() -> None:
     with pytest.raises(InvalidError, match="commits"):
-        Desk().letters.count(["comits"])
+        DeadLettersStory().letters.count(["comits"])
 
 
 def test_letters_are_shown_with_the_last_that_was_told_of_their_job() -> None:
-    desk = Desk()
-    desk.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["gone.csv"]))
-    desk.given_up(INGEST_QUEUE, b"[1]")
+    story = DeadLettersStory()
+    story.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["gone.csv"]))
+    story.given_up(INGEST_QUEUE, b"[1]")
     report = JobReport(
         table=NO_TABLE,
         job=JobId("monday"),
@@ -119,27 +119,27 @@ def test_letters_are_shown_with_the_last_that_was_told_of_their_job() -> None:
         at=Micros(1),
         reason="invalid: no such file",
     )
-    desk.tracker.report(report)
-    named, nameless = desk.letters.show([INGEST_QUEUE], None, letters_max=10)
+    story.tracker.report(report)
+    named, nameless = story.letters.show([INGEST_QUEUE], None, letters_max=10)
     assert (named.table, named.job, named.reason) == (NAME, "monday", "invalid: no such file")
     assert json.loads(named.body)["files"] == ["gone.csv"]
     assert named.receives == 3
     assert nameless.reason.startswith("invalid: not a message of users")
-    assert desk.letters.show([], NAME, letters_max=10) == [named]
-    assert desk.queues.open(INGEST_QUEUE).depth() == (0, 2)
+    assert story.letters.show([], NAME, letters_max=10) == [named]
+    assert story.queues.open(INGEST_QUEUE).depth() == (0, 2)
 
 
 @pytest.mark.parametrize(("table", "jobs", "taken"), [(None, "012", 3), (NAME, "678", 10)])
 def test_no_more_letters_are_taken_out_of_sight_than_are_to_be_shown(
     monkeypatch: pytest.MonkeyPatch, table: str | None, jobs: str, taken: int
 ) -> None:
-    desk = Desk()
-    queue = desk.queues.open(INGEST_QUEUE)
+    story = DeadLettersStory()
+    queue = story.queues.open(INGEST_QUEUE)
     names = ["other"] * 6 + [NAME] * 14
     bodies = [asked(id=str(n), table=name, files=["a.csv"]) for n, name in enumerate(names)]
     queue.send([Message(body, group=str(n)) for n, body in enumerate(bodies)])
     for _ in range(2):
-        desk.given_dead(INGEST_QUEUE)
+        story.given_dead(INGEST_QUEUE)
     every = queue.dead_letters(messages_max=100)
     left = iter(every)
 
@@ -147,41 +147,41 @@ def test_no_more_letters_are_taken_out_of_sight_than_are_to_be_shown(
         return list(islice(left, min(messages_max, MESSAGES_AT_ONCE_MAX)))
 
     monkeypatch.setattr(queue, "dead_letters", by_tens)
-    shown = desk.letters.show([INGEST_QUEUE], table, letters_max=3)
+    shown = story.letters.show([INGEST_QUEUE], table, letters_max=3)
     assert [letter.job for letter in shown] == list(jobs)
     assert len(every) - len(list(left)) == taken
 
 
 def test_messages_of_users_are_sent_again_as_old_as_they_are() -> None:
-    desk = Desk()
-    sent_at = desk.clock.now()
-    desk.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["a.csv"]))
-    desk.given_up(INGEST_QUEUE, asked(id="monday", table="tripz", files=["a.csv"]))
-    desk.given_up(QUERY_QUEUE, asked(table=NAME, ranges=[{}]))
-    done = desk.redrive()
+    story = DeadLettersStory()
+    sent_at = story.clock.now()
+    story.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["a.csv"]))
+    story.given_up(INGEST_QUEUE, asked(id="monday", table="tripz", files=["a.csv"]))
+    story.given_up(QUERY_QUEUE, asked(table=NAME, ranges=[{}]))
+    done = story.redrive()
     assert done.sent == 2
     assert done.refused == ("ingest: there is no such table (table tripz, monday)",)
-    (again,) = desk.queues.open(INGEST_QUEUE).receive(messages_max=10, hidden_seconds=1)
+    (again,) = story.queues.open(INGEST_QUEUE).receive(messages_max=10, hidden_seconds=1)
     assert again.sent_at == sent_at
 
 
 def test_one_table_of_one_queue_is_sent_again() -> None:
-    desk = Desk()
-    desk.given_up(SPLITTING, tick(TableMessage(TABLE)))
-    desk.given_up(SPLITTING, tick(TableMessage(TableId("dropped"))))
-    desk.given_up("garbage", tick(TableMessage(TABLE)))
-    assert desk.redrive(SPLITTING, table=NAME) == Redriven(sent=1)
-    assert desk.queues.open(SPLITTING).depth() == (1, 1)
-    assert desk.queues.open("garbage").depth() == (0, 1)
-    assert desk.redrive() == Redriven(sent=2)
+    story = DeadLettersStory()
+    story.given_up(SPLITTING, tick(TableMessage(TABLE)))
+    story.given_up(SPLITTING, tick(TableMessage(TableId("dropped"))))
+    story.given_up("garbage", tick(TableMessage(TABLE)))
+    assert story.redrive(SPLITTING, table=NAME) == Redriven(sent=1)
+    assert story.queues.open(SPLITTING).depth() == (1, 1)
+    assert story.queues.open("garbage").depth() == (0, 1)
+    assert story.redrive() == Redriven(sent=2)
 
 
 def test_what_a_queue_moved_is_as_old_as_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk()
-    desk.story.when_committed(ChangeSettings({"job_id_seconds_min": 20 * DAY}))
-    desk.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["a.csv"]))
-    desk.given_up(INGEST_QUEUE, asked(table=NAME, files=["a.csv"]))
-    queue = desk.queues.open(INGEST_QUEUE)
+    story = DeadLettersStory()
+    story.table.when_committed(ChangeSettings({"job_id_seconds_min": 20 * DAY}))
+    story.given_up(INGEST_QUEUE, asked(id="monday", table=NAME, files=["a.csv"]))
+    story.given_up(INGEST_QUEUE, asked(table=NAME, files=["a.csv"]))
+    queue = story.queues.open(INGEST_QUEUE)
     letters = queue.dead_letters
 
     def moved(*, messages_max: int) -> list[Received]:
@@ -189,16 +189,16 @@ def test_what_a_queue_moved_is_as_old_as_it_may_be(monkeypatch: pytest.MonkeyPat
         return [replace(m, moved=True) for m in letters(messages_max=messages_max)]
 
     monkeypatch.setattr(queue, "dead_letters", moved)
-    desk.clock.advance(5 * DAY)
-    done = desk.redrive()
+    story.clock.advance(5 * DAY)
+    done = story.redrive()
     assert done.sent == 1
     assert "it has no id" in done.refused[0]
     (again,) = queue.receive(messages_max=10, hidden_seconds=1)
-    assert again.sent_at < desk.clock.now() - 19 * DAY * 1_000_000
+    assert again.sent_at < story.clock.now() - 19 * DAY * 1_000_000
     queue.delete(again.receipt)
-    desk.given_up(INGEST_QUEUE, asked(id="tuesday", table=NAME, files=["a.csv"]))
-    desk.clock.advance(6 * DAY)
-    assert [r.partition(" (")[0][:15] for r in desk.redrive().refused] == [
+    story.given_up(INGEST_QUEUE, asked(id="tuesday", table=NAME, files=["a.csv"]))
+    story.clock.advance(6 * DAY)
+    assert [r.partition(" (")[0][:15] for r in story.redrive().refused] == [
         "ingest: it has ",
         "ingest: too old",
     ]
@@ -207,22 +207,22 @@ def test_what_a_queue_moved_is_as_old_as_it_may_be(monkeypatch: pytest.MonkeyPat
 def test_a_letter_that_was_sent_and_not_deleted_is_a_double_and_done_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = Desk()
-    desk.given_sent(desk.adding("a", user=True))
-    desk.given_dead()
+    story = DeadLettersStory()
+    story.given_sent(story.adding("a", user=True))
+    story.given_dead()
 
     def killed(*_: str) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(desk.queue, "delete", killed)
+        patch.setattr(story.queue, "delete", killed)
         with pytest.raises(KeyboardInterrupt):
-            desk.redrive()
-    assert desk.queue.depth() == (1, 1)
-    assert desk.redrive() == Redriven(sent=1)
-    desk.committer.run(batches_max=5)
-    assert desk.queue.depth() == (0, 0)
-    assert desk.events("a") == ["committed"]
+            story.redrive()
+    assert story.queue.depth() == (1, 1)
+    assert story.redrive() == Redriven(sent=1)
+    story.committer.run(batches_max=5)
+    assert story.queue.depth() == (0, 0)
+    assert story.events("a") == ["committed"]
 
 
 class SlowQueue(MemoryJobQueue):
@@ -278,48 +278,50 @@ class SlowQueue(MemoryJobQueue):
             self.until[receipt] = self.time.monotonic() + hidden_seconds
 
 
-def slow_desk(letters: int, *, seconds: float, **fields: object) -> tuple[Desk, SlowQueue]:
-    """Return a desk with so many dead letters of users, each with an id, in a slow queue."""
-    desk = Desk()
-    queue = SlowQueue(desk.clock, seconds=0)
-    desk.queues._queues[INGEST_QUEUE] = queue
+def slow_story(
+    letters: int, *, seconds: float, **fields: object
+) -> tuple[DeadLettersStory, SlowQueue]:
+    """Return a story with so many dead letters of users, each with an id, in a slow queue."""
+    story = DeadLettersStory()
+    queue = SlowQueue(story.clock, seconds=0)
+    story.queues._queues[INGEST_QUEUE] = queue
     for n in range(letters):
         body = asked(**({"id": f"job-{n}", "table": NAME, "files": ["a.csv"]} | fields))
         queue.send([Message(body)])
         (message,) = queue.receive(messages_max=1, hidden_seconds=1)
         queue.give_up(message)
     queue.seconds, queue.requests = seconds, 0
-    return desk, queue
+    return story, queue
 
 
 @pytest.mark.parametrize("seconds", [0.05, 4.0])
 def test_many_letters_are_sent_while_they_can_be_deleted(seconds: float) -> None:
-    desk, queue = slow_desk(300, seconds=seconds)
-    assert desk.service.run([INGEST_QUEUE], None, letters_max=1_000) == Redriven(sent=300)
+    story, queue = slow_story(300, seconds=seconds)
+    assert story.service.run([INGEST_QUEUE], None, letters_max=1_000) == Redriven(sent=300)
     assert queue.depth() == (300, 0)
     assert not queue.out_of_sight()
     assert seconds > 1 or queue.requests == 30 + 300 + 300 + 1, "what is gone is not put back"
 
 
 def test_letters_that_stay_are_looked_at_once_and_are_in_sight_again() -> None:
-    desk, queue = slow_desk(120, seconds=1.0, table="tripz")
-    done = desk.service.run([INGEST_QUEUE], None, letters_max=1_000)
+    story, queue = slow_story(120, seconds=1.0, table="tripz")
+    done = story.service.run([INGEST_QUEUE], None, letters_max=1_000)
     assert (done.sent, len(done.refused)) == (0, 120)
     assert queue.depth() == (0, 120)
     assert not queue.out_of_sight()
 
 
 def test_letters_that_are_slow_to_look_at_are_counted_once() -> None:
-    desk, _ = slow_desk(100, seconds=5.0)
-    (counted,) = desk.letters.count([INGEST_QUEUE])
+    story, _ = slow_story(100, seconds=5.0)
+    (counted,) = story.letters.count([INGEST_QUEUE])
     assert counted.dead == 100
     assert sum(of.letters for of in counted.tables) <= 100
 
 
 def test_a_letter_that_dies_again_at_once_is_not_sent_for_ever() -> None:
-    desk, queue = slow_desk(5, seconds=0.05)
+    story, queue = slow_story(5, seconds=0.05)
     queue.dies_again = True
-    done = desk.service.run([INGEST_QUEUE], None, letters_max=1_000)
+    done = story.service.run([INGEST_QUEUE], None, letters_max=1_000)
     assert done.sent == 5
     assert all("a moment ago" in reason for reason in done.refused)
     assert queue.depth() == (0, 5)
@@ -337,17 +339,17 @@ def test_a_letter_that_dies_again_at_once_is_not_sent_for_ever() -> None:
 def test_what_can_never_work_is_refused_and_stays(
     kind: str, fields: dict[str, object], says: str
 ) -> None:
-    desk = Desk()
-    desk.given_up(kind, asked(id="a", table=NAME, **fields))
+    story = DeadLettersStory()
+    story.given_up(kind, asked(id="a", table=NAME, **fields))
     for _ in range(3):
-        (reason,) = desk.redrive().refused
+        (reason,) = story.redrive().refused
         assert reason.startswith(f"{kind}: it can never work: ")
         assert says in reason
-        assert desk.queues.open(kind).depth() == (0, 1)
+        assert story.queues.open(kind).depth() == (0, 1)
 
 
 def test_a_question_to_a_table_that_is_not_there_is_refused() -> None:
-    desk = Desk()
-    desk.given_up(QUERY_QUEUE, asked(id="a", table="tripps"))
-    assert desk.redrive() == Redriven(refused=("query: there is no such table (table tripps, a)",))
-    assert desk.queues.open(QUERY_QUEUE).depth() == (0, 1)
+    story = DeadLettersStory()
+    story.given_up(QUERY_QUEUE, asked(id="a", table="tripps"))
+    assert story.redrive() == Redriven(refused=("query: there is no such table (table tripps, a)",))
+    assert story.queues.open(QUERY_QUEUE).depth() == (0, 1)

@@ -12,6 +12,7 @@ from lakebed.inspection.findings import KINDS, finding
 from lakebed.inspection.repair import DOES, RECOVERED, plan_repair
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND, Micros
+from tests.unit.inspection.damageable_lakes import DamageableDirectory
 from tests.unit.inspection.damages import (
     DAMAGES,
     Damage,
@@ -23,7 +24,6 @@ from tests.unit.inspection.damages import (
     rows_spilled,
 )
 from tests.unit.inspection.lakes import build, copied, fsck
-from tests.unit.inspection.patients import DirectoryPatient
 
 MENDED = {
     a_flipped_bit_in_a_snapshot,
@@ -68,7 +68,7 @@ def test_what_is_mended_is_clean_afterwards(whole: Path, tmp_path: Path, damage:
     expected = list(answers(whole).values())
     for seed in range(4):
         path = copied(whole, tmp_path / "lake")
-        damage(DirectoryPatient(path), random.Random(seed))
+        damage(DamageableDirectory(path), random.Random(seed))
         with Lake(open_local(path)) as lake:
             done = lake.repair(lake.plan_repair(lake.fsck(deep=True)))
             assert done
@@ -85,7 +85,7 @@ def test_no_repair_makes_anything_worse(
     right = answers(whole)
     for seed in range(3):
         path = copied(whole, tmp_path / "lake")
-        damage(DirectoryPatient(path), random.Random(seed))
+        damage(DamageableDirectory(path), random.Random(seed))
         found, read = fsck(path), answers(path)
         with Lake(open_local(path)) as lake:
             plan = lake.plan_repair(found)
@@ -100,7 +100,7 @@ def test_no_repair_makes_anything_worse(
 def test_a_lake_with_a_damaged_log_is_left_as_it_is(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
     for damage in (a_flipped_bit_in_the_log, a_scrambled_cache, an_old_object):
-        damage(DirectoryPatient(path), random.Random(3))
+        damage(DamageableDirectory(path), random.Random(3))
     with Lake(open_local(path)) as lake:
         plan = lake.plan_repair(lake.fsck())
         before = contents(path)
@@ -115,7 +115,7 @@ def test_a_lake_with_a_damaged_log_is_left_as_it_is(whole: Path, tmp_path: Path)
 def test_a_cache_that_others_use_is_not_taken_from_them(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
     with Lake(open_local(path)) as other, Lake(open_local(path)) as lake:
-        a_scrambled_cache(DirectoryPatient(path), random.Random(2))
+        a_scrambled_cache(DamageableDirectory(path), random.Random(2))
         (done,) = lake.repair(lake.plan_repair(lake.fsck()))
         assert "another process has the lake open" in done.problem
         other.close()
@@ -126,10 +126,10 @@ def test_a_cache_that_others_use_is_not_taken_from_them(whole: Path, tmp_path: P
 
 def test_a_repair_looks_again_before_it_deletes(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
-    a_scrambled_cache(DirectoryPatient(path), random.Random(2))
+    a_scrambled_cache(DamageableDirectory(path), random.Random(2))
     with Lake(open_local(path)) as lake:
         plan = lake.plan_repair(lake.fsck())
-    a_flipped_bit_in_the_log(DirectoryPatient(path), random.Random(1))
+    a_flipped_bit_in_the_log(DamageableDirectory(path), random.Random(1))
     before = contents(path)
     with Lake(open_local(path)) as lake:
         (done,) = lake.repair(plan)
@@ -139,7 +139,7 @@ def test_a_repair_looks_again_before_it_deletes(whole: Path, tmp_path: Path) -> 
 
 def test_a_table_without_its_name_is_found_again(whole: Path, tmp_path: Path) -> None:
     path = copied(whole, tmp_path / "lake")
-    a_name_gone(DirectoryPatient(path), random.Random(1))
+    a_name_gone(DamageableDirectory(path), random.Random(1))
     later = VirtualClock(Micros(SystemClock().now() + 3 * 86_400 * MICROS_PER_SECOND))
     with Lake(open_local(path, clock=later)) as lake:
         assert lake._app.catalog.sweep_nameless() == 0

@@ -5,7 +5,7 @@ import pytest
 from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE, SPLITTING
 from lakebed.model.names import TableId
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, CommitsMessage, encode_commits
-from tests.unit.inspection.desk import NAME, Desk, asked
+from tests.unit.inspection.dead_letters_story import NAME, DeadLettersStory, asked
 
 UNDECODABLE = asked(format=1, table=NAME, job="j", id="x").replace(b"trips", b"\xff")
 UNDECODABLE_COMMITS = encode_commits(CommitsMessage(TableId("trips"))).replace(
@@ -15,12 +15,12 @@ UNDECODABLE_COMMITS = encode_commits(CommitsMessage(TableId("trips"))).replace(
 
 @pytest.mark.parametrize("kind", [COMMIT_QUEUE, COMPACTION_QUEUE, SPLITTING, INGEST_QUEUE])
 def test_a_letter_that_is_no_text_is_counted_shown_and_stays(kind: str) -> None:
-    desk = Desk()
-    desk.given_up(kind, UNDECODABLE_COMMITS if kind == COMMIT_QUEUE else UNDECODABLE)
-    (queue,) = desk.letters.count([kind])
+    story = DeadLettersStory()
+    story.given_up(kind, UNDECODABLE_COMMITS if kind == COMMIT_QUEUE else UNDECODABLE)
+    (queue,) = story.letters.count([kind])
     assert (queue.dead, [of.table for of in queue.tables]) == (1, [""])
-    (letter,) = desk.letters.show([kind], None, letters_max=10)
+    (letter,) = story.letters.show([kind], None, letters_max=10)
     assert letter.reason.startswith("invalid: not a ")
     assert letter.body.startswith("base64:")
-    assert desk.redrive(kind).sent == 0
-    assert desk.queues.open(kind).depth() == (0, 1)
+    assert story.redrive(kind).sent == 0
+    assert story.queues.open(kind).depth() == (0, 1)

@@ -29,7 +29,7 @@ DAYS = 3
 SENT_AT = Micros(7)
 
 
-class Desk:
+class AnswersStory:
     """A lake with a table `trips` of ten ids on three days, and who answers messages."""
 
     def __init__(self, folder: Path) -> None:
@@ -85,10 +85,10 @@ def body(**asked: object) -> bytes:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.app.close()
+def story(tmp_path: Path) -> Iterator[AnswersStory]:
+    story = AnswersStory(tmp_path)
+    yield story
+    story.app.close()
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     ],
 )
 def test_keys_ranges_and_tests_mean_what_the_library_means(
-    desk: Desk, asked: dict[str, object]
+    story: AnswersStory, asked: dict[str, object]
 ) -> None:
-    assert desk.rows(**asked) == [{"id": "04", "day": "1970-01-02", "fare": 13.0, "raw": "AP8="}]
+    assert story.rows(**asked) == [{"id": "04", "day": "1970-01-02", "fare": 13.0, "raw": "AP8="}]
 
 
-def test_a_part_of_a_key_columns_and_a_limit(desk: Desk) -> None:
-    assert desk.rows(keys=["04", "07"], columns=["fare"], limit=4) == [
+def test_a_part_of_a_key_columns_and_a_limit(story: AnswersStory) -> None:
+    assert story.rows(keys=["04", "07"], columns=["fare"], limit=4) == [
         {"fare": 12.0},
         {"fare": 13.0},
         {"fare": 14.0},
@@ -118,75 +118,75 @@ def test_a_part_of_a_key_columns_and_a_limit(desk: Desk) -> None:
 
 
 def test_the_example_of_the_page_is_answered(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    assert desk.answers.answer(QUERY.example.encode()).rows == 0
-    desk.app.close()
+    story = AnswersStory(tmp_path)
+    assert story.answers.answer(QUERY.example.encode()).rows == 0
+    story.app.close()
 
 
-def test_an_answer_may_be_an_arrow_stream(desk: Desk) -> None:
-    answer = desk.answers.answer(body(ranges=[{}], format="arrow"))
+def test_an_answer_may_be_an_arrow_stream(story: AnswersStory) -> None:
+    answer = story.answers.answer(body(ranges=[{}], format="arrow"))
     found = pa.ipc.open_stream(base64.b64decode(answer.data)).read_all()
-    assert found.equals(desk.table.query().read_all())
+    assert found.equals(story.table.query().read_all())
 
 
-def test_what_is_asked_for_without_an_id_is_told_to_nobody(desk: Desk) -> None:
-    desk.rows(keys=["04"])
-    assert {report.kind for report in desk.table.jobs()} == {"ingest"}
-    desk.rows(keys=["04"], id="q")
-    assert desk.told("q") == [("finished", 3)]
+def test_what_is_asked_for_without_an_id_is_told_to_nobody(story: AnswersStory) -> None:
+    story.rows(keys=["04"])
+    assert {report.kind for report in story.table.jobs()} == {"ingest"}
+    story.rows(keys=["04"], id="q")
+    assert story.told("q") == [("finished", 3)]
 
 
 @pytest.mark.parametrize("limit_of", ["SMALL_BYTES_MAX", "TEXT_BYTES_MAX"])
 def test_a_large_result_is_files_and_a_manifest(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, limit_of: str
+    story: AnswersStory, monkeypatch: pytest.MonkeyPatch, limit_of: str
 ) -> None:
     monkeypatch.setattr(answer_messages, limit_of, 10)
     monkeypatch.setattr(results, "GROUP_BYTES", 1)
     monkeypatch.setattr(results, "FILE_BYTES", 1)
-    answer = desk.answers.answer(body(ranges=[{}], columns=["id", "fare"], id="q"))
+    answer = story.answers.answer(body(ranges=[{}], columns=["id", "fare"], id="q"))
     assert (answer.rows, answer.data) == (30, "")
     assert answer.manifest.startswith("place/results/")
-    wanted = desk.table.query(columns=["id", "fare"]).read_all()
-    assert desk.result(answer.manifest).equals(wanted)
-    manifest = json.loads(desk.file(answer.manifest).read_bytes())
+    wanted = story.table.query(columns=["id", "fare"]).read_all()
+    assert story.result(answer.manifest).equals(wanted)
+    manifest = json.loads(story.file(answer.manifest).read_bytes())
     assert manifest["columns"] == {"id": "string", "fare": "double"}
     assert sum(file["rows"] for file in manifest["files"]) == manifest["rows"] == 30
 
 
-def test_a_queued_query_is_kept_once_however_often_it_comes(desk: Desk) -> None:
-    first = desk.keep(keys=["04"])
-    desk.table.ingest(pa.table({"id": ["04"], "day": pa.array([9], pa.date32())}))
-    again = desk.keep(keys=["04"])
+def test_a_queued_query_is_kept_once_however_often_it_comes(story: AnswersStory) -> None:
+    first = story.keep(keys=["04"])
+    story.table.ingest(pa.table({"id": ["04"], "day": pa.array([9], pa.date32())}))
+    again = story.keep(keys=["04"])
     assert first == again
-    assert (first.rows, desk.result(first.manifest).num_rows) == (3, 3)
-    assert len(list(desk.folder.rglob("*.parquet"))) == 1
-    assert desk.told(message_job(body(keys=["04"]), SENT_AT))[0] == ("finished", 3)
+    assert (first.rows, story.result(first.manifest).num_rows) == (3, 3)
+    assert len(list(story.folder.rglob("*.parquet"))) == 1
+    assert story.told(message_job(body(keys=["04"]), SENT_AT))[0] == ("finished", 3)
 
 
-def test_no_rows_are_a_result_too(desk: Desk) -> None:
-    kept = desk.keep(keys=["none"], id="q")
-    assert desk.result(kept.manifest).num_rows == 0
-    assert desk.rows(keys=["none"]) == []
+def test_no_rows_are_a_result_too(story: AnswersStory) -> None:
+    kept = story.keep(keys=["none"], id="q")
+    assert story.result(kept.manifest).num_rows == 0
+    assert story.rows(keys=["none"]) == []
 
 
-def test_a_request_is_the_same_however_it_is_written(desk: Desk) -> None:
+def test_a_request_is_the_same_however_it_is_written(story: AnswersStory) -> None:
     sent = {"id": "q", "table": "trips", "keys": ["04"]}
-    kept = desk.answers.keep(json.dumps(sent, indent=2).encode(), sent_at=SENT_AT)
+    kept = story.answers.keep(json.dumps(sent, indent=2).encode(), sent_at=SENT_AT)
     turned = dict(reversed(sent.items()))
-    assert desk.answers.answer(json.dumps(turned).encode()) == kept
+    assert story.answers.answer(json.dumps(turned).encode()) == kept
 
 
-def test_an_id_that_stands_for_another_query_is_refused(desk: Desk) -> None:
-    desk.keep(keys=["04"], id="q")
+def test_an_id_that_stands_for_another_query_is_refused(story: AnswersStory) -> None:
+    story.keep(keys=["04"], id="q")
     with pytest.raises(JobIdReusedError):
-        desk.answers.answer(body(keys=["05"], id="q"))
-    assert desk.told("q")[-1][0] == "rejected"
+        story.answers.answer(body(keys=["05"], id="q"))
+    assert story.told("q")[-1][0] == "rejected"
 
 
 def test_a_run_that_is_late_gives_what_is_there(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    story: AnswersStory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = desk.keep(keys=["04"], id="q")
+    first = story.keep(keys=["04"], id="q")
     find, seen = results.Results.find, list[JobId]()
 
     def blind(
@@ -196,8 +196,8 @@ def test_a_run_that_is_late_gives_what_is_there(
         return find(self, table, job, request) if len(seen) > 1 else None
 
     monkeypatch.setattr(results.Results, "find", blind)
-    desk.table.ingest(pa.table({"id": ["04"], "day": pa.array([9], pa.date32())}))
-    assert desk.keep(keys=["04"], id="q") == first
+    story.table.ingest(pa.table({"id": ["04"], "day": pa.array([9], pa.date32())}))
+    assert story.keep(keys=["04"], id="q") == first
 
 
 @pytest.mark.parametrize(
@@ -215,17 +215,17 @@ def test_a_run_that_is_late_gives_what_is_there(
     ],
 )
 def test_what_the_table_cannot_answer_is_refused_and_told(
-    desk: Desk, asked: dict[str, object], says: str
+    story: AnswersStory, asked: dict[str, object], says: str
 ) -> None:
     with pytest.raises(InvalidError) as caught:
-        desk.answers.answer(body(**asked, id="q"))
+        story.answers.answer(body(**asked, id="q"))
     assert says in str(caught.value)
-    reports = Lake(desk.app).nameless_jobs(job="q") + desk.table.jobs(job="q")
+    reports = Lake(story.app).nameless_jobs(job="q") + story.table.jobs(job="q")
     assert [report.event for report in reports] == ["rejected"]
     assert says in reports[0].reason
-    assert not list(desk.folder.rglob("*.parquet"))
+    assert not list(story.folder.rglob("*.parquet"))
 
 
-def test_a_table_that_is_not_there_is_named(desk: Desk) -> None:
+def test_a_table_that_is_not_there_is_named(story: AnswersStory) -> None:
     with pytest.raises(TableMissingError, match="did you mean 'trips'"):
-        desk.answers.answer(b'{"table": "tripz", "ranges": [{}]}')
+        story.answers.answer(b'{"table": "tripz", "ranges": [{}]}')

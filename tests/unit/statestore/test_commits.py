@@ -55,7 +55,7 @@ def test_a_commit_twice_in_one_group_is_done_once_and_answered_twice() -> None:
     story = TableStory()
     a = adding(story, "a")
     assert story.head.commit_group([a, a]) == [2, 2]
-    assert story.picture() == "all\n  a  1 rows"
+    assert story.summary() == "all\n  a  1 rows"
 
 
 def test_an_id_used_for_another_request_is_refused() -> None:
@@ -63,7 +63,7 @@ def test_an_id_used_for_another_request_is_refused() -> None:
     story.head.commit(adding(story, "a", id_="daily", digest="monday"))
     with pytest.raises(JobIdReusedError, match="with the day in it"):
         story.head.commit(adding(story, "b", id_="daily", digest="tuesday"))
-    assert story.picture() == "all\n  a  1 rows"
+    assert story.summary() == "all\n  a  1 rows"
 
 
 def test_an_id_used_for_two_requests_of_one_group_stands_for_the_first() -> None:
@@ -95,7 +95,7 @@ def test_a_refused_member_does_not_harm_its_neighbours() -> None:
     answers = story.head.commit_group(group)
     assert [answers[0], answers[2]] == [2, 2]
     assert isinstance(answers[1], ConflictError)
-    assert story.picture() == "all\n  a  1 rows\n  b  1 rows"
+    assert story.summary() == "all\n  a  1 rows\n  b  1 rows"
 
 
 def test_a_member_refused_halfway_leaves_nothing_of_itself() -> None:
@@ -103,7 +103,7 @@ def test_a_member_refused_halfway_leaves_nothing_of_itself() -> None:
     half = story.transaction(AddFiles(story.new_files("all", a=1)), ReleaseClaim(JobId("none")))
     answers = story.head.commit_group([half, adding(story, "b")])
     assert isinstance(answers[0], ConflictError)
-    assert story.picture() == "all\n  b  1 rows"
+    assert story.summary() == "all\n  b  1 rows"
     assert story.another_head().state.head().number == 0
 
 
@@ -117,7 +117,7 @@ def test_members_are_checked_in_order_against_those_before_them() -> None:
     answers = story.head.commit_group(claims)
     assert answers[0] == 3
     assert isinstance(answers[1], ConflictError)
-    assert story.picture() == "all\n  a  1 rows  one"
+    assert story.summary() == "all\n  a  1 rows  one"
 
 
 @pytest.mark.parametrize("before", [[], ["throttled"]], ids=["first try", "after reading"])
@@ -137,7 +137,7 @@ def test_a_refusal_that_rests_on_a_neighbour_whose_append_loses_is_no_answer(
     answers = story.head.commit_group([one, two])
     assert isinstance(answers[0], JobIdReusedError)
     assert answers[1] == 4
-    assert story.picture() == "all\n  a  1 rows  two"
+    assert story.summary() == "all\n  a  1 rows  two"
 
 
 def test_nobody_is_answered_before_the_entry_is_in_the_log() -> None:

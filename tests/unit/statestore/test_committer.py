@@ -19,183 +19,183 @@ from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, RaiseFloor
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.snapshots import Snapshots
-from tests.dsl.commit_office import TABLE, Office, queued
+from tests.dsl.commit_queue_story import TABLE, CommitQueueStory, queued
 
 
 def test_commits_that_wait_go_into_one_entry_and_each_job_is_told() -> None:
-    office = Office()
-    appended = office.story.log.appended
-    office.given_sent(office.adding("a"), office.adding("b"))
-    office.given_sent(office.adding("c"))
-    assert office.committer.run(batches_max=10) == 3
-    assert office.story.log.appended == appended + 1
-    report = office.told("b")
+    commits = CommitQueueStory()
+    appended = commits.table.log.appended
+    commits.given_sent(commits.adding("a"), commits.adding("b"))
+    commits.given_sent(commits.adding("c"))
+    assert commits.committer.run(batches_max=10) == 3
+    assert commits.table.log.appended == appended + 1
+    report = commits.report_of("b")
     assert (report.event, report.number, report.run) == ("committed", 2, "run-1")
     assert report.rows_per_second == 10
-    assert office.events("a", "c") == ["committed", "committed"]
-    assert office.queue.depth() == (0, 0)
-    assert office.story.picture() == "all\n  a  1 rows\n  b  1 rows\n  c  1 rows"
+    assert commits.events("a", "c") == ["committed", "committed"]
+    assert commits.queue.depth() == (0, 0)
+    assert commits.table.summary() == "all\n  a  1 rows\n  b  1 rows\n  c  1 rows"
 
 
 def test_a_refused_commit_does_no_harm_to_its_neighbours() -> None:
-    office = Office()
-    bad = office.story.transaction(AddFiles(()), id_="bad", generation=7)
-    office.given_sent(office.adding("a"), bad, office.adding("b"))
-    office.committer.run(batches_max=1)
-    assert office.events("a", "bad", "b") == ["committed", "failed", "committed"]
-    assert office.told("bad").reason.startswith("generation")
-    assert office.told("bad").number == 0
+    commits = CommitQueueStory()
+    bad = commits.table.transaction(AddFiles(()), id_="bad", generation=7)
+    commits.given_sent(commits.adding("a"), bad, commits.adding("b"))
+    commits.committer.run(batches_max=1)
+    assert commits.events("a", "bad", "b") == ["committed", "failed", "committed"]
+    assert commits.report_of("bad").reason.startswith("generation")
+    assert commits.report_of("bad").number == 0
 
 
 def test_a_refusal_is_told_with_its_facts() -> None:
-    office = Office()
-    a = office.adding("a")
-    office.given_sent(a, office.story.transaction(a.changes[0], id_="again"))
-    office.committer.run(batches_max=1)
-    assert "file=" in office.told("again").reason
+    commits = CommitQueueStory()
+    a = commits.adding("a")
+    commits.given_sent(a, commits.table.transaction(a.changes[0], id_="again"))
+    commits.committer.run(batches_max=1)
+    assert "file=" in commits.report_of("again").reason
 
 
 def test_a_message_that_comes_again_is_done_once_and_answered_the_same() -> None:
-    office = Office()
-    a = office.adding("a")
+    commits = CommitQueueStory()
+    a = commits.adding("a")
     for _ in range(2):
-        office.given_sent(a)
-    other = office.another_committer()
-    office.committer.step()
-    first = office.told("a")
-    office.given_sent(a, office.adding("b"))
+        commits.given_sent(a)
+    other = commits.another_committer()
+    commits.committer.step()
+    first = commits.report_of("a")
+    commits.given_sent(a, commits.adding("b"))
     other.step()
-    assert office.told("a").number == first.number == 2
-    assert office.story.picture() == "all\n  a  1 rows\n  b  1 rows"
+    assert commits.report_of("a").number == first.number == 2
+    assert commits.table.summary() == "all\n  a  1 rows\n  b  1 rows"
 
 
 def test_a_committer_that_dies_before_it_deletes_harms_nobody() -> None:
-    office = Office()
-    office.given_sent(office.adding("a"))
-    (message,) = office.queue.receive(messages_max=1, hidden_seconds=1)
-    office.queue.extend(message.receipt, hidden_seconds=0)
-    office.committer.step()
-    office.queue.send([Message(message.body)])
-    assert office.committer.step() == 1
-    assert office.story.picture() == "all\n  a  1 rows"
+    commits = CommitQueueStory()
+    commits.given_sent(commits.adding("a"))
+    (message,) = commits.queue.receive(messages_max=1, hidden_seconds=1)
+    commits.queue.extend(message.receipt, hidden_seconds=0)
+    commits.committer.step()
+    commits.queue.send([Message(message.body)])
+    assert commits.committer.step() == 1
+    assert commits.table.summary() == "all\n  a  1 rows"
 
 
 def test_two_committers_of_one_table_hold_the_same_message_at_once() -> None:
-    office = Office()
-    a, b = office.adding("a"), office.adding("b")
-    office.given_sent(a, b)
-    second = office.another_committer()
+    commits = CommitQueueStory()
+    a, b = commits.adding("a"), commits.adding("b")
+    commits.given_sent(a, b)
+    second = commits.another_committer()
 
     def meanwhile() -> None:
-        office.when_messages_come_again()
-        office.given_sent(office.adding("c"), a)
+        commits.when_messages_come_again()
+        commits.given_sent(commits.adding("c"), a)
         assert second.run(batches_max=5) == 4
 
-    office.story.log.appends = [meanwhile]
-    assert office.committer.step() == 2
-    assert [office.told(job).number for job in ("a", "b", "c")] == [2, 2, 2]
-    assert office.story.picture() == "all\n  a  1 rows\n  b  1 rows\n  c  1 rows"
+    commits.table.log.appends = [meanwhile]
+    assert commits.committer.step() == 2
+    assert [commits.report_of(job).number for job in ("a", "b", "c")] == [2, 2, 2]
+    assert commits.table.summary() == "all\n  a  1 rows\n  b  1 rows\n  c  1 rows"
 
 
 def test_direct_commits_go_on_beside_the_committer() -> None:
-    office = Office()
-    office.given_sent(office.adding("a"))
-    direct = office.adding("b")
-    office.story.log.appends = [lambda: office.story.head.commit(direct)]
-    office.committer.step()
-    assert office.told("a").number == 3
-    assert office.story.picture() == "all\n  a  1 rows\n  b  1 rows"
+    commits = CommitQueueStory()
+    commits.given_sent(commits.adding("a"))
+    direct = commits.adding("b")
+    commits.table.log.appends = [lambda: commits.table.head.commit(direct)]
+    commits.committer.step()
+    assert commits.report_of("a").number == 3
+    assert commits.table.summary() == "all\n  a  1 rows\n  b  1 rows"
 
 
 def test_nobody_is_told_before_the_entry_is_in_the_log() -> None:
-    office = Office()
-    office.given_sent(office.adding("a"))
+    commits = CommitQueueStory()
+    commits.given_sent(commits.adding("a"))
     seen = []
-    office.story.log.appends = [lambda: seen.append(office.tracker.last(TABLE, JobId("a")))]
-    office.committer.step()
+    commits.table.log.appends = [lambda: seen.append(commits.tracker.last(TABLE, JobId("a")))]
+    commits.committer.step()
     assert seen == [None]
-    assert office.events("a") == ["committed"]
+    assert commits.events("a") == ["committed"]
 
 
 def test_without_an_answer_nobody_is_told_and_the_message_comes_back() -> None:
-    office = Office()
-    quick = office.story.another_head(retry=Retry(seconds_max=0.0))
-    office.given_sent(office.adding("a"))
-    office.story.log.appends = ["late"] * 2
-    assert office.another_committer(quick).step() == 0
-    assert office.tracker.last(TABLE, JobId("a")) is None
-    assert office.queue.depth() == (1, 0)
-    office.story.log.deliver()
-    office.when_messages_come_again()
-    assert office.committer.step() == 1
-    assert office.told("a").number == 2
-    assert office.story.picture() == "all\n  a  1 rows"
+    commits = CommitQueueStory()
+    quick = commits.table.another_head(retry=Retry(seconds_max=0.0))
+    commits.given_sent(commits.adding("a"))
+    commits.table.log.appends = ["late"] * 2
+    assert commits.another_committer(quick).step() == 0
+    assert commits.tracker.last(TABLE, JobId("a")) is None
+    assert commits.queue.depth() == (1, 0)
+    commits.table.log.deliver()
+    commits.when_messages_come_again()
+    assert commits.committer.step() == 1
+    assert commits.report_of("a").number == 2
+    assert commits.table.summary() == "all\n  a  1 rows"
 
 
 def test_a_commit_behind_an_entry_of_time_without_an_answer_comes_back() -> None:
     """Log time is told first, in an entry of its own: what becomes of that refuses nobody."""
-    office = Office()
-    office.clock.advance(3 * 86_400)
-    clock, retry = office.clock.machine(0), Retry(seconds_max=0.0)
-    head = office.story.another_head(clock=clock, retry=retry)
-    office.given_sent(office.adding("a"))
-    office.story.log.appends = ["late"]
-    assert office.another_committer(head).step() == 0
-    assert office.tracker.last(TABLE, JobId("a")) is None
-    office.story.log.deliver()
-    office.when_messages_come_again()
-    assert office.another_committer(head).step() == 1
-    assert office.events("a") == ["committed"]
-    assert office.story.picture() == "all\n  a  1 rows"
+    commits = CommitQueueStory()
+    commits.clock.advance(3 * 86_400)
+    clock, retry = commits.clock.machine(0), Retry(seconds_max=0.0)
+    head = commits.table.another_head(clock=clock, retry=retry)
+    commits.given_sent(commits.adding("a"))
+    commits.table.log.appends = ["late"]
+    assert commits.another_committer(head).step() == 0
+    assert commits.tracker.last(TABLE, JobId("a")) is None
+    commits.table.log.deliver()
+    commits.when_messages_come_again()
+    assert commits.another_committer(head).step() == 1
+    assert commits.events("a") == ["committed"]
+    assert commits.table.summary() == "all\n  a  1 rows"
 
 
-def claim(office: Office, job: str, *files: str) -> Transaction:
-    names = tuple(map(office.story.file, files))
-    change = ClaimFiles(JobId(job), office.story.partitions["all"], names)
-    return office.story.transaction(change, id_=job)
+def claim(commits: CommitQueueStory, job: str, *files: str) -> Transaction:
+    names = tuple(map(commits.table.file, files))
+    change = ClaimFiles(JobId(job), commits.table.partitions["all"], names)
+    return commits.table.transaction(change, id_=job)
 
 
 def test_a_refusal_stays_a_refusal_when_what_refused_it_is_gone() -> None:
     """The files are free again when the message is delivered a second time."""
-    office = Office()
-    office.story.given_files("all", a=1, b=1)
-    late = claim(office, "late", "a", "b")
-    office.story.when_claimed("first", "all", "a", "b")
-    office.given_sent(late)
-    office.given_sent(late)
-    (one,) = office.queue.receive(messages_max=1, hidden_seconds=5)
-    office.queue.delete(one.receipt)
-    office.committer.step()
-    assert office.events("late") == ["failed"]
-    office.story.when_given_up("first")
-    office.queue.send([Message(one.body)])
-    office.committer.step()
-    assert office.events("late") == ["rejected"]
+    commits = CommitQueueStory()
+    commits.table.given_files("all", a=1, b=1)
+    late = claim(commits, "late", "a", "b")
+    commits.table.when_claimed("first", "all", "a", "b")
+    commits.given_sent(late)
+    commits.given_sent(late)
+    (one,) = commits.queue.receive(messages_max=1, hidden_seconds=5)
+    commits.queue.delete(one.receipt)
+    commits.committer.step()
+    assert commits.events("late") == ["failed"]
+    commits.table.when_given_up("first")
+    commits.queue.send([Message(one.body)])
+    commits.committer.step()
+    assert commits.events("late") == ["rejected"]
     with pytest.raises(JobIdReusedError):
-        office.story.head.commit(late)
-    assert office.story.picture() == "all\n  a  1 rows\n  b  1 rows"
+        commits.table.head.commit(late)
+    assert commits.table.summary() == "all\n  a  1 rows\n  b  1 rows"
 
 
 def test_a_refusal_that_another_committer_turned_into_a_success_is_none() -> None:
     """Both hold the message; the files were free for the second, a moment later."""
-    office = Office()
-    office.story.given_files("all", a=1)
-    late = claim(office, "late", "a")
-    office.story.when_claimed("first", "all", "a")
-    head, other = office.story.another_head(), office.story.another_head()
+    commits = CommitQueueStory()
+    commits.table.given_files("all", a=1)
+    late = claim(commits, "late", "a")
+    commits.table.when_claimed("first", "all", "a")
+    head, other = commits.table.another_head(), commits.table.another_head()
 
     def meanwhile() -> None:
-        office.story.when_given_up("first")
+        commits.table.when_given_up("first")
         assert isinstance(other.commit(late), int)
 
-    office.story.log.appends = [meanwhile]
+    commits.table.log.appends = [meanwhile]
     (answer,) = answers_of(head, [late])
     assert answer == other.commit(late)
 
 
 def test_a_refused_position_is_refused_for_good() -> None:
-    office = Office()
-    story = office.story
+    commits = CommitQueueStory()
+    story = commits.table
     moved = PositionChange("source", None, b"1")
     story.head.commit(story.transaction(positions=[moved]))
     late = story.transaction(id_="late", positions=[PositionChange("source", b"2", b"3")])
@@ -208,36 +208,36 @@ def test_a_refused_position_is_refused_for_good() -> None:
 
 def test_a_stalled_committer_wakes_after_snapshot_truncation_and_floor(tmp_path: Path) -> None:
     """It had read the head; meanwhile its entry's number was taken, and the log emptied of it."""
-    office = Office()
-    story = office.story
-    a = office.adding("a", user=True)
-    stalled = story.another_head(snapshots=story_snapshots(office, tmp_path))
+    commits = CommitQueueStory()
+    story = commits.table
+    a = commits.adding("a", user=True)
+    stalled = story.another_head(snapshots=story_snapshots(commits, tmp_path))
     stalled.follow()
-    office.given_sent(a)
-    second = office.another_committer()
+    commits.given_sent(a)
+    second = commits.another_committer()
 
     def meanwhile() -> None:
-        office.when_messages_come_again()
+        commits.when_messages_come_again()
         second.step()
-        office.clock.advance(3 * 86_400)
+        commits.clock.advance(3 * 86_400)
         for _ in range(2):
             head = story.state.head()
             floor = RaiseFloor(head.number)
             story.head.commit(story.transaction(floor))
-            snapshots = story_snapshots(office, tmp_path)
+            snapshots = story_snapshots(commits, tmp_path)
             with story.head.reading() as state:
                 snapshots.write(state)
             snapshots.truncate(story.log)
 
     story.log.appends = [meanwhile]
-    office.another_committer(stalled).step()
-    assert office.told("a").event == "committed"
-    assert office.told("a").number == 2
-    assert story.picture() == "all\n  a  1 rows"
+    commits.another_committer(stalled).step()
+    assert commits.report_of("a").event == "committed"
+    assert commits.report_of("a").number == 2
+    assert story.summary() == "all\n  a  1 rows"
 
 
-def story_snapshots(office: Office, scratch: Path) -> Snapshots:
-    return Snapshots(TABLE, office.story.objects, scratch=scratch)
+def story_snapshots(commits: CommitQueueStory, scratch: Path) -> Snapshots:
+    return Snapshots(TABLE, commits.table.objects, scratch=scratch)
 
 
 class DeafTracker(MemoryJobTracker):
@@ -253,31 +253,31 @@ class DeafTracker(MemoryJobTracker):
 
 
 def test_who_could_not_be_told_is_told_when_the_message_comes_back() -> None:
-    office = Office()
-    office.tracker = DeafTracker()
-    committer = office.another_committer()
-    office.given_sent(office.adding("a"), office.adding("b"))
+    commits = CommitQueueStory()
+    commits.tracker = DeafTracker()
+    committer = commits.another_committer()
+    commits.given_sent(commits.adding("a"), commits.adding("b"))
     assert committer.step() == 0
-    office.when_messages_come_again()
+    commits.when_messages_come_again()
     assert committer.step() == 2
-    assert [office.told(job).number for job in "ab"] == [2, 2]
+    assert [commits.report_of(job).number for job in "ab"] == [2, 2]
 
 
 def test_commits_of_an_id_that_was_used_for_another_request_are_rejected() -> None:
-    office = Office()
-    a = office.adding("a")
-    office.given_sent(a)
-    office.committer.step()
-    other = msgspec.structs.replace(office.adding("b"), id=a.id)
-    office.given_sent(other)
-    office.committer.step()
-    assert office.told("a").event == "rejected"
-    assert office.story.head.commit(a) == 2
+    commits = CommitQueueStory()
+    a = commits.adding("a")
+    commits.given_sent(a)
+    commits.committer.step()
+    other = msgspec.structs.replace(commits.adding("b"), id=a.id)
+    commits.given_sent(other)
+    commits.committer.step()
+    assert commits.report_of("a").event == "rejected"
+    assert commits.table.head.commit(a) == 2
 
 
 def test_one_table_s_damage_does_not_hold_up_the_others() -> None:
-    office = Office()
-    good = office.story.another_head()
+    commits = CommitQueueStory()
+    good = commits.table.another_head()
 
     def heads(table: TableId) -> TableHead:
         if table == "bad":
@@ -285,13 +285,13 @@ def test_one_table_s_damage_does_not_hold_up_the_others() -> None:
         return good
 
     committer = Committer(
-        queue=office.queue,
-        objects=office.objects,
+        queue=commits.queue,
+        objects=commits.objects,
         heads=heads,
-        tracker=office.tracker,
-        clock=office.clock,
+        tracker=commits.tracker,
+        clock=commits.clock,
     )
-    office.send.run(TableId("bad"), [queued(office.story.transaction(AddFiles(()), id_="x"))])
-    office.given_sent(office.adding("a"))
+    commits.send.run(TableId("bad"), [queued(commits.table.transaction(AddFiles(()), id_="x"))])
+    commits.given_sent(commits.adding("a"))
     assert committer.step() == 1
-    assert office.queue.depth() == (1, 0)
+    assert commits.queue.depth() == (1, 0)

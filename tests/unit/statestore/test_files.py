@@ -23,7 +23,7 @@ def test_a_story_shows_leaves_files_rows_claims_and_garbage() -> None:
     story.when_claimed("job-2", "R", "e")
     story.when_replaced("job-2", "R", "e", f=7)
 
-    assert story.picture() == text("""
+    assert story.summary() == text("""
         L
           a  500 rows
           b   10 rows  job-1
@@ -65,7 +65,7 @@ def test_a_file_may_lie_in_many_leaves() -> None:
     story = TableStory("L | m | R")
     both = (*story.new_files("L", a=3), *story.new_files("R", a=4))
     story.when_committed(AddFiles(both))
-    assert story.picture() == "L\n  a  3 rows\nR\n  a  4 rows"
+    assert story.summary() == "L\n  a  3 rows\nR\n  a  4 rows"
     assert len(story.state.references_of(story.file("a"))) == 2
 
 
@@ -92,7 +92,7 @@ def test_a_claimed_file_is_never_claimed_again() -> None:
     story.when_claimed("one", "all", "a")
     with pytest.raises(ConflictError, match=r"another job holds this file \(file=\w+ job=one\)"):
         story.when_claimed("two", "all", "a", "b")
-    assert story.picture() == "all\n  a  1 rows  one\n  b  2 rows"
+    assert story.summary() == "all\n  a  1 rows  one\n  b  2 rows"
 
 
 def test_a_file_that_is_not_there_is_not_claimed() -> None:
@@ -132,7 +132,7 @@ def test_the_first_run_to_commit_wins_and_the_second_is_refused() -> None:
     story.when_replaced("one", "all", "a", b=1)
     with pytest.raises(ClaimLostError):
         story.when_replaced("one", "all", "a", c=1)
-    assert story.picture() == "all\n  b  1 rows\ngarbage\n  a"
+    assert story.summary() == "all\n  b  1 rows\ngarbage\n  a"
 
 
 def test_a_claim_that_was_given_up_is_refused_and_its_files_are_free() -> None:
@@ -145,7 +145,7 @@ def test_a_claim_that_was_given_up_is_refused_and_its_files_are_free() -> None:
     story.when_claimed("two", "all", "a")
     with pytest.raises(ClaimLostError):
         story.when_replaced("one", "all", "a", b=1)
-    assert story.picture() == "all\n  a  1 rows  two"
+    assert story.summary() == "all\n  a  1 rows  two"
 
 
 def test_a_job_replaces_exactly_what_it_holds() -> None:
@@ -189,7 +189,7 @@ def test_when_every_row_was_filtered_away_inputs_leave_and_nothing_enters() -> N
     story.given_files("all", a=1)
     story.when_claimed("one", "all", "a")
     story.when_replaced("one", "all", "a")
-    assert story.picture() == "all\ngarbage\n  a"
+    assert story.summary() == "all\ngarbage\n  a"
 
 
 def test_a_file_is_garbage_when_its_last_reference_goes() -> None:
@@ -223,7 +223,7 @@ def test_garbage_is_removed_and_removing_again_does_nothing() -> None:
     story.when_replaced("one", "all", "a")
     story.when_garbage_is_removed("a")
     story.when_garbage_is_removed("a")
-    assert story.picture() == "all"
+    assert story.summary() == "all"
 
 
 def test_a_referenced_file_is_no_garbage() -> None:

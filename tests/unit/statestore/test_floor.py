@@ -26,7 +26,7 @@ def test_what_began_below_the_floor_is_fenced() -> None:
     raised(story, 2)
     with pytest.raises(FencedError, match="run the job again"):
         story.head.commit(slow)
-    assert story.picture() == "all\n  a  1 rows"
+    assert story.summary() == "all\n  a  1 rows"
 
 
 def test_what_began_at_the_floor_is_committed() -> None:

@@ -60,7 +60,7 @@ def test_an_entry_that_is_not_allowed_is_not_written_and_harms_no_neighbour(
     )
     assert isinstance(refused, FormatGateError)
     assert isinstance(landed, int)
-    assert story.picture() == "all\n  a  1 rows"
+    assert story.summary() == "all\n  a  1 rows"
 
 
 def test_an_entry_that_is_allowed_carries_its_format(needs_more: int) -> None:
@@ -108,7 +108,7 @@ def test_a_record_that_cannot_be_read_allows_nothing(needs_more: int) -> None:
     story.given_files("all", a=1)
     with pytest.raises(UnavailableError):
         story.when_committed(SETTINGS)
-    assert story.picture() == "all\n  a  1 rows"
+    assert story.summary() == "all\n  a  1 rows"
 
 
 def test_a_snapshot_has_the_layout_that_the_lake_allows(tmp_path: Path) -> None:

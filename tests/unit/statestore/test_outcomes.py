@@ -54,7 +54,7 @@ def test_taken_may_be_our_own_earlier_try() -> None:
     story = TableStory()
     story.log.appends = ["own try"]
     assert story.given_files("all", a=1) == 2
-    assert story.picture() == "all\n  a  1 rows"
+    assert story.summary() == "all\n  a  1 rows"
 
 
 def test_a_late_try_and_its_repetition_are_one_commit() -> None:
@@ -130,7 +130,7 @@ def test_a_number_that_another_took_resolves_a_try_without_answer() -> None:
     error = outcome(story, adding(story, "a"))
     assert isinstance(error, (ConflictError, UnavailableError))
     story.log.deliver()
-    assert story.picture() == "all\n  rival  1 rows"
+    assert story.summary() == "all\n  rival  1 rows"
 
 
 def test_a_refusal_after_the_number_was_read_as_taken_is_told() -> None:
@@ -146,7 +146,7 @@ def test_a_refusal_after_the_number_was_read_as_taken_is_told() -> None:
     error = outcome(story, claims[0])
     assert type(error) is ConflictError
     story.log.deliver()
-    assert story.picture() == "all\n  a  1 rows  theirs"
+    assert story.summary() == "all\n  a  1 rows  theirs"
 
 
 def test_a_member_without_answer_is_not_refused_because_of_a_neighbour() -> None:
@@ -161,7 +161,7 @@ def test_a_member_without_answer_is_not_refused_because_of_a_neighbour() -> None
     assert isinstance(answers[0], UnknownOutcomeError)
     assert isinstance(answers[1], (ConflictError, UnavailableError))
     story.log.deliver()
-    assert story.picture() == "all\n  a  1 rows  one"
+    assert story.summary() == "all\n  a  1 rows  one"
 
 
 def test_a_commit_that_landed_and_was_forgotten_by_the_floor_is_not_called_refused() -> None:
@@ -245,7 +245,7 @@ def test_answers_stand_when_the_state_cannot_keep_what_the_log_has() -> None:
     story.state._run = full  # type: ignore[assignment]  # a disk that fills at one moment
     assert story.given_files("all", a=1) == 2
     assert story.state.head().number == 1
-    assert story.picture() == "all\n  a  1 rows"
+    assert story.summary() == "all\n  a  1 rows"
 
 
 def test_what_was_read_before_a_read_was_cut_is_kept() -> None:

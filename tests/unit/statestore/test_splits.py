@@ -38,7 +38,7 @@ def test_a_leaf_that_came_from_a_split_is_split_again() -> None:
     story.given_files("all", a=80)
     story.when_split("all", "L | m | R")
     story.when_split("R", "R1 | t | R2")
-    assert story.picture() == text("""
+    assert story.summary() == text("""
         L
           a  about 40 rows
         R1
@@ -53,7 +53,7 @@ def test_files_go_only_to_leaves_that_their_keys_reach_and_stay_exact_in_one() -
     story.given_files("all", keys=("b", "z"), wide=10)
     story.given_files("all", keys=("m", "z"), high=10)
     story.when_split("all", "L | m | R")
-    assert story.picture() == text("""
+    assert story.summary() == text("""
         L
           low        10 rows
           wide  about 5 rows
@@ -84,7 +84,7 @@ def test_weights_of_leaves_that_a_file_does_not_reach_do_not_count() -> None:
     story = TableStory()
     story.given_files("all", keys=("h", "z"), a=10)
     story.when_split("all", "A | g | B | p | C", shares={"a": (98, 1, 1)})
-    assert story.picture() == "A\nB\n  a  about 5 rows\nC\n  a  about 5 rows"
+    assert story.summary() == "A\nB\n  a  about 5 rows\nC\n  a  about 5 rows"
 
 
 def test_claims_move_down_with_references() -> None:
@@ -92,7 +92,7 @@ def test_claims_move_down_with_references() -> None:
     story.given_files("all", a=10)
     story.when_claimed("one", "all", "a")
     story.when_split("all", "L | m | R")
-    assert story.picture() == text("""
+    assert story.summary() == text("""
         L
           a  about 5 rows  one
         R
@@ -101,7 +101,7 @@ def test_claims_move_down_with_references() -> None:
         story.when_claimed("two", "L", "a")
     story.when_given_up("one")
     story.when_claimed("two", "L", "a")
-    assert "R\n  a  about 5 rows\n" in story.picture() + "\n"
+    assert "R\n  a  about 5 rows\n" in story.summary() + "\n"
 
 
 def test_a_late_replacement_leaves_every_leaf_and_enters_those_its_keys_reach() -> None:
@@ -114,7 +114,7 @@ def test_a_late_replacement_leaves_every_leaf_and_enters_those_its_keys_reach() 
     transaction = story.transaction(late)
     story.when_split("all", "L | g | M | p | R")
     story.head.commit(transaction)
-    assert story.picture() == text("""
+    assert story.summary() == text("""
         L
           out  20 rows
         M
@@ -147,7 +147,7 @@ def test_files_added_late_to_a_split_partition_enter_its_leaves() -> None:
     story.when_split("X", "L | g | M | p | R")
     story.when_split("M", "M1 | j | M2")
     story.head.commit(transaction)
-    assert story.picture() == text("""
+    assert story.summary() == text("""
         L
           low         5 rows
           wide  about 2 rows
@@ -171,7 +171,7 @@ def test_a_job_of_before_the_split_ends_in_a_second_split_too() -> None:
     story.when_split("L", "L1 | d | L2")
     story.head.commit(transaction)
     assert story.state.jobs() == []
-    assert story.picture() == text("""
+    assert story.summary() == text("""
         L1
           out  about 2 rows
         L2

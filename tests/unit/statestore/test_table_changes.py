@@ -38,7 +38,7 @@ def empty_log(story: TableStory) -> ScriptedLog:
 def test_a_table_is_created_once() -> None:
     story = TableStory("L | m | R")
     assert story.state.schema() == SCHEMA
-    assert story.picture() == "L\nR"
+    assert story.summary() == "L\nR"
     with pytest.raises(TableExistsError):
         story.when_committed(create_table(SCHEMA, {}, ()))
 
@@ -78,7 +78,7 @@ def test_clear_makes_all_files_garbage_ends_claims_and_begins_a_generation() -> 
     )
     story.when_claimed("one", "L", "a")
     story.when_cleared()
-    assert story.picture() == "L\nR\ngarbage\n  a\n  b"
+    assert story.summary() == "L\nR\ngarbage\n  a\n  b"
     assert story.state.jobs() == []
     assert story.state.head().generation == 2
     assert [f.rows_unsplittable for f in story.state.leaf_figures()] == [0, 0]
@@ -97,9 +97,9 @@ def test_partition_ids_are_never_used_twice() -> None:
     before = set(story.state.tree().nodes)
     story.when_cleared("A | g | B | p | C")
     assert not before & set(story.state.tree().nodes)
-    assert story.picture() == "A\nB\nC"
+    assert story.summary() == "A\nB\nC"
     story.given_files("B", keys=("h", "i"), a=1)
-    assert story.picture() == "A\nB\n  a  1 rows\nC"
+    assert story.summary() == "A\nB\n  a  1 rows\nC"
 
 
 def test_a_clear_with_points_that_cannot_be_is_refused() -> None:
@@ -147,7 +147,7 @@ def test_a_position_is_committed_with_its_rows_or_neither() -> None:
         positioned(story, None, b"20", b=1)
     with pytest.raises(ConflictError, match="another"):
         positioned(story, b"9", b"20", b=1)
-    assert story.picture() == "all\n  a  1 rows"
+    assert story.summary() == "all\n  a  1 rows"
     positioned(story, b"10", b"20", b=1)
     assert story.state.position("topic") == (b"20", 0)
     assert story.state.position("other") is None
