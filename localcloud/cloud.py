@@ -229,7 +229,7 @@ class LocalCloud:
         return found
 
     def note_judgements(self) -> None:
-        """From now on, note of each role which of its statements are used, and needed."""
+        """Begin to note which statements of each role are used, and which are needed."""
         self._emulator.ask("note_judgements")
 
     def judgements(self) -> list[dict[str, Any]]:

@@ -120,7 +120,7 @@ class BulkImportStack(Stack):
         return role
 
     def _start(self, deployment: Deployment, stores: LakeStores) -> None:
-        """For each message, hand what can work to Spark, and refuse the rest."""
+        """Hand each message that can work to Spark, and refuse the rest."""
         environment = BulkImportStartEnvironment(
             **msgspec.structs.asdict(stores.environment(deployment)),
             tracker_table=stores.tracker.table_name,

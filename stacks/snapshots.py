@@ -11,7 +11,7 @@ from stacks.constructs.scheduled_tables import ScheduledTables
 
 
 class SnapshotsStack(Stack):
-    """Without it all works, and the longer it is missing, the longer it takes to open a table."""
+    """Writes snapshots of tables. All works without it; opening a table takes longer and longer."""
 
     def __init__(
         self, scope: Construct, id: str, *, deployment: Deployment, stores: LakeStores

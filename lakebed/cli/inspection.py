@@ -164,7 +164,9 @@ def _repaired(
         return report
     if not yes:
         if session.as_json or not sys.stdin.isatty():
-            raise InvalidError("nobody to ask whether to repair", hint="add --yes, or --dry-run")
+            raise InvalidError(
+                "whether to repair cannot be asked here", hint="add --yes, or --dry-run"
+            )
         click.confirm("\ncarry it out?", abort=True, err=True)
     done = lake.repair(plan)
     session.say("\n" + "\n".join(map(_done_text, done)) + "\n")
@@ -212,7 +214,7 @@ def _lost_lines(step: RepairStep) -> Iterator[str]:
     if len(commits) > LOST_SHOWN_MAX:
         yield f"       and {len(commits) - LOST_SHOWN_MAX:,} more; --json shows all"
     if files:
-        yield f"     {counted(len(files), 'file')} of them become objects that nobody refers to"
+        yield f"     {counted(len(files), 'file')} of them become unreferenced objects"
 
 
 def _done_text(done: StepDone) -> str:

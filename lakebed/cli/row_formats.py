@@ -138,7 +138,7 @@ def _jsonl(_: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> N
 
 
 def _csv(columns: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
-    """As `lakebed ingest` reads it: binary as base64, nulls empty, text in quotes."""
+    """Return CSV that `lakebed ingest` reads: binary as base64, nulls empty, text in quotes."""
     kept = {c.name: _csv_keeps(c.type) for c in columns}
     shown = pa.schema([c if kept[c.name] else pa.field(c.name, pa.string()) for c in columns])
     with pa.csv.CSVWriter(pa.PythonFile(out, mode="w"), shown) as writer:

@@ -23,7 +23,7 @@ class FunctionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """Of one that a schedule runs: it sends tables that have something to do to a queue.
+    """What a trigger reads, which a schedule runs: it sends tables that have work to a queue.
 
     work: the kind of scheduled work that they are sent for.
     """
@@ -34,7 +34,7 @@ class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """Of one that opens tables."""
+    """What a function reads that opens tables."""
 
     bucket: str
     objects_prefix: str
@@ -43,26 +43,29 @@ class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class ScheduledWorkEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """Of one that does scheduled work on tables. work: the kind."""
+    """What a function reads that does scheduled work on tables. work: the kind."""
 
     work: str
 
 
 class QueryEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """Of one that answers queries. results_bucket: for what is too large to be handed over."""
+    """What a function reads that answers queries.
+
+    results_bucket: for results that are too large for an answer.
+    """
 
     tracker_table: str
     results_bucket: str
 
 
 class QueryQueueEnvironment(QueryEnvironment, frozen=True, kw_only=True):
-    """Of one that answers those of a queue."""
+    """What a function reads that answers the queries of a queue."""
 
     query_queue_url: str
 
 
 class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """Of a task that moves rows: compaction."""
+    """What a task reads that moves rows: compaction."""
 
     tracker_table: str
     compaction_queue_url: str
@@ -70,21 +73,25 @@ class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
 
 
 class IngestTaskEnvironment(TaskEnvironment, frozen=True, kw_only=True):
-    """Of a task that takes files in. sources: places where they may lie, with commas between."""
+    """What a task reads that ingests files. sources: folders that may hold them,
+    separated by commas."""
 
     ingest_queue_url: str
     sources: str
 
 
 class NetworkCheckEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """Of one that looks at a network of somebody's."""
+    """What a function reads that checks a network which the deployer brings."""
 
     vpc_id: str
 
 
 class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """Of one that starts tasks for a queue. cluster, task_definition: ARNs. subnets: with commas
-    between. public_address: ENABLED or DISABLED. tasks_max: at one time."""
+    """What a function reads that starts tasks for a queue.
+
+    cluster, task_definition: ARNs. subnets: separated by commas. public_address: ENABLED or
+    DISABLED. tasks_max: at one time.
+    """
 
     queue_url: str
     cluster: str
@@ -96,21 +103,22 @@ class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """Of the driver of a bulk import, which has no queue. sources: see `IngestTaskEnvironment`."""
+    """What the driver of a bulk import reads, which has no queue. sources: as in
+    `IngestTaskEnvironment`."""
 
     tracker_table: str
     sources: str
 
 
 class BulkImportFollowEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """Of one that looks how bulk imports ended. application_id: of EMR Serverless."""
+    """What a function reads that follows bulk imports. application_id: of EMR Serverless."""
 
     tracker_table: str
     application_id: str
 
 
 class BulkImportStartEnvironment(BulkImportEnvironment, frozen=True, kw_only=True):
-    """Of one that starts bulk imports.
+    """What a function reads that starts bulk imports.
 
     job_role_arn: that drivers and tasks have. entry_point, archive: what they run, by URL: a
     program, and our code with its packages. python: the command that runs them.
@@ -125,14 +133,14 @@ class BulkImportStartEnvironment(BulkImportEnvironment, frozen=True, kw_only=Tru
 
 
 class CompactionCreationEnvironment(ScheduledWorkEnvironment, frozen=True, kw_only=True):
-    """Of one that creates compaction jobs."""
+    """What a function reads that creates compaction jobs."""
 
     tracker_table: str
     jobs_queue_url: str
 
 
 class DeadLettersEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """Of one that frees what jobs held that were given up."""
+    """What a function reads that frees the files of jobs that were given up."""
 
     tracker_table: str
     jobs_queue_url: str
@@ -140,7 +148,7 @@ class DeadLettersEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
 
 
 class CommitterEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """Of one that commits what is queued."""
+    """What the committer reads."""
 
     tracker_table: str
     commits_queue_url: str

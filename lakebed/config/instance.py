@@ -137,7 +137,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     task_addresses: Annotated[
         Literal["public", "private"],
         Meta(
-            description="`public`: tasks have addresses that nobody can connect to, and cost"
+            description="`public`: tasks have addresses that refuse connections, and cost"
             " nothing while none runs. `private`: none; the instance's own network then has"
             " endpoints, paid by the hour (`lakebed explain cost`)."
         ),

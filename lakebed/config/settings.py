@@ -75,7 +75,7 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ] = False
     redispatch_seconds: Annotated[
-        int, Meta(ge=0, description="A job that nobody started for so long is sent again.")
+        int, Meta(ge=0, description="Time after which a job that no worker started is sent again.")
     ] = 900
 
 

@@ -34,7 +34,7 @@ class RowSource(Protocol[BatchT_co]):
 
     @property
     def schema(self) -> Schema:
-        """Of the rows: the table's, or the one it had when the source was made."""
+        """The schema of the rows: the table's, or the one it had when the source was made."""
         ...
 
     @property

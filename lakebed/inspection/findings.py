@@ -178,7 +178,7 @@ KINDS = {
     ),
     "object-unreferenced": Kind(
         "leftover",
-        "a file that nobody can commit any more, left by a killed worker",
+        "a file that can no longer be committed, left by a killed worker",
         _SWEPT,
         "sweep-objects",
     ),
@@ -190,7 +190,7 @@ KINDS = {
     "object-stray": Kind(
         "notice",
         "an object that Lakebed did not name; it reads and deletes nothing of that name",
-        "look at it, and delete it by hand if nobody needs it",
+        "look at it, and delete it by hand if it is not needed",
     ),
     "unfinished-upload": Kind(
         "leftover", "what a killed writer had written of an object", _SWEPT, "sweep-leftovers"
@@ -206,7 +206,7 @@ KINDS = {
     "log-without-name": Kind("leftover", "a table that was created and never got its name", _SWEPT),
     "name-lost": Kind(
         "damage",
-        "a table that was in use has no name: nobody finds its rows",
+        "a table that was in use has no name: its rows cannot be found",
         "nothing is swept of it; `lakebed fsck --repair` gives it a name",
         "name-again",
     ),

@@ -101,7 +101,7 @@ DOES: dict[RepairAction, str] = {
     "renew-snapshots": "write a snapshot of what the log leads to, prove it, then delete damaged"
     " and outdated ones",
     "rebuild-cache": "delete the local cache of the state; it is made again from the log",
-    "sweep-objects": "delete files that nobody can commit any more, as the sweep would",
+    "sweep-objects": "delete files that can no longer be committed, as the sweep would",
     "sweep-leftovers": "remove what dead processes left",
     "delete-dropped": "delete objects of a table whose log ends with its drop",
     "set-time-back": "set log time back to this machine's clock; what was done is as young as that",

@@ -11,7 +11,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class OpenLimit(Generic[T]):
-    """At most so many things are open; the least recently used ones are closed first.
+    """A bound on how many things are open; the least recently used ones are closed first.
 
     close: closes a thing and returns True, or returns False at once because the thing is in use:
     it stays open then, beyond the bound if need be, and is tried again when another one is opened.

@@ -55,7 +55,7 @@ class AgeOff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Latest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of rows with equal keys the one with the greatest `sequence` stands for all.
+    """Keeps, of rows with equal keys, the one with the greatest `sequence`.
 
     delete: a bool field: where it is true in the latest row, the key is gone.
     """

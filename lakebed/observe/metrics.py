@@ -291,7 +291,7 @@ METRICS = (
         name="bugs_met",
         unit="Count",
         section="errors",
-        meaning="messages whose work ended in an error that nobody foresaw",
+        meaning="messages whose work ended in an unexpected error",
         event=events.WORK_FAILED,
         where=(("kind", WORK_BUG),),
         alarm=Alarm(threshold=1, minutes=5, page="docs/operate/bugs.md"),

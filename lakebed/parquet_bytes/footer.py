@@ -94,8 +94,10 @@ class ParquetColumn(msgspec.Struct, frozen=True):
 
 
 class Statistics(msgspec.Struct, frozen=True):
-    """Of a column chunk. min, max: as PLAIN writes a value, strings without their length; perhaps
-    shortened where not exact."""
+    """Statistics of a column chunk.
+
+    min, max: as PLAIN writes a value, strings without their length; perhaps shortened where not
+    exact."""
 
     min: bytes | None
     max: bytes | None

@@ -57,8 +57,8 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class QueueLoad(NamedTuple):
-    """About how many messages can be received, or could if none of their group were in hand; and
-    how many are in hand, or wait out of sight to come back."""
+    """Estimates of how many messages can be received, or could if none of their group
+    were in hand; and how many are in hand, or wait out of sight to come back."""
 
     waiting: int
     in_hand: int

@@ -77,7 +77,8 @@ def group_starts(keys: Sequence[pa.Array]) -> Places:
 
 
 class LatestRows:
-    """Of each group the row with the greatest sequence; then a delete, then by the other fields."""
+    """Keeps the row of each group with the greatest sequence; among equals a delete, then the
+    greatest by the other fields."""
 
     def __init__(self, latest: Latest, schema: Schema, columns: Sequence[str]) -> None:
         first = [latest.sequence, *([latest.delete] if latest.delete else [])]
@@ -100,7 +101,7 @@ class _Ordered(msgspec.Struct, frozen=True):
 
 
 class AggregatedRows:
-    """Of each group one row; each value field by its function."""
+    """Makes one row of each group; each value field by its function."""
 
     def __init__(
         self, aggregate: Mapping[str, str], schema: Schema, columns: Sequence[str]

@@ -141,7 +141,7 @@ class Results:
             finish_object(self._objects, writer, path=path, size=sink.size, checksum=sink.checksum)
         except ObjectExistsError:  # another run was faster
             found = self.find(of.table, of.job, of.request)
-            assert found is not None, "nobody deletes a manifest that was just there"
+            assert found is not None, "a manifest that was just there is gone"
             return found
         finally:
             writer.abort()

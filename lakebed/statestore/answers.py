@@ -33,7 +33,8 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     throttled_seconds: float = 0.2
 
     def wait_seconds(self, failure: LakebedError, rng: random.Random) -> float:
-        """After a conflict somebody progressed: try again at once. Back off only when throttled."""
+        """Return how long to wait: hardly after a conflict, for another writer progressed; longer
+        when throttled."""
         most = self.jitter_seconds
         if isinstance(failure, UnavailableError):
             most = self.throttled_seconds

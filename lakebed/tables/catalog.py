@@ -121,7 +121,7 @@ class TableCatalog:
         return table
 
     def _begin_formats(self) -> None:
-        """In a lake without tables everything may be written: no older release has work there."""
+        """Allow every format in a lake without tables: no older release has work there."""
         if self._registry.formats() is None and not self._registry.list():
             self._registry.raise_formats(NEWEST)
 

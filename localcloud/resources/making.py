@@ -19,7 +19,8 @@ DEFINITION = "localcloud/resources/resource_types.py"
 
 
 class Properties:
-    """Of one resource, expressions worked out. What no maker takes is refused at the end."""
+    """The properties of one resource, expressions worked out. What no maker takes is
+    refused at the end."""
 
     def __init__(self, type_: str, logical_id: str, values: Mapping[str, Any]) -> None:
         self.type = type_

@@ -30,7 +30,8 @@ READ_BYTES = 1 << 16
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Of one call. error: as Lambda tells it; None: the value is what the handler returned."""
+    """How one call ended. value: what the handler returned. error: as Lambda tells it, if it
+    failed."""
 
     value: Any = None
     error: dict[str, Any] | None = None
@@ -177,7 +178,7 @@ class FunctionWorker:
 
 
 class Workers:
-    """Of all functions.
+    """The workers of all functions.
 
     said: gets what functions print. called: is told how each call ended.
     """

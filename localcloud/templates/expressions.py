@@ -22,8 +22,9 @@ _SUBSTITUTED = re.compile(r"\$\{([^!}][^}]*)\}")
 
 
 class Expressions:
-    """Of one stack. attribute: returns the attribute of a resource that is made; of "Ref", its id.
+    """The expressions of one stack.
 
+    attribute: returns the attribute of a resource that is made; of "Ref", its id.
     exports: what earlier stacks export.
     """
 

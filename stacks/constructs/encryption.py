@@ -1,4 +1,4 @@
-"""With which key an instance's data is encrypted: that of the setting `key_arn`, or AWS's own."""
+"""The key that encrypts an instance's data: that of the setting `key_arn`, or AWS's own."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from lakebed.backends.aws.answers import Language, Meaning, RequestFailure
 
 
 class UnprocessedError(Exception):
-    """Of a request for many items some were not done; the same, or only those, may be asked for
+    """Some items of a request for many were not done; the same, or only those, may be asked for
     again. boto3 does not raise it: who reads the answer does."""
 
 

@@ -89,7 +89,7 @@ class S3SourceFiles:
                     copy = partial(self._copy, bucket, key, file, path, span)
                     self._requests(bucket).run(request, copy)
             except (ObjectMissingError, ObjectExistsError):
-                hint = "send the request again when nobody writes the file any more"
+                hint = "wait until the file is no longer written, then send the request again"
                 raise UnreadableInputError(
                     "a file was changed meanwhile, or is gone", file=file.name, hint=hint
                 ) from None

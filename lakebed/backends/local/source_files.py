@@ -40,7 +40,7 @@ class LocalSourceFiles:
         except OSError as error:
             raise _unreadable(path, error) from None
         if now != file:
-            hint = "send the request again when nobody writes the file any more"
+            hint = "wait until the file is no longer written, then send the request again"
             raise UnreadableInputError("a file was changed meanwhile", file=path, hint=hint)
         yield path
 

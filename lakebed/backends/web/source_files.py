@@ -46,7 +46,7 @@ class WebSourceFiles:
             path = Path(folder) / f"rows{suffix}"
             with _answer(file.name) as answer:
                 if _seen(file.name, answer) != file:
-                    hint = "send the request again when nobody writes the file any more"
+                    hint = "wait until the file is no longer written, then send the request again"
                     raise UnreadableInputError(
                         "a file was changed meanwhile", file=file.name, hint=hint
                     )

@@ -11,8 +11,8 @@ from lakebed.statestore.table_state.state import Moment, TableState
 
 
 def take_tombstone(log: TransactionLog, state: TableState, after: TransactionNumber) -> bool:
-    """Of a dropped table the log keeps the end and no snapshot is kept: its last entry says all
-    there is to know (H10). False: the table was not dropped."""
+    """Take the state of a dropped table from its log's last entry, which says all there is to know
+    (H10): no snapshot of it is kept. Returns False where the table was not dropped."""
     last: tuple[int, bytes] | None = None
     for last in log.read_after(after):  # noqa: B007 - the last one is wanted
         pass

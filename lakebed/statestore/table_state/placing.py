@@ -1,4 +1,4 @@
-"""On which leaves a file's rows lie: references enter leaves, and move down when a leaf is
+"""Decides on which leaves a file's rows lie: references enter leaves, and move down when a leaf is
 split."""
 
 from __future__ import annotations
