@@ -1,0 +1,1 @@
+"""What is measured of ours in processes of their own."""
