@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 import benchmarks
+from benchmarks.figure_pages.page import keep
 from benchmarks.figures import Figure, table
-from benchmarks.page import keep
 
 
 def found() -> dict[str, Callable[[], list[Figure]]]:

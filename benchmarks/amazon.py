@@ -16,13 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.amazon_table import clients_of, log_of, opened
 from benchmarks.figures import Figure
-from benchmarks.served_objects import ServedObjects
-from benchmarks.slow_amazon import SlowAmazon
-from benchmarks.slow_amazon import serving as amazon_serving
-from benchmarks.slow_s3 import SlowS3
-from benchmarks.slow_s3 import serving as s3_serving
+from benchmarks.servers.amazon_table import clients_of, log_of, opened
+from benchmarks.servers.served_objects import ServedObjects
+from benchmarks.servers.slow_amazon import SlowAmazon
+from benchmarks.servers.slow_amazon import serving as amazon_serving
+from benchmarks.servers.slow_s3 import SlowS3
+from benchmarks.servers.slow_s3 import serving as s3_serving
 from benchmarks.states import (
     KEY_DIGITS,
     TABLE,
@@ -76,7 +76,14 @@ def _million(root: Path, s3: SlowS3, amazon: SlowAmazon) -> list[Figure]:
     for _ in range(OPENINGS):
         for file in root.glob("cold.sqlite*"):
             file.unlink()
-        command = [sys.executable, "-m", "benchmarks.amazon_open", str(root), s3.url, amazon.url]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.programs.amazon_open",
+            str(root),
+            s3.url,
+            amazon.url,
+        ]
         answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         answers.append(json.loads(answer))
     return [

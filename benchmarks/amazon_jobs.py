@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from benchmarks.amazon_table import clients_of, log_of, opened
 from benchmarks.figures import Figure
-from benchmarks.served_objects import ServedObjects
-from benchmarks.slow_amazon import SlowAmazon, serving
+from benchmarks.servers.amazon_table import clients_of, log_of, opened
+from benchmarks.servers.served_objects import ServedObjects
+from benchmarks.servers.slow_amazon import SlowAmazon, serving
 from benchmarks.states import fill, log_beginning
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.job_queues import SqsJobQueue

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import bounds_leaves
 from benchmarks.figures import Figure, table
 from benchmarks.processes import ROOT
+from benchmarks.programs import bounds_leaves
 
 TABLES, LEAVES, SMALL_ROWS = 2_000, 20_000, 1_000
 
@@ -24,13 +24,13 @@ def run(tables: int = TABLES, leaves: int = LEAVES) -> list[Figure]:
 
 def _small_ingest() -> Figure:
     with _lake() as folder:
-        told = _told_by("benchmarks.bounds_small_ingest", folder, SMALL_ROWS)
+        told = _told_by("benchmarks.programs.bounds_small_ingest", folder, SMALL_ROWS)
     return Figure("ingest.small.peak_mib", told["peak_mib"], "MiB", 120)
 
 
 def _many_tables(count: int) -> list[Figure]:
     with _lake() as folder:
-        told = _told_by("benchmarks.bounds_tables", folder, count)
+        told = _told_by("benchmarks.programs.bounds_tables", folder, count)
     prefix = f"tables.{count}"
     return [
         Figure(f"{prefix}.descriptors", told["descriptors"], "", 500),
@@ -43,7 +43,7 @@ def _many_tables(count: int) -> list[Figure]:
 def _many_leaves(count: int) -> list[Figure]:
     with _lake() as folder:
         bounds_leaves.make(folder, count)
-        told = _told_by("benchmarks.bounds_leaves", folder, count)
+        told = _told_by("benchmarks.programs.bounds_leaves", folder, count)
     prefix = f"query.leaves_{count}"
     return [
         Figure(f"{prefix}.seconds", told["seconds"], "s", 5),

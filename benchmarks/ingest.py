@@ -9,11 +9,13 @@ from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 
-from benchmarks import ingest_ours, ingest_polars, inputs
+from benchmarks import inputs
 from benchmarks.checking import Check, contents
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.inputs import unsorted_files
+from benchmarks.peers import ingest_polars
 from benchmarks.processes import measured
+from benchmarks.programs import ingest_ours
 from benchmarks.shapes import FILES, LEAVES, Shape, shapes_named
 
 ROUNDS = 3

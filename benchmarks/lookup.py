@@ -12,11 +12,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import lookup_peers
 from benchmarks.figures import Figure, quick
-from benchmarks.served_tables import Served, made, served
+from benchmarks.peers import lookup_peers
+from benchmarks.servers.served_tables import Served, made, served
+from benchmarks.servers.slow_s3 import LATENCY_MS
 from benchmarks.shapes import SHAPES
-from benchmarks.slow_s3 import LATENCY_MS
 
 ROWS = {"sys": 5_000_000, "wide": 2_000_000}
 ONE_FILE_ROWS = 14_000_000
@@ -101,7 +101,7 @@ def _of_peer(find: Callable[[str], int], table: Served, keys: Sequence[str]) -> 
 
 def _cold(table: Served) -> Figure:
     """Time processes that begin with nothing: import, connect, open the state, first row."""
-    command = [sys.executable, "-m", "benchmarks.lookup_cold", str(table.folder)]
+    command = [sys.executable, "-m", "benchmarks.programs.lookup_cold", str(table.folder)]
     command += [table.server.url, table.keys[0]]
     root = Path(__file__).parent.parent
 

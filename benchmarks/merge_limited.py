@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks import merge_ours
 from benchmarks.figures import Figure, quick
 from benchmarks.inputs import sorted_files
 from benchmarks.merging import Engine, merges
+from benchmarks.programs import merge_ours
 from benchmarks.shapes import FILES, Shape, shapes_named
 
 ROUNDS = 3

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks import merge_ours, pass_through_copy
 from benchmarks.checking import Check, contents
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.inputs import files_apart, files_in, scratch
+from benchmarks.peers import pass_through_copy
 from benchmarks.processes import measured
+from benchmarks.programs import merge_ours
 from benchmarks.shapes import FILES, SLEEPER
 
 ROUNDS = 5

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.lookup import ROWS
-from benchmarks.served_objects import ServedObjects
-from benchmarks.served_tables import made, objects_of, served
+from benchmarks.servers.served_objects import ServedObjects
+from benchmarks.servers.served_tables import made, objects_of, served
 from benchmarks.shapes import SHAPES
 from lakebed.sorted_files.reading.read_ahead import CONNECTIONS, PIECE_BYTES
 

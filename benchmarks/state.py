@@ -69,7 +69,7 @@ def _million(root: Path) -> list[Figure]:
     for _ in range(OPENINGS):
         for file in root.glob("cache.sqlite*"):
             file.unlink()
-        command = [sys.executable, "-m", "benchmarks.state_open", str(root)]
+        command = [sys.executable, "-m", "benchmarks.programs.state_open", str(root)]
         answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         answers.append(json.loads(answer))
     median = {name: statistics.median(a[name] for a in answers) for name in answers[0]}

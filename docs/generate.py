@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.page import figure_pages, latest
+from benchmarks.figure_pages.page import figure_pages, latest
 from docs.packaged_pages import PACKAGED, packaged_pages, types_page
 from docs.protocol_drawings import protocol_drawings
 from docs.python_page import python_page

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.figure_pages.pictures import Bar, picture
 from benchmarks.figures import Figure, rounded
-from benchmarks.pictures import Bar, picture
 from benchmarks.shapes import SHAPES
 
-LATEST = Path(__file__).parent / "latest.jsonl"
+LATEST = Path(__file__).parents[1] / "latest.jsonl"
 GROUPS = {
     "merge": (
         "Merge",

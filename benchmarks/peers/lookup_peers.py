@@ -15,8 +15,8 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 from datafusion.object_store import AmazonS3
 
-from benchmarks.served_objects import BUCKET
-from benchmarks.served_tables import Served
+from benchmarks.servers.served_objects import BUCKET
+from benchmarks.servers.served_tables import Served
 
 Find = Callable[[str], int]
 """Looks a key up; returns how many rows there were."""

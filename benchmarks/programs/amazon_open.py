@@ -13,10 +13,10 @@ from pathlib import Path
 
 BEGUN = time.perf_counter()  # before imports of ours: they are part of opening
 
-from benchmarks.amazon_table import opened  # noqa: E402 - it counts
-from benchmarks.slow_amazon import SlowAmazon  # noqa: E402 - it counts
-from benchmarks.slow_s3 import SlowS3  # noqa: E402 - it counts
-from benchmarks.state_open import peak_mib  # noqa: E402 - it counts
+from benchmarks.programs.state_open import peak_mib  # noqa: E402 - it counts
+from benchmarks.servers.amazon_table import opened  # noqa: E402 - it counts
+from benchmarks.servers.slow_amazon import SlowAmazon  # noqa: E402 - it counts
+from benchmarks.servers.slow_s3 import SlowS3  # noqa: E402 - it counts
 from lakebed.model.names import PartitionId  # noqa: E402 - it counts
 
 

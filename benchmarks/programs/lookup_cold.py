@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import lakebed
-from benchmarks.served_objects import ServedObjects
-from benchmarks.served_tables import objects_of
-from benchmarks.slow_s3 import SlowS3
+from benchmarks.servers.served_objects import ServedObjects
+from benchmarks.servers.served_tables import objects_of
+from benchmarks.servers.slow_s3 import SlowS3
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from benchmarks.served_objects import ServedObjects
-from benchmarks.slow_amazon import SlowAmazon
-from benchmarks.slow_s3 import SlowS3
+from benchmarks.servers.served_objects import ServedObjects
+from benchmarks.servers.slow_amazon import SlowAmazon
+from benchmarks.servers.slow_s3 import SlowS3
 from benchmarks.states import TABLE
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs

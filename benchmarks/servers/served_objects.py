@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.slow_s3 import SlowS3
+from benchmarks.servers.slow_s3 import SlowS3
 from lakebed.backends.aws.object_store import S3ObjectStore
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock

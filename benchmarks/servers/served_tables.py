@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 import lakebed
 from benchmarks.inputs import kept
-from benchmarks.served_objects import BUCKET, ServedObjects
+from benchmarks.servers.served_objects import BUCKET, ServedObjects
+from benchmarks.servers.slow_s3 import SlowS3, serving
 from benchmarks.shapes import Shape
-from benchmarks.slow_s3 import SlowS3, serving
 from lakebed.table import Table
 
 KEYS = 1_100

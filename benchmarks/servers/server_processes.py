@@ -17,7 +17,7 @@ def server_process(module: str, *arguments: str) -> Iterator[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
     )
     with process:
         assert process.stdin is not None, "it has a pipe"

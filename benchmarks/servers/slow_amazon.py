@@ -2,7 +2,8 @@
 so many milliseconds after its request. What a request costs does not grow with the table.
 
 It keeps all in memory, counts requests and units, and knows the conditions that we write only.
-`python -m benchmarks.slow_amazon` prints its port, and ends when its standard input is closed.
+`python -m benchmarks.servers.slow_amazon` prints its port, and ends when its standard
+input is closed.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from email.utils import formatdate
 from hashlib import md5
 from typing import Any, NamedTuple
 
-from benchmarks.condition_expressions import Expression, named, plain
-from benchmarks.server_processes import server_process
-from benchmarks.slow_server import Answer, Request, answer, counts_at, run
+from benchmarks.servers.condition_expressions import Expression, named, plain
+from benchmarks.servers.server_processes import server_process
+from benchmarks.servers.slow_server import Answer, Request, answer, counts_at, run
 
 LATENCY_MS = 5.0
 PAGE_BYTES = 1 << 20
@@ -61,7 +62,7 @@ class SlowAmazon(NamedTuple):
 def serving(*, latency_ms: float = LATENCY_MS) -> Iterator[SlowAmazon]:
     """Run a server in a process of its own."""
     arguments = ("--latency-ms", str(latency_ms))
-    with server_process("benchmarks.slow_amazon", *arguments) as url:
+    with server_process("benchmarks.servers.slow_amazon", *arguments) as url:
         yield SlowAmazon(url)
 
 

@@ -1,8 +1,8 @@
 """A server that speaks as much of S3 as reading takes: so many milliseconds before each answer, and
 so many bytes a second on each connection. It counts what it is asked for.
 
-`python -m benchmarks.slow_s3 ROOT` serves the folders of ROOT as buckets, prints its port, and ends
-when its standard input is closed.
+`python -m benchmarks.servers.slow_s3 ROOT` serves the folders of ROOT as buckets, prints
+its port, and ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from benchmarks.server_processes import server_process
-from benchmarks.slow_server import Answer, Request, answer, counts_at, head, run
+from benchmarks.servers.server_processes import server_process
+from benchmarks.servers.slow_server import Answer, Request, answer, counts_at, head, run
 
 LATENCY_MS = 15.0
 MB_PER_SECOND = 90.0
@@ -58,7 +58,7 @@ def serving(
 ) -> Iterator[SlowS3]:
     """Run a server in a process of its own."""
     speeds = ("--latency-ms", str(latency_ms), "--mb-per-second", str(mb_per_second))
-    with server_process("benchmarks.slow_s3", str(root), *speeds) as url:
+    with server_process("benchmarks.servers.slow_s3", str(root), *speeds) as url:
         yield SlowS3(url)
 
 

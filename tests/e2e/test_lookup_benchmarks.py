@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import inputs, lookup, scan
-from benchmarks.served_objects import ServedObjects
-from benchmarks.served_tables import FILES, made, objects_of, served
+from benchmarks.servers.served_objects import ServedObjects
+from benchmarks.servers.served_tables import FILES, made, objects_of, served
+from benchmarks.servers.slow_s3 import serving
 from benchmarks.shapes import SYS
-from benchmarks.slow_s3 import serving
 from lakebed.errors import ObjectMissingError
 
 ROWS = 20_000

@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from benchmarks.amazon_table import clients_of
-from benchmarks.slow_amazon import SlowAmazon, serving
+from benchmarks.servers.amazon_table import clients_of
+from benchmarks.servers.slow_amazon import SlowAmazon, serving
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.job_queues import SqsJobQueue
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import slow_amazon, slow_s3
-from benchmarks.slow_amazon import SlowAmazon
-from benchmarks.slow_s3 import SlowS3
+from benchmarks.servers import slow_amazon, slow_s3
+from benchmarks.servers.slow_amazon import SlowAmazon
+from benchmarks.servers.slow_s3 import SlowS3
 
 Slow = SlowAmazon | SlowS3
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[Slow]]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.page import latest
+from benchmarks.figure_pages.page import latest
 from tests.tidy.source import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import page
+from benchmarks.figure_pages import page
+from benchmarks.figure_pages.page import figure_pages
+from benchmarks.figure_pages.pictures import Bar, picture
 from benchmarks.figures import Figure
-from benchmarks.page import figure_pages
-from benchmarks.pictures import Bar, picture
 
 FIGURES = [
     Figure("ingest.sys.ratio_to_polars", 1.62, "", 1.5, "higher"),
