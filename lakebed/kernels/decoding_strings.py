@@ -5,6 +5,8 @@ Pages as in `decoding`. Between the calls the room for all bytes is made.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -34,24 +36,38 @@ NO_STRINGS = -1
 _WORD = 4
 
 
-@part
-def measure_strings(
-    pages: Table,
-    optional: bool,
-    dictionary: Lengths,
-    present: Bytes,
-    shared: Lengths,
-    own: Lengths,
-    bytes_at: Numbers,
-    offsets: int,
-) -> int:
-    """Write the offsets of all strings at an address, and what `fill_strings` needs. Returns how
-    many bytes they have, NO_STRINGS where a page is not what it should be.
+class OpenedPages(NamedTuple):
+    """Pages, and what the first call tells the second.
 
-    dictionary: the offsets of the dictionary's strings, one of no strings where there is none.
+    pages: as in `decoding`. present: 1 for each row that has a value, where the column is optional.
     shared: of each row's value the bytes that it shares with the last one, or its place in the
     dictionary. own: the bytes that stand in the page. bytes_at: of each page where its bytes begin.
     """
+
+    pages: Table
+    present: Bytes
+    shared: Lengths
+    own: Lengths
+    bytes_at: Numbers
+
+
+class DictionaryWords(NamedTuple):
+    """The strings of a dictionary. offsets: one of no strings where there is none. at, end: their
+    bytes."""
+
+    offsets: Lengths
+    at: int
+    end: int
+
+
+@part
+def measure_strings(
+    strings: OpenedPages, optional: bool, dictionary: DictionaryWords, offsets: int
+) -> int:
+    """Write the offsets of all strings at an address, and what `fill_strings` needs. Returns how
+    many bytes they have, NO_STRINGS where a page is not what it should be."""
+    pages, present, shared, own, bytes_at = strings
+    words = len(dictionary.offsets) - 1
     spare = np.empty(SPARE_BYTES, np.uint8)
     total = 0
     store_32(offsets, 0)
@@ -62,9 +78,7 @@ def measure_strings(
         count, at = page_values(page, optional, present, spare)
         if at == BROKEN:
             return NO_STRINGS
-        at = _lengths(
-            page, at, count, len(dictionary) - 1, shared[first:last], own[first:last], spare
-        )
+        at = _lengths(page, at, count, words, shared[first:last], own[first:last], spare)
         if at == BROKEN:
             return NO_STRINGS
         bytes_at[place] = at
@@ -75,7 +89,7 @@ def measure_strings(
             if count < rows:
                 _spread(shared[first:last], count, present[first:last])
                 _spread(own[first:last], count, present[first:last])
-            total = _offsets(page, total, dictionary, shared, own, optional, present, offsets)
+            total = _offsets(page, total, dictionary.offsets, strings, optional, offsets)
         if total == NO_STRINGS:
             return NO_STRINGS
     return total
@@ -182,10 +196,8 @@ def _offsets(
     page: Numbers,
     total: int,
     dictionary: Lengths,
-    shared: Lengths,
-    own: Lengths,
+    strings: OpenedPages,
     optional: bool,
-    present: Bytes,
     offsets: int,
 ) -> int:
     """Write where the strings of a page end; return the bytes so far, NO_STRINGS where one is
@@ -193,6 +205,7 @@ def _offsets(
 
     A string shares no more with the one before than that one has, the first shares nothing.
     """
+    _, present, shared, own, _ = strings
     words = len(dictionary) - 1
     encoding = page[ENCODING]
     before = 0
@@ -216,23 +229,16 @@ def _offsets(
 
 @part
 def fill_strings(
-    pages: Table,
+    strings: OpenedPages,
     optional: bool,
-    dictionary: Lengths,
-    words_at: int,
-    words_end: int,
-    present: Bytes,
-    shared: Lengths,
-    own: Lengths,
-    bytes_at: Numbers,
+    dictionary: DictionaryWords,
     offsets: int,
     size: int,
     to: int,
 ) -> None:
-    """Copy the bytes of all strings. words_at, words_end: of the dictionary's bytes.
-
-    size: of all. to: has room for them, and SLACK more.
-    """
+    """Copy the bytes of all strings. size: of all. to: has room for them, and SLACK more."""
+    pages, present, shared, own, bytes_at = strings
+    words = dictionary.offsets
     room_end = to + size + SLACK
     for place in range(len(pages)):
         page = pages[place]
@@ -247,9 +253,9 @@ def fill_strings(
                 continue
             target = to + load_i32(offsets + _WORD * row)
             if encoding == DICTIONARY:
-                start = dictionary[shared[row]]
-                length = dictionary[shared[row] + 1] - start
-                _copy_rounded(target, words_at + start, length, words_end)
+                start = words[shared[row]]
+                length = words[shared[row] + 1] - start
+                _copy_rounded(target, dictionary.at + start, length, dictionary.end)
                 continue
             if encoding == PLAIN:
                 source += _WORD

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lakebed.kernels.encoding import ColumnSegments, Payloads
 from lakebed.kernels.encoding_strings import copy_bytes, load_string_page, shared_bytes
 from lakebed.kernels.keys import Numbers
 from lakebed.kernels.packing import PAGE_ROOM, put_levels, put_varint
@@ -185,27 +186,21 @@ def _put_dictionary(to: int, words: Numbers, count: int) -> int:
 
 @kernel
 def encode_repeated(
-    nullable: int,
-    rows: int,
-    values: Numbers,
-    bytes_: Numbers,
-    bits: Numbers,
-    skip: Numbers,
-    firsts: Numbers,
+    nullable: bool,
+    segments: ColumnSegments,
     slots: Numbers,
     words: Numbers,
-    to: int,
-    room: int,
-    ends: Numbers,
-    kept: Numbers,
+    payloads: Payloads,
     sizes: Numbers,
 ) -> int:
     """Write pages of places in a dictionary, and behind them the dictionary's page.
 
     slots, words: zeros, as many as SLOTS and WORDS say; the caller's, since an array of a kernel's
-    own is freed when nothing but its address is used. ends: gets the dictionary's end, too. sizes:
-    the bytes of each page's strings. Returns how many strings the dictionary has; -1: too many.
+    own is freed when nothing but its address is used. payloads: its ends get the dictionary's, too.
+    sizes: the bytes of each page's strings. Returns how many strings the dictionary has; -1: too
+    many.
     """
+    rows, to, room, ends, kept = payloads
     slots_at, words_at = int(slots.ctypes.data), int(words.ctypes.data)
     starts, lengths = np.empty(rows + 1, np.int64), np.empty(rows + 1, np.int64)
     levels = np.empty(rows, np.uint8)
@@ -213,10 +208,8 @@ def encode_repeated(
     at = to
     for page in range(len(ends) - 1):
         begin = page * rows
-        last = min(firsts[-1], begin + rows)
-        count = load_string_page(
-            values, bytes_, bits, skip, firsts, begin, last, starts, lengths, levels
-        )
+        last = min(segments.firsts[-1], begin + rows)
+        count = load_string_page(segments, begin, last, starts, lengths, levels)
         sizes[page] = 0
         for place in range(count):
             length = lengths[place]

@@ -1,13 +1,11 @@
 """Pages of a column chunk: values that lie in segments, which are Arrow arrays, become bytes.
 
-`firsts` has the row that each segment begins with, and the number of all rows last. `values` has
-addresses of numbers, or of 32-bit offsets into bytes at `bytes_`; `bits` addresses of validity, 0
-where no value is null, and `skip` the place of the first row's bit there. Every page but the last
-has `rows` rows. Pages are written one behind the other from the address `to` on; `ends` gets the
-places where they end, `kept` how many values of each are not null.
+Pages are written one behind the other.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +29,46 @@ UNBOUNDED, SORTED, UNSORTED = 0, 1, 2
 """Whether a page's least and greatest value are told, and are its first and last."""
 
 
+class ColumnSegments(NamedTuple):
+    """Where a column's values are, segment by segment.
+
+    values: addresses of numbers, or of 32-bit offsets into bytes at `bytes_`. bits: addresses of
+    validity, 0 where no value is null; skip: the place of the first row's bit there. firsts: the
+    row that each segment begins with, and the number of all rows last.
+    """
+
+    values: Numbers
+    bytes_: Numbers
+    bits: Numbers
+    skip: Numbers
+    firsts: Numbers
+
+
+class Payloads(NamedTuple):
+    """Where pages are written.
+
+    rows: of every page but the last. to: the address of `room` bytes. ends: gets the places where
+    pages end, counted from `to`. kept: gets how many values of each are not null.
+    """
+
+    rows: int
+    to: int
+    room: int
+    ends: Numbers
+    kept: Numbers
+
+
+class NumberFormat(NamedTuple):
+    """How numbers are stored. encoding: PLAIN or DELTAS. width: bytes of a value in its segment.
+    bounded: UNBOUNDED, SORTED or UNSORTED."""
+
+    encoding: int
+    width: int
+    unsigned: bool
+    nullable: bool
+    bounded: int
+
+
 @part
 def is_set(bits: int, place: int) -> int:
     """Return a bit."""
@@ -38,7 +76,7 @@ def is_set(bits: int, place: int) -> int:
 
 
 @part
-def _number(width: int, unsigned: int, at: int) -> int:
+def _number(width: int, unsigned: bool, at: int) -> int:
     """Return a number of so many bytes; those of four are signed: so Parquet stores them all."""
     if width == 8:
         return load_i64(at)
@@ -51,28 +89,28 @@ def _number(width: int, unsigned: int, at: int) -> int:
 
 @part
 def _load_numbers(
-    width: int,
-    unsigned: int,
+    format: NumberFormat,
     values: int,
     bits: int,
     skip: int,
-    first: int,
-    last: int,
     loaded: Numbers,
-    kept: int,
     levels: Levels,
-    row: int,
 ) -> int:
-    """Append the values of a segment's rows that are not null. Returns how many are loaded."""
+    """Load those of some values of a segment that are not null; return how many.
+
+    values: the address of the first one. skip: the place of its bit. levels: one for each value.
+    """
+    width, unsigned = format.width, format.unsigned
     if bits == 0:
-        for place in range(first, last):
-            loaded[kept + place - first] = _number(width, unsigned, values + width * place)
-        levels[row : row + last - first] = 1
-        return kept + last - first
-    for place in range(first, last):
-        there = is_set(bits, skip + place)
-        loaded[kept] = _number(width, unsigned, values + width * place)
-        levels[row + place - first] = there
+        for row in range(len(levels)):
+            loaded[row] = _number(width, unsigned, values + width * row)
+        levels[:] = 1
+        return len(levels)
+    kept = 0
+    for row in range(len(levels)):
+        there = is_set(bits, skip + row)
+        loaded[kept] = _number(width, unsigned, values + width * row)
+        levels[row] = there
         kept += there
     return kept
 
@@ -88,34 +126,26 @@ def segment_of(firsts: Numbers, row: int) -> int:
 
 @part
 def _load_number_page(
-    width: int,
-    unsigned: int,
-    values: Numbers,
-    bits: Numbers,
-    skip: Numbers,
-    firsts: Numbers,
+    format: NumberFormat,
+    segments: ColumnSegments,
     row: int,
     last: int,
     loaded: Numbers,
     levels: Levels,
 ) -> int:
     """Load the values of some rows that are not null. Returns how many."""
+    firsts = segments.firsts
     begin, count, segment = row, 0, segment_of(firsts, row)
     while row < last:
-        start = firsts[segment]
+        first = row - firsts[segment]
         stop = min(last, firsts[segment + 1])
-        count = _load_numbers(
-            width,
-            unsigned,
-            values[segment],
-            bits[segment],
-            skip[segment],
-            row - start,
-            stop - start,
-            loaded,
-            count,
-            levels,
-            row - begin,
+        count += _load_numbers(
+            format,
+            segments.values[segment] + format.width * first,
+            segments.bits[segment],
+            segments.skip[segment] + first,
+            loaded[count:],
+            levels[row - begin : stop - begin],
         )
         row = stop
         segment += 1
@@ -124,32 +154,18 @@ def _load_number_page(
 
 @kernel
 def encode_numbers(
-    encoding: int,
-    width: int,
-    unsigned: int,
-    nullable: int,
-    bounded: int,
-    rows: int,
-    values: Numbers,
-    bits: Numbers,
-    skip: Numbers,
-    firsts: Numbers,
-    to: int,
-    room: int,
-    ends: Numbers,
-    kept: Numbers,
-    bounds: Numbers,
+    format: NumberFormat, segments: ColumnSegments, payloads: Payloads, bounds: Numbers
 ) -> None:
     """Write pages of numbers. bounds: gets two for each page, the least and the greatest."""
+    encoding, width, _, nullable, bounded = format
+    rows, to, room, ends, kept = payloads
     loaded = np.empty(rows + 1, np.int64)
     levels = np.empty(rows, np.uint8)
     at = to
     for page in range(len(ends)):
         begin = page * rows
-        last = min(firsts[-1], begin + rows)
-        count = _load_number_page(
-            width, unsigned, values, bits, skip, firsts, begin, last, loaded, levels
-        )
+        last = min(segments.firsts[-1], begin + rows)
+        count = _load_number_page(format, segments, begin, last, loaded, levels)
         if nullable:
             at = put_levels(at, levels, last - begin, count)
         if encoding == DELTAS:

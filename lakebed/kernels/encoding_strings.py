@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from lakebed.kernels.encoding import UNBOUNDED, UNSORTED, is_set, segment_of
+from lakebed.kernels.encoding import (
+    UNBOUNDED,
+    UNSORTED,
+    ColumnSegments,
+    Payloads,
+    is_set,
+    segment_of,
+)
 from lakebed.kernels.keys import Numbers
 from lakebed.kernels.packing import PAGE_ROOM, Levels, put_deltas, put_levels, put_zeros
 from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
@@ -25,63 +32,52 @@ _WORD = 8
 
 @part
 def _load_strings(
-    values: int,
+    offsets: int,
     bytes_: int,
     bits: int,
     skip: int,
-    first: int,
-    last: int,
     starts: Numbers,
     lengths: Numbers,
-    kept: int,
     levels: Levels,
-    row: int,
 ) -> int:
-    """Append addresses and lengths of a segment's strings that are not null. Returns how many."""
-    start = load_i32(values + 4 * first)
-    for place in range(first, last):
-        end = load_i32(values + 4 * place + 4)
+    """Load addresses and lengths of those of some strings of a segment that are not null; return
+    how many.
+
+    offsets: the address of the first one's. skip: the place of its bit. levels: one for each.
+    """
+    kept = 0
+    start = load_i32(offsets)
+    for row in range(len(levels)):
+        end = load_i32(offsets + 4 * row + 4)
         starts[kept] = bytes_ + start
         lengths[kept] = end - start
         if CHECKED:
             assert 0 <= start <= end
         start = end
-        there = 1 if bits == 0 else is_set(bits, skip + place)
-        levels[row + place - first] = there
+        there = 1 if bits == 0 else is_set(bits, skip + row)
+        levels[row] = there
         kept += there
     return kept
 
 
 @part
 def load_string_page(
-    values: Numbers,
-    bytes_: Numbers,
-    bits: Numbers,
-    skip: Numbers,
-    firsts: Numbers,
-    row: int,
-    last: int,
-    starts: Numbers,
-    lengths: Numbers,
-    levels: Levels,
+    segments: ColumnSegments, row: int, last: int, starts: Numbers, lengths: Numbers, levels: Levels
 ) -> int:
     """Load where the strings of some rows are that are not null. Returns how many."""
+    firsts = segments.firsts
     begin, count, segment = row, 0, segment_of(firsts, row)
     while row < last:
-        start = firsts[segment]
+        first = row - firsts[segment]
         stop = min(last, firsts[segment + 1])
-        count = _load_strings(
-            values[segment],
-            bytes_[segment],
-            bits[segment],
-            skip[segment],
-            row - start,
-            stop - start,
-            starts,
-            lengths,
-            count,
-            levels,
-            row - begin,
+        count += _load_strings(
+            segments.values[segment] + 4 * first,
+            segments.bytes_[segment],
+            segments.bits[segment],
+            segments.skip[segment] + first,
+            starts[count:],
+            lengths[count:],
+            levels[row - begin : stop - begin],
         )
         row = stop
         segment += 1
@@ -205,23 +201,16 @@ def _bound_strings(
 
 @kernel
 def encode_strings(
-    nullable: int,
+    nullable: bool,
     bounded: int,
-    rows: int,
-    values: Numbers,
-    bytes_: Numbers,
-    bits: Numbers,
-    skip: Numbers,
-    firsts: Numbers,
-    to: int,
-    room: int,
-    ends: Numbers,
-    kept: Numbers,
+    segments: ColumnSegments,
+    payloads: Payloads,
     sizes: Numbers,
     bounds: Numbers,
 ) -> None:
     """Write pages of strings. sizes: gets the bytes of each page's strings. bounds: gets address
     and length of each page's least string, and of its greatest."""
+    rows, to, room, ends, kept = payloads
     starts = np.empty(rows + 1, np.int64)
     lengths = np.empty(rows + 1, np.int64)
     prefixes = np.empty(rows + 1, np.int64)
@@ -229,10 +218,8 @@ def encode_strings(
     at = to
     for page in range(len(ends)):
         begin = page * rows
-        last = min(firsts[-1], begin + rows)
-        count = load_string_page(
-            values, bytes_, bits, skip, firsts, begin, last, starts, lengths, levels
-        )
+        last = min(segments.firsts[-1], begin + rows)
+        count = load_string_page(segments, begin, last, starts, lengths, levels)
         size = 0
         for place in range(count):
             size += lengths[place]

@@ -2,12 +2,12 @@
 and decodes what has a fixed width, one more fills in strings.
 
 A column is a row of `columns`: what it is, where its pages and its dictionary lie, and where its
-rows go; the call adds how many bytes its strings have, and its nulls. `starts` and `ends` have a
-row for each column: where its pages are in the file, `first_rows` the rows that they begin with.
-The pages at hand are those from `page` to `last`.
+rows go; the call adds how many bytes its strings have, and its nulls.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from lakebed.kernels.decoding import (
     DECODED,
@@ -18,7 +18,9 @@ from lakebed.kernels.decoding import (
 )
 from lakebed.kernels.decoding_strings import (
     NO_STRINGS,
+    DictionaryWords,
     Lengths,
+    OpenedPages,
     fill_strings,
     measure_strings,
 )
@@ -54,92 +56,110 @@ BITS, NUMBERS, DECIMALS, STRINGS = range(4)
 OPENED = 0
 
 
+class PageRange(NamedTuple):
+    """Pages of some columns, of the same rows of each: those from `page` to `last`.
+
+    kind: of all pages. starts, ends: a row for each column: where its pages are in the file.
+    first_rows: the rows that they begin with.
+    """
+
+    kind: int
+    starts: Table
+    ends: Table
+    first_rows: Numbers
+    page: int
+    last: int
+
+
+class Decompressor(NamedTuple):
+    """What decompresses pages. function, context: as `zstd` tells them. to: the address of `room`
+    bytes, where strings lie until they are filled in."""
+
+    function: int
+    context: int
+    to: int
+    room: int
+
+
 @kernel
 def open_columns(
-    page_kind: int,
     columns: Table,
-    starts: Table,
-    ends: Table,
-    first_rows: Numbers,
-    page: int,
-    last: int,
-    decompress: int,
-    context: int,
-    to: int,
-    room: int,
+    wanted: PageRange,
     words: Lengths,
-    pages: Table,
-    present: Bytes,
-    shared: Lengths,
-    own: Lengths,
-    bytes_at: Numbers,
+    decompressor: Decompressor,
+    opened: OpenedPages,
 ) -> int:
     """Decode pages of numbers and the offsets of strings; return OPENED, NOT_UNDERSTOOD, or how
     much room they need where that is more than there is.
 
-    decompress, context: as `zstd` tells them. to: the address of `room` bytes, where strings lie
-    until they are filled in. pages: a row for each page of each column. present, shared, own: of as
-    many rows as all columns have, for `fill_columns`; bytes_at: of as many as there are pages.
+    words: offsets of all dictionaries. opened: for `fill_columns`: has a row for each page of each
+    column, and room for as many rows as all columns have.
     """
+    function, context, to, room = decompressor
+    first_rows, page, last = wanted.first_rows, wanted.page, wanted.last
     count, rows = last - page, first_rows[last] - first_rows[page]
-    needed = _read_columns(page_kind, columns, starts, ends, first_rows, page, last, pages)
+    needed = _read_columns(columns, wanted, opened.pages)
     if needed == NOT_UNDERSTOOD or needed > room:
         return needed
     for place in range(len(columns)):
-        column, some = columns[place], pages[place * count : (place + 1) * count]
-        first, behind = place * rows, (place + 1) * rows
+        column, some = columns[place], _of_column(opened, place, count, rows)
         if column[PACKED] != 0:
-            end = decompress_pages(decompress, context, to, some)
+            end = decompress_pages(function, context, to, some.pages)
             if end == NOT_UNDERSTOOD:
                 return NOT_UNDERSTOOD
             if column[KIND] == STRINGS:
                 to = end
         if column[KIND] == STRINGS:
+            dictionary = _dictionary_of(column, words)
             column[BYTES] = measure_strings(
-                some,
-                column[OPTIONAL] != 0,
-                words[column[WORDS] : column[WORDS_END]],
-                present[first:behind],
-                shared[first:behind],
-                own[first:behind],
-                bytes_at[place * count : (place + 1) * count],
-                column[VALUES_AT],
+                some, column[OPTIONAL] != 0, dictionary, column[VALUES_AT]
             )
             if column[BYTES] == NO_STRINGS:
                 return NOT_UNDERSTOOD
-        elif _decode_fixed(column, some, present[first:behind]) != DECODED:
+        elif _decode_fixed(column, some.pages, some.present) != DECODED:
             return NOT_UNDERSTOOD
         column[NULLS] = 0
         if column[OPTIONAL] != 0:
-            column[NULLS] = rows - pack_bits(present[first:behind], column[BITS_AT])
+            column[NULLS] = rows - pack_bits(some.present, column[BITS_AT])
     return OPENED
 
 
 @part
-def _read_columns(
-    page_kind: int,
-    columns: Table,
-    starts: Table,
-    ends: Table,
-    first_rows: Numbers,
-    page: int,
-    last: int,
-    pages: Table,
-) -> int:
+def _of_column(opened: OpenedPages, place: int, count: int, rows: int) -> OpenedPages:
+    """Return the pages of one column, of so many rows."""
+    first, behind = place * rows, (place + 1) * rows
+    return OpenedPages(
+        opened.pages[place * count : (place + 1) * count],
+        opened.present[first:behind],
+        opened.shared[first:behind],
+        opened.own[first:behind],
+        opened.bytes_at[place * count : (place + 1) * count],
+    )
+
+
+@part
+def _dictionary_of(column: Numbers, words: Lengths) -> DictionaryWords:
+    offsets = words[column[WORDS] : column[WORDS_END]]
+    return DictionaryWords(offsets, column[WORDS_AT], column[WORDS_BYTES_END])
+
+
+@part
+def _read_columns(columns: Table, wanted: PageRange, pages: Table) -> int:
     """Read all headers; return how much room pages need, or NOT_UNDERSTOOD.
 
     Numbers are decoded at once: they need room only one column after the other.
     """
+    page, last = wanted.page, wanted.last
     count = last - page
     needed, most = 0, 0
     for place in range(len(columns)):
         column = columns[place]
         size = read_headers(
-            page_kind,
+            wanted.kind,
             column[BASE],
-            starts[place, page:last],
-            ends[place, page:last],
-            first_rows[page : last + 1],
+            wanted.starts[place, page:last],
+            wanted.ends[place, page:last],
+            wanted.first_rows[page : last + 1],
             column[ENCODINGS],
             column[PACKED] != 0,
             pages[place * count : (place + 1) * count],
@@ -165,32 +185,16 @@ def _decode_fixed(column: Numbers, pages: Table, present: Bytes) -> int:
 
 
 @kernel
-def fill_columns(
-    columns: Table,
-    words: Lengths,
-    pages: Table,
-    rows: int,
-    present: Bytes,
-    shared: Lengths,
-    own: Lengths,
-    bytes_at: Numbers,
-) -> None:
+def fill_columns(columns: Table, words: Lengths, opened: OpenedPages, rows: int) -> None:
     """Copy the bytes of all strings of columns that were opened; the rest as they were then."""
-    count = len(pages) // len(columns)
+    count = len(opened.pages) // len(columns)
     for place in range(len(columns)):
         column = columns[place]
         if column[KIND] == STRINGS:
-            first, behind = place * rows, (place + 1) * rows
             fill_strings(
-                pages[place * count : (place + 1) * count],
+                _of_column(opened, place, count, rows),
                 column[OPTIONAL] != 0,
-                words[column[WORDS] : column[WORDS_END]],
-                column[WORDS_AT],
-                column[WORDS_BYTES_END],
-                present[first:behind],
-                shared[first:behind],
-                own[first:behind],
-                bytes_at[place * count : (place + 1) * count],
+                _dictionary_of(column, words),
                 column[VALUES_AT],
                 column[BYTES],
                 column[BYTES_AT],

@@ -5,6 +5,8 @@ And what is told of a chunk's pages beside them: their CRC-32s and the bounds of
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from lakebed.kernels.checksums import crc32, joined_crc32
 from lakebed.kernels.encoding_strings import copy_bytes, is_below
 from lakebed.kernels.keys import Numbers
@@ -28,6 +30,37 @@ _NEXT_NUMBER = 0x15
 _DATA_HEADER, _DICTIONARY_HEADER = 0x1C, 0x3C
 """Heads of fields of a page's header, behind its CRC-32."""
 _FALSE = 0x12
+
+
+class Compressor(NamedTuple):
+    """zstd's function, 0 for none, and what it works with."""
+
+    function: int
+    context: int
+
+
+class ChunkPayloads(NamedTuple):
+    """Payloads of a chunk's pages, which lie at `source` one behind the other, up to `ends`.
+
+    rows: of every page but the last one, which has `last`. words: of a dictionary, which is the
+    last payload and becomes the first page; -1: there is none.
+    """
+
+    encoding: int
+    rows: int
+    last: int
+    words: int
+    source: int
+    ends: Numbers
+
+
+class WrittenPages(NamedTuple):
+    """Of each page its place, its size, that of its header, and the CRC-32 of both."""
+
+    offsets: Numbers
+    sizes: Numbers
+    headers: Numbers
+    checksums: Numbers
 
 
 @part
@@ -62,28 +95,12 @@ def _put_header(
 
 @kernel
 def write_pages(
-    compress: int,
-    context: int,
-    encoding: int,
-    rows: int,
-    last: int,
-    words: int,
-    source: int,
-    ends: Numbers,
-    to: int,
-    room: int,
-    offsets: Numbers,
-    sizes: Numbers,
-    headers: Numbers,
-    checksums: Numbers,
+    compressor: Compressor, payloads: ChunkPayloads, to: int, room: int, written: WrittenPages
 ) -> int:
-    """Write pages whose payloads lie at `source` one behind the other, up to `ends`.
-
-    compress: zstd's function, 0 for none; context: what it works with. rows: of every page but the
-    last one, which has `last`. words: of a dictionary, which is the last payload and becomes the
-    first page; -1: there is none. Gets of each page its place behind `to`, its size, that of its
-    header, and the CRC-32 of both. Returns the bytes written; a negative number: zstd failed.
-    """
+    """Write the pages of a chunk at an address of so much room. Returns the bytes written; a
+    negative number: zstd failed. written: is filled in."""
+    compress, context = compressor
+    encoding, rows, last, words, source, ends = payloads
     at = to
     pages = len(ends) if words < 0 else len(ends) - 1
     for place in range(len(ends)):
@@ -107,10 +124,10 @@ def write_pages(
         while moved < stored:  # downwards: what is written over was read
             copy_32(behind + moved, body + moved)
             moved += 32
-        offsets[place] = at - to
-        sizes[place] = behind + stored - at
-        headers[place] = behind - at
-        checksums[place] = joined_crc32(crc32(0, at, behind - at), checksum, stored)
+        written.offsets[place] = at - to
+        written.sizes[place] = behind + stored - at
+        written.headers[place] = behind - at
+        written.checksums[place] = joined_crc32(crc32(0, at, behind - at), checksum, stored)
         at = behind + stored
     return at - to
 

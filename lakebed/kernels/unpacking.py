@@ -6,6 +6,8 @@ address behind what it read; BROKEN where the bytes are no such stream.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,14 @@ SPARE_BYTES = 1024 + 16
 
 _GROUP_MAX = 128
 _VARINT_BYTES_MAX = 10
+
+
+class _DeltaHead(NamedTuple):
+    """What stands before packed deltas. groups: of a block. first: the first number."""
+
+    groups: int
+    group_rows: int
+    first: np.uint64
 
 
 @part
@@ -79,46 +89,44 @@ def readable_group(at: int, size: int, end: int, spare: Bytes) -> int:
 
 
 @part
+def _delta_head(at: int, end: int, count: int) -> tuple[_DeltaHead, int]:
+    """Return the head of a stream of exactly `count` numbers, and the address behind it."""
+    block, at = read_varint(at, end)
+    groups, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
+    total, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
+    first, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
+    group_rows = 0
+    if at == BROKEN or as_signed(total) != count or groups == 0 or groups > 512:
+        at = BROKEN
+    else:
+        group_rows = as_signed(block // groups)
+        whole = block == groups * np.uint64(group_rows) and group_rows % 8 == 0
+        if not whole or not 0 < group_rows <= _GROUP_MAX:
+            at = BROKEN
+    return _DeltaHead(as_signed(groups), group_rows, signed(first)), at
+
+
+@part
 def unpack_deltas(at: int, end: int, count: int, size: int, to: int, spare: Bytes) -> int:
     """Write a stream of DELTA_BINARY_PACKED, of exactly `count` numbers of `size` bytes, at `to`.
 
     Numbers are modulo 2**(8 * size), as their writers took them.
     """
-    block, at = read_varint(at, end)
-    groups, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
-    total, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
-    first, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
-    if at == BROKEN or as_signed(total) != count or groups == 0 or groups > 512:
-        return BROKEN
-    group_rows = as_signed(block // groups)
-    if (
-        block != groups * np.uint64(group_rows)
-        or group_rows % 8 != 0
-        or not 0 < group_rows <= _GROUP_MAX
-    ):
-        return BROKEN
-    if count == 0:
+    head, at = _delta_head(at, end, count)
+    if at == BROKEN or count == 0:
         return at
-    value = signed(first)
     if size == 8:
-        store_64(to, as_signed(value))
+        store_64(to, as_signed(head.first))
     else:
-        store_32(to, as_signed(value))
-    return _unpack_blocks(at, end, count, as_signed(groups), group_rows, size, to, spare, value)
+        store_32(to, as_signed(head.first))
+    return _unpack_blocks(head, at, end, count, size, to, spare)
 
 
 @part
 def _unpack_blocks(
-    at: int,
-    end: int,
-    count: int,
-    groups: int,
-    group_rows: int,
-    size: int,
-    to: int,
-    spare: Bytes,
-    value: np.uint64,
+    head: _DeltaHead, at: int, end: int, count: int, size: int, to: int, spare: Bytes
 ) -> int:
+    groups, group_rows, value = head
     done = 1
     while done < count:
         raw, at = read_varint(at, end)

@@ -18,7 +18,13 @@ from lakebed.kernels import encoding as kernels
 from lakebed.kernels.dictionaries import SLOTS, WORDS, encode_repeated
 from lakebed.kernels.encoding_strings import encode_strings
 from lakebed.kernels.packing import PAGE_ROOM
-from lakebed.kernels.page_writing import HEADER_ROOM, write_pages
+from lakebed.kernels.page_writing import (
+    HEADER_ROOM,
+    ChunkPayloads,
+    Compressor,
+    WrittenPages,
+    write_pages,
+)
 from lakebed.kernels.toolchain.arrays import address_of
 from lakebed.kernels.zstd import room_for, zstd
 from lakebed.parquet_bytes.chunk_metadata import (
@@ -69,9 +75,9 @@ class ColumnEncoder:
 
         None: a dictionary would be too large.
         """
-        segments = _Segments(column, [array for array in arrays if len(array)])
-        encoded = EncodedColumn(column, codec, segments.rows, page_rows)
-        if len(self._memory.payloads) < (room := segments.room(encoded.pages)):
+        found = _Arrays(column, [array for array in arrays if len(array)])
+        encoded, segments = EncodedColumn(column, codec, found.rows, page_rows), found.segments
+        if len(self._memory.payloads) < (room := found.room(encoded.pages)):
             self._memory.payloads = np.empty(room, np.uint8)
         if column.encoding == Encoding.RLE_DICTIONARY:
             encoded.words = self._encode_repeated(segments, encoded)
@@ -80,63 +86,47 @@ class ColumnEncoder:
         elif column.physical == Physical.BYTE_ARRAY:
             self._encode_strings(segments, encoded)
         else:
-            self._encode_numbers(segments, encoded)
+            self._encode_numbers(found.width, segments, encoded)
         return self._chunk(encoded)
 
-    def _encode_repeated(self, segments: _Segments, encoded: EncodedColumn) -> int:
+    def _payloads(self, encoded: EncodedColumn) -> kernels.Payloads:
+        """Return where the pages of a chunk are to be written."""
+        memory = self._memory.payloads
+        return kernels.Payloads(
+            encoded.page_rows, address_of(memory), len(memory), encoded.ends, encoded.kept
+        )
+
+    def _encode_repeated(self, segments: kernels.ColumnSegments, encoded: EncodedColumn) -> int:
         return encode_repeated(
-            int(encoded.column.nullable),
-            encoded.page_rows,
-            segments.values,
-            segments.bytes,
-            segments.bits,
-            segments.skip,
-            segments.firsts,
+            encoded.column.nullable,
+            segments,
             np.zeros(SLOTS, np.int64),
             np.zeros(WORDS, np.int64),
-            address_of(self._memory.payloads),
-            len(self._memory.payloads),
-            encoded.ends,
-            encoded.kept,
+            self._payloads(encoded),
             encoded.sizes,
         )
 
-    def _encode_numbers(self, segments: _Segments, encoded: EncodedColumn) -> None:
+    def _encode_numbers(
+        self, width: int, segments: kernels.ColumnSegments, encoded: EncodedColumn
+    ) -> None:
         column = encoded.column
         is_plain = column.encoding == Encoding.PLAIN
-        kernels.encode_numbers(
+        format_ = kernels.NumberFormat(
             kernels.PLAIN if is_plain else kernels.DELTAS,
-            segments.width,
-            int(pa.types.is_unsigned_integer(column.type)),
-            int(column.nullable),
+            width,
+            pa.types.is_unsigned_integer(column.type),
+            column.nullable,
             column.bounds,
-            encoded.page_rows,
-            segments.values,
-            segments.bits,
-            segments.skip,
-            segments.firsts,
-            address_of(self._memory.payloads),
-            len(self._memory.payloads),
-            encoded.ends,
-            encoded.kept,
-            encoded.bounds,
         )
+        kernels.encode_numbers(format_, segments, self._payloads(encoded), encoded.bounds)
 
-    def _encode_strings(self, segments: _Segments, encoded: EncodedColumn) -> None:
+    def _encode_strings(self, segments: kernels.ColumnSegments, encoded: EncodedColumn) -> None:
         column = encoded.column
         encode_strings(
-            int(column.nullable),
+            column.nullable,
             column.bounds,
-            encoded.page_rows,
-            segments.values,
-            segments.bytes,
-            segments.bits,
-            segments.skip,
-            segments.firsts,
-            address_of(self._memory.payloads),
-            len(self._memory.payloads),
-            encoded.ends,
-            encoded.kept,
+            segments,
+            self._payloads(encoded),
             encoded.sizes,
             encoded.bounds,
         )
@@ -144,69 +134,63 @@ class ColumnEncoder:
     def _chunk(self, encoded: EncodedColumn) -> EncodedChunk:
         """Compress pages and put headers before them."""
         ends = encoded.ends
-        offsets, sizes, headers, checksums = np.empty((4, len(ends)), np.int64)
+        written = WrittenPages(*np.empty((4, len(ends)), np.int64))
         raw_size = int(ends[-1])
         room = room_for(raw_size) + (room_for(0) + HEADER_ROOM) * len(ends) + SLACK
         functions = zstd() if encoded.codec == Codec.ZSTD else None
-        size = write_pages(
-            functions.compress if functions else 0,
-            functions.compressor(self._level) if functions else 0,
+        compressor = Compressor(0, 0)
+        if functions is not None:
+            compressor = Compressor(functions.compress, functions.compressor(self._level))
+        payloads = ChunkPayloads(
             encoded.column.encoding,
             encoded.page_rows,
             encoded.rows - (encoded.pages - 1) * encoded.page_rows,
             -1 if encoded.words is None else encoded.words,
             address_of(self._memory.payloads),
             ends,
-            self._memory.written.room(room),
-            room,
-            offsets,
-            sizes,
-            headers,
-            checksums,
         )
+        size = write_pages(compressor, payloads, self._memory.written.room(room), room, written)
         if size <= 0:
             raise AssertionError("there is room for what zstd writes")
-        raw_size += int(headers.sum())
+        raw_size += int(written.headers.sum())
         bounds = bounds_of(encoded)
         first = len(ends) - encoded.pages  # behind the dictionary
         return EncodedChunk(
-            metadata=metadata_of(encoded, raw_size, size, int(offsets[first]), bounds),
+            metadata=metadata_of(encoded, raw_size, size, int(written.offsets[first]), bounds),
             raw=self._memory.written.keep(size),
             pages=EncodedPages(
-                offsets[first:],
-                sizes[first:],
+                written.offsets[first:],
+                written.sizes[first:],
                 np.arange(0, encoded.rows, encoded.page_rows),
                 encoded.sizes if encoded.column.physical == Physical.BYTE_ARRAY else None,
             ),
-            checksums=checksums,
+            checksums=written.checksums,
             bounds=None if bounds is None else column_index(bounds),
         )
 
 
-class _Segments:
-    """Where a column's values are, array by array, as `kernels.encoding` takes them."""
+class _Arrays:
+    """Where a column's values are: each array is a segment to kernels."""
 
     def __init__(self, column: Column, arrays: Sequence[pa.Array]) -> None:
         self.arrays = arrays
-        count = len(arrays)
-        self.values = np.zeros(count, np.int64)
-        self.bytes = np.zeros(count, np.int64)
-        self.bits = np.zeros(count, np.int64)
-        self.skip = np.array([array.offset for array in arrays], np.int64)
-        self.firsts = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
-        self.rows = int(self.firsts[-1])
+        values, bytes_, bits = np.zeros((3, len(arrays)), np.int64)
+        skip = np.array([array.offset for array in arrays], np.int64)
+        firsts = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
+        self.segments = kernels.ColumnSegments(values, bytes_, bits, skip, firsts)
+        self.rows = int(firsts[-1])
         self.is_text = column.physical == Physical.BYTE_ARRAY
         self.width = 4 if self.is_text else column.type.bit_width // 8
         self._bytes_count = 0
         for place, array in enumerate(arrays):
-            validity, values, *texts = array.buffers()
-            self.values[place] = values.address + self.width * array.offset
+            validity, data, *texts = array.buffers()
+            values[place] = data.address + self.width * array.offset
             if validity is not None and array.null_count:
-                self.bits[place] = validity.address
+                bits[place] = validity.address
             if self.is_text:
-                offsets = np.frombuffer(values, np.int32, len(array) + 1, 4 * array.offset)
+                offsets = np.frombuffer(data, np.int32, len(array) + 1, 4 * array.offset)
                 self._bytes_count += int(offsets[-1]) - int(offsets[0])
-                self.bytes[place] = texts[0].address if texts[0] is not None else 0
+                bytes_[place] = texts[0].address if texts[0] is not None else 0
 
     def room(self, pages: int) -> int:
         """Return how many bytes their pages may take, whatever the values are."""

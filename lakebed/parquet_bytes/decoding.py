@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from lakebed.kernels import decoding as encodings
 from lakebed.kernels import page_columns as kernels
+from lakebed.kernels.decoding_strings import OpenedPages
 from lakebed.kernels.gathering import SLACK
 from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.page_columns import BITS, DECIMALS, NUMBERS, STRINGS
@@ -245,7 +246,8 @@ class GroupPages:
         scratch.fit(rows * len(facts))
         pages = np.empty(((last - page) * len(facts), encodings.PAGE_FACTS), np.int64)
         bytes_at = np.empty(len(pages), np.int64)
-        if not self._open(page, last, pages, bytes_at):
+        opened = OpenedPages(pages, scratch.present, scratch.shared, scratch.own, bytes_at)
+        if not self._open(page, last, opened):
             return None
         text = None
         if len(self._strings):
@@ -253,42 +255,21 @@ class GroupPages:
             ends = np.cumsum(sizes + SLACK)
             text = pa.allocate_buffer(int(ends[-1]))
             facts[self._strings, kernels.BYTES_AT] = text.address + ends - sizes - SLACK
-            kernels.fill_columns(
-                facts,
-                self._words,
-                pages,
-                rows,
-                scratch.present,
-                scratch.shared,
-                scratch.own,
-                bytes_at,
-            )
+            kernels.fill_columns(facts, self._words, opened, rows)
         return self._arrays(rows, layout, fixed, text)
 
-    def _open(self, page: int, last: int, pages: Table, bytes_at: Numbers) -> bool:
+    def _open(self, page: int, last: int, opened: OpenedPages) -> bool:
         """Whether pages are what they should be. They are decompressed then."""
         scratch, places = _SCRATCH, self._places
         functions, room = zstd(), scratch.room
+        pages = kernels.PageRange(
+            self._kind, places.starts, places.ends, places.first_rows, page, last
+        )
         while True:
-            needed = kernels.open_columns(
-                self._kind,
-                self._facts,
-                places.starts,
-                places.ends,
-                places.first_rows,
-                page,
-                last,
-                functions.decompress,
-                functions.decompressor(),
-                address_of(room),
-                len(room),
-                self._words,
-                pages,
-                scratch.present,
-                scratch.shared,
-                scratch.own,
-                bytes_at,
+            decompressor = kernels.Decompressor(
+                functions.decompress, functions.decompressor(), address_of(room), len(room)
             )
+            needed = kernels.open_columns(self._facts, pages, self._words, decompressor, opened)
             if not 0 < needed <= _ROOM_MAX:
                 self._room = room  # until strings are filled in
                 return needed == kernels.OPENED
