@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 from llvmlite import binding
@@ -66,6 +66,7 @@ class _Kernel:
         self._name = function.__name__
         self._has_result = hints.pop("return") is not type(None)
         self._records = [hint if is_record(hint) else None for hint in hints.values()]
+        self._has_records = any(self._records)
         values = list(_values_of(hints.values()))
         self._types = [None if hint in NUMBERS else array_of(hint) for hint in values]
         words = ("Q" if hint is np.uint64 else "q" * _words_of(hint) for hint in values)
@@ -78,7 +79,10 @@ class _Kernel:
             if type_ is None:
                 words.append(value)
             else:
-                self._check(value, type_)
+                kind, dimensions = type_
+                right = value.dtype is kind or value.dtype == kind
+                if not (right and value.ndim == dimensions and value.flags.c_contiguous):
+                    self._refuse(value, type_)
                 words += (address_of(value), *value.shape)
         result = ctypes.c_int64(0)
         failed = self._entry(self._words.pack(*words), ctypes.byref(result))
@@ -86,24 +90,27 @@ class _Kernel:
             raise AssertionError(f"a check failed in {self._name}")
         return result.value if self._has_result else None
 
-    def _values(self, args: Sequence[Any]) -> Iterator[Any]:
-        """Yield the arguments, the fields of a record one after the other in its place."""
+    def _values(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Return the arguments, the fields of a record one after the other in its place."""
+        if not self._has_records:
+            return args
+        values: list[Any] = []
         for value, record in zip(args, self._records, strict=True):
             if record is None:
-                yield value
+                values.append(value)
             elif type(value) is record:
-                yield from value
+                values += value
             else:
                 found = type(value).__name__
                 raise AssertionError(f"{self._name} takes a record {record.__name__}, not {found}")
+        return values
 
-    def _check(self, value: Any, type_: object) -> None:
+    def _refuse(self, value: Any, type_: object) -> NoReturn:
         """Refuse what a kernel would read as something else, also where `assert` is left out."""
         found = (value.dtype, value.ndim)
         if found != type_:
             raise AssertionError(f"{self._name} takes arrays of {type_}, not {found}")
-        if not value.flags.c_contiguous:
-            raise AssertionError(f"{self._name} takes arrays without gaps")
+        raise AssertionError(f"{self._name} takes arrays without gaps")
 
 
 def is_record(hint: object) -> TypeGuard[type[tuple[Any, ...]]]:
