@@ -115,8 +115,7 @@ def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memor
             objects=stores.objects,
             clock=stores.clock,
             rng=stores.rng,
-            bytes_max=bytes_max,
-            limits=StateLimits(open_tables_max()),
+            limits=StateLimits(open_tables_max(), bytes_max=bytes_max),
             formats=formats,
         )
 

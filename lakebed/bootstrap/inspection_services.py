@@ -124,16 +124,14 @@ def _fsck(parts: InspectedParts) -> Fsck:
         logs=parts.logs,
         objects=parts.objects,
         files=parts.files,
-        open_head=parts.heads,
-        snapshots=parts.heads.snapshots,
-        problem_of_cache=parts.heads.problem_of_cache,
+        heads=parts.heads,
         clock=parts.clock,
         leftovers=parts.leftovers.find,
     )
 
 
 def _repair(parts: InspectedParts) -> Repair:
-    from lakebed.inspection.repair import Repair
+    from lakebed.inspection.repair import Remedies, Repair
 
     def rebuild_cache(table: TableId) -> int:
         parts.leftovers.require_alone(parts.spill)
@@ -151,14 +149,14 @@ def _repair(parts: InspectedParts) -> Repair:
         registry=parts.registry,
         logs=parts.logs,
         objects=parts.objects,
-        snapshots=parts.heads.snapshots,
-        rebuild_cache=rebuild_cache,
-        sweep_objects=lambda name: sweep.run(parts.catalog.find(name)),
-        sweep_leftovers=parts.leftovers.sweep,
-        delete_objects=delete_objects.run,
-        set_time_back=set_time_back,
-        open_head=parts.heads,
-        problem_of_cache=parts.heads.problem_of_cache,
+        heads=parts.heads,
+        remedies=Remedies(
+            rebuild_cache=rebuild_cache,
+            sweep_objects=lambda name: sweep.run(parts.catalog.find(name)),
+            sweep_leftovers=parts.leftovers.sweep,
+            delete_objects=delete_objects.run,
+            set_time_back=set_time_back,
+            bring_back=parts.bring_back,
+        ),
         formats=parts.formats,
-        bring_back=parts.bring_back,
     )

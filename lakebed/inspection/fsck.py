@@ -44,6 +44,7 @@ from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.last_entry import known
 from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.table_state.time_records import created_at
+from lakebed.statestore.warm_heads import WarmHeads
 
 NAMELESS = TableName("(nameless)")
 _BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
@@ -82,15 +83,9 @@ def no_leftovers() -> Iterable[Finding]:
     return ()
 
 
-def no_problem(_: TableId) -> str:
-    """Return nothing: states that are in memory."""
-    return ""
-
-
 class Fsck:
-    """Inspects a lake. open_head, snapshots: of a table. problem_of_cache: why the cache of a
-    table's state does not prove itself. leftovers: what dead processes left on
-    this machine, if the backend keeps such."""
+    """Inspects a lake. leftovers: what dead processes left on this machine, if the backend keeps
+    such."""
 
     def __init__(
         self,
@@ -99,19 +94,15 @@ class Fsck:
         logs: TransactionLogs,
         objects: ObjectStore,
         files: SortedFiles[Any],
-        open_head: Callable[[TableId], TableHead],
-        snapshots: Callable[[TableId], Snapshots],
+        heads: WarmHeads,
         clock: Clock,
-        problem_of_cache: Callable[[TableId], str] = no_problem,
         leftovers: Callable[[], Iterable[Finding]] = no_leftovers,
     ) -> None:
         self._registry = registry
         self._logs = logs
         self._objects = objects
         self._files = files
-        self._open_head = open_head
-        self._snapshots = snapshots
-        self._problem_of_cache = problem_of_cache
+        self._heads = heads
         self._clock = clock
         self._leftovers = leftovers
 
@@ -166,7 +157,7 @@ class Fsck:
         log = self._logs.open(entry.id)
         if cache is not None and cache.number == 0:
             return _Table((finding("name-without-log", table=entry.name, id=entry.id),), 0)
-        replay = ReplayLog(entry.name, log, self._snapshots(entry.id)).run(
+        replay = ReplayLog(entry.name, log, self._heads.snapshots(entry.id)).run(
             cache.number if cache and cache.followed else None
         )
         found += replay.findings
@@ -180,7 +171,7 @@ class Fsck:
         if state is not None and replay.whole:
             files = self._check_inside(entry, state, found, deep=deep, on_progress=on_progress)
         elif cache is not None:
-            with self._open_head(entry.id).holding() as believed, believed.reading():
+            with self._heads(entry.id).holding() as believed, believed.reading():
                 files = self._check_inside(
                     entry, believed, found, deep=deep, on_progress=on_progress
                 )
@@ -191,12 +182,12 @@ class Fsck:
 
         It is proven before its head opens it: who opens it mends it, and then nobody knows.
         """
-        problem = self._problem_of_cache(entry.id)
+        problem = self._heads.problem_of_cache(entry.id)
         if problem:
             found.append(finding("cache-damaged", table=entry.name, problem=problem))
             return None
         try:
-            head = self._open_head(entry.id)
+            head = self._heads(entry.id)
             followed = _is_followed(head)
             with head.holding() as state, state.reading():
                 number, checksum = known(state)
@@ -217,7 +208,7 @@ class Fsck:
             yield finding("cache-differs", table=entry.name, number=cache.number)
             with (
                 suppress(*_BROKEN_STATE),  # a number may be a text there
-                self._open_head(entry.id).holding() as local,
+                self._heads(entry.id).holding() as local,
                 local.reading(),
             ):
                 yield from check_state(local, entry.name, where="cache")
@@ -280,7 +271,7 @@ class Fsck:
 
     def _newest(self, entry: TableEntry) -> TableHead | None:
         try:
-            head = self._open_head(entry.id)
+            head = self._heads(entry.id)
             head.follow()
         except (*_BROKEN_STATE, UnavailableError):
             return None
@@ -298,7 +289,7 @@ class Fsck:
         yield from self._leftovers()
 
     def _check_nameless(self, id_: TableId) -> Iterator[Finding]:
-        replay = _replayed(self._logs.open(id_), self._snapshots(id_))
+        replay = _replayed(self._logs.open(id_), self._heads.snapshots(id_))
         if replay is None or (replay.state is not None and replay.state.head().dropped):
             yield from self._left_of_dropped(id_)
         elif replay.number:

@@ -31,9 +31,8 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.format_gate import AskFormats, newest_formats
-from lakebed.statestore.head import TableHead
-from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.warm_heads import WarmHeads
 
 RECOVERED = "recovered-"
 """Before the beginning of a table's id: the name of a table that lost its own."""
@@ -147,11 +146,24 @@ def _step(key: tuple[RepairAction, str], findings: Sequence[Finding]) -> RepairS
     )
 
 
+class Remedies(msgspec.Struct, frozen=True, kw_only=True):
+    """What other rooms do for a repair: each may be repeated, and returns how many things it
+    removed or made.
+
+    rebuild_cache, sweep_objects, delete_objects, set_time_back: of a table. sweep_leftovers: of
+    this machine. bring_back: takes the deletion of an object back; None: no versions are kept.
+    """
+
+    rebuild_cache: Callable[[TableId], int]
+    sweep_objects: Callable[[TableName], int]
+    sweep_leftovers: Callable[[], int]
+    delete_objects: Callable[[TableId], int]
+    set_time_back: Callable[[TableName], int]
+    bring_back: Callable[[str], bool] | None = None
+
+
 class Repair:
-    """Carries out a plan. rebuild_cache, sweep_objects, delete_objects, set_time_back: of a table;
-    sweep_leftovers: of this machine. bring_back: takes the deletion of an object back; None: no
-    versions are kept. Each may be repeated, and returns how many things it removed or made.
-    open_head, problem_of_cache, formats: for the repair of a log."""
+    """Carries out a plan. formats: for the repair of a log."""
 
     def __init__(
         self,
@@ -159,30 +171,16 @@ class Repair:
         registry: TableRegistry,
         logs: TransactionLogs,
         objects: ObjectStore,
-        snapshots: Callable[[TableId], Snapshots],
-        rebuild_cache: Callable[[TableId], int],
-        sweep_objects: Callable[[TableName], int],
-        sweep_leftovers: Callable[[], int],
-        delete_objects: Callable[[TableId], int],
-        set_time_back: Callable[[TableName], int],
-        open_head: Callable[[TableId], TableHead],
-        problem_of_cache: Callable[[TableId], str],
+        heads: WarmHeads,
+        remedies: Remedies,
         formats: AskFormats = newest_formats,
-        bring_back: Callable[[str], bool] | None = None,
     ) -> None:
         self._registry = registry
         self._logs = logs
         self._objects = objects
-        self._snapshots = snapshots
-        self._rebuild_cache = rebuild_cache
-        self._sweep_objects = sweep_objects
-        self._sweep_leftovers = sweep_leftovers
-        self._delete_objects = delete_objects
-        self._set_time_back = set_time_back
-        self._open_head = open_head
-        self._problem_of_cache = problem_of_cache
+        self._heads = heads
+        self._remedies = remedies
         self._formats = formats
-        self._bring_back = bring_back
 
     def plan(
         self, findings: Sequence[Finding], *, log: LogRepairAction | None = None
@@ -194,7 +192,7 @@ class Repair:
         Raises:
             InvalidError: this way is not open for a table, or no log has lost any.
         """
-        plan = plan_repair(findings, has_versions=self._bring_back is not None)
+        plan = plan_repair(findings, has_versions=self._remedies.bring_back is not None)
         damaged = {one.about for one in plan.left if one.code in LOST_ENTRIES}
         if log is None:
             left = tuple(self._with_ways(one) for one in plan.left)
@@ -235,10 +233,10 @@ class Repair:
         return LogRepair(
             entry,
             log=self._logs.open(entry.id),
-            snapshots=self._snapshots(entry.id),
+            snapshots=self._heads.snapshots(entry.id),
             objects=self._objects,
-            open_head=self._open_head,
-            problem_of_cache=self._problem_of_cache,
+            open_head=self._heads,
+            problem_of_cache=self._heads.problem_of_cache,
             formats=self._formats,
         )
 
@@ -273,15 +271,15 @@ class Repair:
             case "rebuild-cache":
                 name = TableName(step.about)
                 self._replayed(name, self._id_of(name))  # else the cache is the only whole state
-                return self._rebuild_cache(self._id_of(name))
+                return self._remedies.rebuild_cache(self._id_of(name))
             case "sweep-objects":
-                return self._sweep_objects(TableName(step.about))
+                return self._remedies.sweep_objects(TableName(step.about))
             case "sweep-leftovers":
-                return self._sweep_leftovers()
+                return self._remedies.sweep_leftovers()
             case "delete-dropped":
-                return self._delete_objects(TableId(step.about))
+                return self._remedies.delete_objects(TableId(step.about))
             case "set-time-back":
-                return self._set_time_back(TableName(step.about))
+                return self._remedies.set_time_back(TableName(step.about))
             case "rebuild-log" | "accept-loss":
                 assert step.lost is not None, "it was planned"
                 self._log_repair(TableName(step.about)).run(step.action, step.lost)
@@ -292,8 +290,9 @@ class Repair:
                 return 1
 
     def _bring_back_all(self, paths: Sequence[str]) -> int:
-        assert self._bring_back is not None, "else it is not planned"
-        back = [path for path in paths if self._bring_back(path)]
+        bring_back = self._remedies.bring_back
+        assert bring_back is not None, "else it is not planned"
+        back = [path for path in paths if bring_back(path)]
         if len(back) < len(paths):
             hint = "restore the others from a copy"
             raise ConflictError(
@@ -312,7 +311,7 @@ class Repair:
 
     def _replayed(self, name: TableName, id_: TableId) -> tuple[Replay, TableState]:
         """Return what the log leads to. Raises: ConflictError, if it is not whole."""
-        replay = ReplayLog(name, self._logs.open(id_), self._snapshots(id_)).run(None)
+        replay = ReplayLog(name, self._logs.open(id_), self._heads.snapshots(id_)).run(None)
         if replay.state is None or not replay.whole or any(map(_breaks, replay.findings)):
             raise ConflictError("the log is not whole any more", table=name, hint="run fsck again")
         return replay, replay.state
@@ -321,7 +320,7 @@ class Repair:
         """Write and prove one, then delete those that readers pass over or that lie before the
         log. Returns how many were written and deleted."""
         id_ = self._id_of(name)
-        snapshots = self._snapshots(id_)
+        snapshots = self._heads.snapshots(id_)
         replay, state = self._replayed(name, id_)
         path = snapshot_path(id_, state.head().number, state.digest())
         useless = [

@@ -37,13 +37,14 @@ KNOWN_HEADS_MAX = 1_024
 class WarmHeads:
     """Heads of tables, one for each; processes may share the folder with their states.
 
-    Safe to share among threads. limits: how many states are open at once; None: the usual. A state
-    that is closed stays on the disk, and its head opens it again when it is used.
+    Safe to share among threads. limits: how many states are open at once, and how many bytes they
+    have; None: the usual number, and no bound of bytes. A state that is closed stays on the disk,
+    and its head opens it again when it is used.
 
-    bytes_max: of all states together; the longest unused ones are closed and deleted, and read
+    Where there is a bound of bytes, the longest unused states are closed and deleted, and read
     again from snapshots and log when they are wanted. The one that was asked for last stays,
-    however large. None: no bound. With a bound, the heads belong to one thread. scratch: a folder
-    for temporary files. formats: tells what may be written.
+    however large; and the heads belong to one thread. scratch: a folder for temporary files.
+    formats: tells what may be written.
     """
 
     def __init__(
@@ -55,7 +56,6 @@ class WarmHeads:
         objects: ObjectStore,
         clock: Clock,
         rng: random.Random,
-        bytes_max: int | None = None,
         limits: StateLimits | None = None,
         formats: AskFormats = newest_formats,
     ) -> None:
@@ -66,15 +66,15 @@ class WarmHeads:
         self._objects = objects
         self._clock = clock
         self._rng = rng
-        self._bytes_max = bytes_max
         self._limits = limits or StateLimits()
+        self._bytes_max = self._limits.bytes_max
         self._lock = threading.Lock()
         self._is_closed = False
         # One head a table, as long as anybody has it; those that nobody has are kept for a while.
         self._heads: WeakValueDictionary[TableId, TableHead] = WeakValueDictionary()
         self._known: OpenLimit[TableHead] = OpenLimit(KNOWN_HEADS_MAX, close=lambda _: True)
         # The longest unused first; what a former process left is older than what this one opens.
-        self._sizes = {} if bytes_max is None else self._left_behind()
+        self._sizes = {} if self._bytes_max is None else self._left_behind()
 
     def __call__(self, table: TableId) -> TableHead:
         """Return the head of a table, its state open.

@@ -25,6 +25,7 @@ from lakebed.schedules.work_on_table import Due, Work, WorkOnTable, never_due
 from lakebed.statestore.format_gate import FormatGate
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.closable_state import StateLimits
 from lakebed.statestore.warm_heads import WarmHeads
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def table_stores(
         objects=objects,
         clock=clock,
         rng=rng,
-        bytes_max=STATES_BYTES_MAX,
+        limits=StateLimits(bytes_max=STATES_BYTES_MAX),
         formats=FormatGate(registry, clock),
     )
     return TableStores(

@@ -111,9 +111,19 @@ class ClosableState:
 
 
 class StateLimits:
-    """How many states of a process may be open, and how many of them keep pages in memory."""
+    """How many states of a process may be open, and how many of them keep pages in memory.
 
-    def __init__(self, open_max: int = OPEN_STATES_MAX, warm_max: int = WARM_STATES_MAX) -> None:
+    bytes_max: of all states on the disk together; None: no bound.
+    """
+
+    def __init__(
+        self,
+        open_max: int = OPEN_STATES_MAX,
+        warm_max: int = WARM_STATES_MAX,
+        *,
+        bytes_max: int | None = None,
+    ) -> None:
+        self.bytes_max = bytes_max
         self._open = OpenLimit(open_max, ClosableState.close_if_unused)
         self._warm = OpenLimit(warm_max, ClosableState.drop_pages_if_unused)
 

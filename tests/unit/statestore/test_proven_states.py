@@ -20,6 +20,7 @@ from lakebed.statestore.log_entries.table_changes import PutPin
 from lakebed.statestore.log_entries.transactions import PositionChange
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state import sums
+from lakebed.statestore.table_state.closable_state import StateLimits
 from lakebed.statestore.table_state.sums import COLUMNS, sum_of
 from lakebed.statestore.warm_heads import WarmHeads
 from tests.dsl import TableStory
@@ -75,7 +76,7 @@ class Cached:
             objects=MemoryObjectStore(self.story.clock),
             clock=self.story.clock,
             rng=random.Random(1),
-            bytes_max=bytes_max,
+            limits=StateLimits(bytes_max=bytes_max),
         )
 
     @property

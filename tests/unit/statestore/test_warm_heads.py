@@ -43,8 +43,7 @@ class Tables:
             objects=self.objects,
             clock=self.clock,
             rng=random.Random(1),
-            bytes_max=bytes_max,
-            limits=StateLimits(open_max),
+            limits=StateLimits(open_max, bytes_max=bytes_max),
         )
 
     def given_tables(self, *names: str) -> None:
