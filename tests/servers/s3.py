@@ -18,6 +18,7 @@ import pytest
 
 from lakebed.backends.aws import Patience, S3ObjectStore
 from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.object_store import UploadSizes
 from lakebed.backends.system import SystemClock, system_random
 from lakebed.config.dynamo_tables import DynamoTable
 from lakebed.ports.clock import Clock
@@ -110,8 +111,7 @@ class S3Server:
             rng=system_random() if clock is None else random.Random(1),
             config={**given, **config},
             patience=patience or self.patience,
-            single_bytes_max=single_bytes_max,
-            part_bytes=part_bytes,
+            sizes=UploadSizes(single_bytes_max, part_bytes),
         )
 
 

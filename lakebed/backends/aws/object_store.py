@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anycrc
 import obstore
@@ -50,14 +50,22 @@ STREAM_BYTES = 4 << 20
 _CRC64 = anycrc.Model("CRC64-NVME")
 
 
+class UploadSizes(NamedTuple):
+    """Up to `single_bytes_max` an object is held in memory and put at once, above it goes in parts
+    of `part_bytes`."""
+
+    single_bytes_max: int = 32 << 20
+    part_bytes: int = 8 << 20
+
+
 class S3ObjectStore:
     """Objects of a lake in a bucket. May be used by many threads.
 
     prefix: "" or folders inside the bucket. config: obstore's names; what it leaves out comes from
     the environment (AWS_REGION, AWS_ACCESS_KEY_ID, ...) or the machine's role. credentials: what
     gives them, in place of both. rng: for waits
-    and for names of unfinished objects, so never one seed in two processes. single_bytes_max: up
-    to here an object is held in memory and put at once, above it goes in parts of part_bytes.
+    and for names of unfinished objects, so never one seed in two processes. sizes: of what is sent
+    at once.
     """
 
     def __init__(
@@ -70,11 +78,9 @@ class S3ObjectStore:
         config: Mapping[str, str] | None = None,
         credentials: S3CredentialProvider | None = None,
         patience: Patience | None = None,
-        single_bytes_max: int = 32 << 20,
-        part_bytes: int = 8 << 20,
+        sizes: UploadSizes | None = None,
     ) -> None:
-        self.single_bytes_max = single_bytes_max
-        self.part_bytes = part_bytes
+        self.sizes = sizes or UploadSizes()
         self._clock = clock
         self._rng = rng
         self._root = f"{check_path(prefix)}/" if prefix else ""

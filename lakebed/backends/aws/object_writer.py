@@ -33,7 +33,7 @@ _CRC64 = anycrc.Model("CRC64-NVME")
 
 
 class S3ObjectWriter:
-    """An object on its way. Holds at most `single_bytes_max`, later a few parts."""
+    """An object on its way. Holds at most `sizes.single_bytes_max`, later a few parts."""
 
     def __init__(self, store: S3ObjectStore, path: str, staged: str) -> None:
         self._store = store
@@ -57,7 +57,7 @@ class S3ObjectWriter:
         self._checksum = _CRC64.calc(piece, self._checksum)
         if self._upload is None:
             self._pieces.append(piece)
-            if self._size > self._store.single_bytes_max:
+            if self._size > self._store.sizes.single_bytes_max:
                 self._begin_upload()
         else:
             self._send([piece])
@@ -114,7 +114,7 @@ class S3ObjectWriter:
         self._upload = obstore.open_writer(
             self._store.uploads,
             self._staged,
-            buffer_size=self._store.part_bytes,
+            buffer_size=self._store.sizes.part_bytes,
             max_concurrency=PARTS_AT_ONCE,
         )
         pieces, self._pieces = self._pieces, []
