@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -10,7 +11,18 @@ from lakebed.errors import LakebedError
 from lakebed.model.names import JobId, TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import NOT_COMMITTED, JobEvent, JobKind, JobReport, JobTracker
+from lakebed.ports.job_tracker import JobEvent, JobKind, JobReport, JobTracker
+
+
+class JobFacts(TypedDict, total=False):
+    """What a report may tell besides the event: fields of `JobReport`."""
+
+    reason: str
+    rows: int
+    filtered: int
+    seconds: float
+    run: str
+    number: TransactionNumber
 
 
 class JobReports:
@@ -27,13 +39,8 @@ class JobReports:
         job: JobId,
         event: JobEvent,
         *,
-        reason: str = "",
-        rows: int = 0,
-        filtered: int = 0,
-        seconds: float = 0.0,
-        run: str = "",
-        number: TransactionNumber = NOT_COMMITTED,
         surely: bool = False,
+        **facts: Unpack[JobFacts],
     ) -> None:
         """Report that this happened to a job just now. Nothing fails when nobody hears it, unless
         it must be told surely.
@@ -41,16 +48,7 @@ class JobReports:
         Raises:
             UnavailableError: perhaps nobody heard it; tell it again. Only of what must be told.
         """
-        report = self._report(table, job, event)
-        more = {
-            "reason": reason,
-            "rows": rows,
-            "filtered": filtered,
-            "seconds": seconds,
-            "run": run,
-            "number": number,
-        }
-        reports = [msgspec.structs.replace(report, **more)]
+        reports = [msgspec.structs.replace(self._report(table, job, event), **facts)]
         if surely:
             self._tracker.report_many(reports)
         else:
