@@ -3,6 +3,7 @@ code."""
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -59,6 +60,21 @@ class Session:
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)
+
+
+def arguments_as(
+    record: Callable[..., Any],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Hand a command all its arguments and options as one record, whose fields they are."""
+
+    def of_command(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def called(session: Session, **values: object) -> None:
+            command(session, record(**values))
+
+        return called
+
+    return of_command
 
 
 class Command(click.Command):

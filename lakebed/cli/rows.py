@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from lakebed.cli.key_text import key_from_text, ranges_from_text, zones_from_text
-from lakebed.cli.program import Command, Session, counted, pass_session
+from lakebed.cli.program import Command, Session, arguments_as, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of
@@ -26,6 +26,34 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 40
 """Rows of a table for people, unless they ask for more."""
+
+
+class IngestArguments(msgspec.Struct, frozen=True, kw_only=True):
+    """What `lakebed ingest` is given."""
+
+    table: str
+    paths: tuple[str, ...]
+    job: str | None
+    format: Literal["parquet", "csv", "jsonl"] | None
+    extra_columns: Literal["refuse", "drop"]
+    zones: tuple[str, ...]
+    delimiter: str | None
+    skip_unreadable: bool
+
+
+class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
+    """What `lakebed query` is given."""
+
+    table: str
+    keys: tuple[str, ...]
+    ranges: tuple[str, ...]
+    columns: str | None
+    where: str | None
+    limit: int | None
+    format: Format | None
+    output: Path | None
+    count: bool
+    explain: bool
 
 
 def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
@@ -78,18 +106,8 @@ def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
     "--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and name them."
 )
 @pass_session
-def ingest(
-    session: Session,
-    *,
-    table: str,
-    paths: tuple[str, ...],
-    job: str | None,
-    format: Literal["parquet", "csv", "jsonl"] | None,
-    extra_columns: Literal["refuse", "drop"],
-    zones: tuple[str, ...],
-    delimiter: str | None,
-    skip_unreadable: bool,
-) -> None:
+@arguments_as(IngestArguments)
+def ingest(session: Session, given: IngestArguments) -> None:
     """Take rows of files, or of directories of them, into TABLE: all or none.
 
     Parquet, CSV with a header, JSON lines or an array: .parquet, .csv, .tsv, .jsonl, .ndjson,
@@ -97,19 +115,19 @@ def ingest(
     https://HOST/PATH; `-` is stdin, with --format.
     """
     with session.open() as lake, ProgressLine(silent=session.as_json) as line:
-        opened = lake.table(table)
+        opened = lake.table(given.table)
         done = opened.ingest(
-            _rows_named(paths),
-            job=job,
-            format=format,
-            extra_columns=extra_columns,
-            delimiter=delimiter,
-            skip_unreadable=skip_unreadable,
-            zone=zones_from_text(opened.schema, zones) if zones else None,
+            _rows_named(given.paths),
+            job=given.job,
+            format=given.format,
+            extra_columns=given.extra_columns,
+            delimiter=given.delimiter,
+            skip_unreadable=given.skip_unreadable,
+            zone=zones_from_text(opened.schema, given.zones) if given.zones else None,
             on_progress=lambda rows: line.count("read", rows),
             written=lambda rows, total: line.count("written", rows, total),
         )
-    told_ingested(session, table, done)
+    told_ingested(session, given.table, done)
 
 
 def _rows_named(paths: tuple[str, ...]) -> object:
@@ -199,47 +217,33 @@ def told_ingested(session: Session, table: str, done: Ingested) -> None:
 @click.option("--count", is_flag=True, help="Write how many rows instead of the rows.")
 @click.option("--explain", is_flag=True, help="Write what was read instead of the rows.")
 @pass_session
-def query(
-    session: Session,
-    *,
-    table: str,
-    keys: tuple[str, ...],
-    ranges: tuple[str, ...],
-    columns: str | None,
-    where: str | None,
-    limit: int | None,
-    format: Format | None,
-    output: Path | None,
-    count: bool,
-    explain: bool,
-) -> None:
+@arguments_as(QueryArguments)
+def query(session: Session, given: QueryArguments) -> None:
     """Write the rows of TABLE, in key order. With --json as JSON lines.
 
     JSON has integers beyond 2^53 as strings and binary as base64.
     """
-    chosen = _format(
-        session, format, output, explain=explain, columns=columns, count=count, limit=limit
-    )
-    peek = chosen == "table" and limit is None and output is None
+    chosen, limit = _format(session, given), given.limit
+    peek = chosen == "table" and limit is None and given.output is None
     with session.open() as lake:
-        opened = lake.table(table)
+        opened = lake.table(given.table)
         asked: dict[str, Any] = {
-            "keys": [key_from_text(opened.schema, key) for key in keys] or None,
-            "ranges": ranges_from_text(opened.schema, ranges) if ranges else None,
-            "where": predicate_from_text(where) if where is not None else None,
+            "keys": [key_from_text(opened.schema, key) for key in given.keys] or None,
+            "ranges": ranges_from_text(opened.schema, given.ranges) if given.ranges else None,
+            "where": predicate_from_text(given.where) if given.where is not None else None,
         }
-        if count:
+        if given.count:
             found = opened.count(**asked)
             session.give({"rows": found}, f"{found}")
             return
-        asked["columns"] = columns.split(",") if columns is not None else None
-        if explain:
+        asked["columns"] = given.columns.split(",") if given.columns is not None else None
+        if given.explain:
             told = opened.explain(**asked, limit=limit)
             session.give(msgspec.to_builtins(told), str(told))
             return
         rows = opened.query(**asked, limit=ROWS_SHOWN + 1 if peek else limit)
-        if output is not None:
-            _write_to_file(session, rows, chosen, output)
+        if given.output is not None:
+            _write_to_file(session, rows, chosen, given.output)
         else:
             _write_out(rows, chosen, peek=peek)
 
@@ -276,32 +280,25 @@ def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> Non
         click.echo("no rows", err=True)
 
 
-def _format(
-    session: Session,
-    format: Format | None,
-    output: Path | None,
-    *,
-    explain: bool,
-    count: bool,
-    columns: str | None,
-    limit: int | None,
-) -> Format:
+def _format(session: Session, given: QueryArguments) -> Format:
     """Return as what rows are written. Raises: InvalidError for options that do not go together."""
     from lakebed.cli.row_formats import check_output, format_named
 
+    output = given.output
     if output is not None and scheme_of(output) is not None:
         hint = "write it to a file of this machine, then copy that"
         raise InvalidError("rows go to files of this machine", output=output, hint=hint)
     if output is not None:
         check_output(output)
-    if format == "parquet" and output is None:
+    if given.format == "parquet" and output is None:
         raise InvalidError("Parquet needs a file", hint="add --output FILE")
-    if count and (format or output or columns or explain or limit is not None):
+    others = given.format or output or given.columns or given.explain or given.limit is not None
+    if given.count and others:
         hint = "--count goes with --key, --range, --where and --json"
         raise InvalidError("a number of rows is counted alone", hint=hint)
-    if explain and (format is not None or output is not None):
+    if given.explain and (given.format is not None or output is not None):
         hint = "leave --format and --output out; --json is possible"
         raise InvalidError("an explanation has no rows to write", hint=hint)
-    if format is None and output is not None:
+    if given.format is None and output is not None:
         return format_named(output)
-    return format or ("jsonl" if session.as_json else "table")
+    return given.format or ("jsonl" if session.as_json else "table")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from lakebed.cli.key_text import (
@@ -19,7 +20,7 @@ from lakebed.cli.key_text import (
     split_points_from_file,
     text_in,
 )
-from lakebed.cli.program import CommandGroup, Session, pass_session
+from lakebed.cli.program import CommandGroup, Session, arguments_as, pass_session
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.json_fields import fields_once
 from lakebed.model.processing import processing_json
@@ -27,6 +28,26 @@ from lakebed.model.schema import Schema, schema_from_json, schema_json
 
 if TYPE_CHECKING:
     from lakebed.table import Table
+
+
+class CreateTableArguments(msgspec.Struct, frozen=True, kw_only=True):
+    """What `lakebed table create` is given."""
+
+    name: str
+    schema_file: Path | None
+    like: Path | None
+    row_keys: tuple[str, ...]
+    sort_keys: tuple[str, ...]
+    values: tuple[str, ...]
+    split_points: tuple[str, ...]
+    split_points_file: Path | None
+    split_sample: Path | None
+    leaves: int | None
+    as_base64: bool
+    settings: tuple[str, ...]
+    processing_file: Path | None
+    objects: str | None
+    definition_file: Path | None
 
 
 @click.group(
@@ -109,64 +130,60 @@ def table() -> None:
     help="Where a new lake keeps its files.  [default: in its directory]",
 )
 @pass_session
-def create(
-    session: Session,
-    *,
-    name: str,
-    schema_file: Path | None,
-    like: Path | None,
-    row_keys: tuple[str, ...],
-    sort_keys: tuple[str, ...],
-    values: tuple[str, ...],
-    split_points: tuple[str, ...],
-    split_points_file: Path | None,
-    split_sample: Path | None,
-    leaves: int | None,
-    as_base64: bool,
-    settings: tuple[str, ...],
-    processing_file: Path | None,
-    objects: str | None,
-    definition_file: Path | None,
-) -> None:
+@arguments_as(CreateTableArguments)
+def create(session: Session, given: CreateTableArguments) -> None:
     """Create an empty table called NAME, and the lake if there is none.
 
     A type is one of int32, int64, string, binary, date32, "timestamp[us, UTC]" and, for values,
     those that `lakebed explain types` tells.
     """
-    if definition_file is not None:
+    if given.definition_file is not None:
         _refuse_others_than({"name", "definition_file", "objects"})
-        _create_from(session, name, definition_file, objects)
+        _create_from(session, given.name, given.definition_file, given.objects)
         return
-    if schema_file is not None and (like or row_keys or sort_keys or values):
-        raise InvalidError("--schema says all fields", hint="leave the other options out")
-    if schema_file is not None:
-        schema = _schema_in(schema_file)
-    elif like is not None:
-        schema = _schema_like(like, row_keys, sort_keys, values)
-    else:
-        schema = schema_from_options(row_keys, sort_keys, values)
-    points: list[object] = [split_point_from_text(schema, text) for text in split_points]
-    if split_points_file is not None:
-        if split_points:
-            raise InvalidError("split points twice", hint="use --split-point or --split-points")
-        points += split_points_from_file(schema, split_points_file, as_base64=as_base64)
-    if (split_sample is None) != (leaves is None):
-        hint = "give --split-sample FILE and --leaves N"
-        raise InvalidError("a sample and a number of leaves go together", hint=hint)
-    if split_sample is not None and leaves is not None:
-        if points:
-            raise InvalidError("split points twice", hint="leave out the sample or the points")
-        points = _sampled(split_sample, schema, leaves)
-    processing = None if processing_file is None else processing_in_file(processing_file)
-    with session.open(create=True, objects=objects) as lake:
+    schema = _schema_given(given)
+    points = _points_given(given, schema)
+    path = given.processing_file
+    processing = None if path is None else processing_in_file(path)
+    with session.open(create=True, objects=given.objects) as lake:
         made = lake.create_table(
-            name,
+            given.name,
             schema,
             split_points=points,
-            settings=settings_from_text(settings),
+            settings=settings_from_text(given.settings),
             processing=processing,
         )
         _told_created(session, made, len(points) + 1)
+
+
+def _schema_given(given: CreateTableArguments) -> Schema:
+    """Return the schema that the options say."""
+    fields = given.row_keys, given.sort_keys, given.values
+    if given.schema_file is not None and (given.like or any(fields)):
+        raise InvalidError("--schema says all fields", hint="leave the other options out")
+    if given.schema_file is not None:
+        return _schema_in(given.schema_file)
+    if given.like is not None:
+        return _schema_like(given.like, *fields)
+    return schema_from_options(*fields)
+
+
+def _points_given(given: CreateTableArguments, schema: Schema) -> list[object]:
+    """Return the split points that the options say, or that a sample gives."""
+    points: list[object] = [split_point_from_text(schema, text) for text in given.split_points]
+    if given.split_points_file is not None:
+        if given.split_points:
+            raise InvalidError("split points twice", hint="use --split-point or --split-points")
+        path = given.split_points_file
+        points += split_points_from_file(schema, path, as_base64=given.as_base64)
+    if (given.split_sample is None) != (given.leaves is None):
+        hint = "give --split-sample FILE and --leaves N"
+        raise InvalidError("a sample and a number of leaves go together", hint=hint)
+    if given.split_sample is None or given.leaves is None:
+        return points
+    if points:
+        raise InvalidError("split points twice", hint="leave out the sample or the points")
+    return _sampled(given.split_sample, schema, given.leaves)
 
 
 def _refuse_others_than(told: set[str]) -> None:
