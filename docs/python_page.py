@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import FunctionType
 
 import lakebed
+from lakebed.ingest.sources import IngestOptions
 from lakebed.lake import Lake
 from lakebed.query.explanation import QueryExplanation
 from lakebed.table import Table
@@ -19,6 +20,8 @@ FACES = (Lake, Table)
 """Classes whose members are told one by one; of others their docstring is."""
 ANSWERS = (Ingested, QueryExplanation, TableHistory)
 """What methods return, and `import lakebed` does not name."""
+OPTIONS = (IngestOptions,)
+"""Of methods that take them by name."""
 
 
 def python_page(made: str) -> str:
@@ -34,9 +37,18 @@ def python_page(made: str) -> str:
         lines += [f"## {face.__name__}", "", *prose(face), ""]
         for name, member in members(face):
             lines += told(name, member, level="###")
+    for options in OPTIONS:
+        fields = [f"{name}: {type_}" for name, type_ in options_of(options).items()]
+        lines += [f"## {options.__name__}", "", "```py", *fields, "```", "", *prose(options), ""]
     for other in [*classes, *ANSWERS]:
         lines += [f"## {other.__name__}", "", *prose(other), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def options_of(options: type) -> dict[str, str]:
+    """Return the type of each option, as it is written."""
+    written = inspect.get_annotations(options)
+    return {name: getattr(type_, "__forward_arg__", type_) for name, type_ in written.items()}
 
 
 def members(face: type) -> Iterator[tuple[str, FunctionType | property]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,13 @@ from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.settings import TableSettings
 from lakebed.errors import InvalidError
-from lakebed.ingest.sources import ArrowSource, FileSource, WatchedSource, source_of
+from lakebed.ingest.sources import (
+    ArrowSource,
+    FileSource,
+    IngestOptions,
+    WatchedSource,
+    source_of,
+)
 from lakebed.model.keys import KeyValue
 from lakebed.model.names import (
     TableName,
@@ -43,7 +49,6 @@ from lakebed.tables.change_table import (
 from lakebed.tables.definition import definition_of
 from lakebed.tasks.failed_work import FailedWork
 from lakebed.tasks.user_jobs import Ingested
-from lakebed.user_files.input_files import ExtraColumns, FileFormat
 
 if TYPE_CHECKING:
     import polars
@@ -216,20 +221,20 @@ class Table(OpenLake):
         rows: object,
         *,
         job: str | None = None,
-        format: FileFormat | None = None,
-        extra_columns: ExtraColumns = "refuse",
-        zone: str | Mapping[str, str] | None = None,
-        delimiter: str | None = None,
-        skip_unreadable: bool = False,
         on_progress: Callable[[int], None] | None = None,
         written: Callable[[int, int], None] = lambda _done, _total: None,
         queued: bool = False,
+        **options: Unpack[IngestOptions],
     ) -> Ingested:
         """Take rows in, all or none, durably.
 
-            id_ = None if job is None else job_id(job)
-            done = service.run(self._opened, watched, id_, written=written)
-            return done if isinstance(source, ArrowSource) else source.told_skipped(done)
+        rows: a path of a file (Parquet, CSV, JSON), of a directory of them, or a pattern; `s3://`
+        with a file or a folder, `https://` with a file; several of these; an open file, a list of
+        dicts, or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same
+        request under the same name is done once, for `job_id_seconds_min`. on_progress: called
+        with the number of rows that were read so far; written: with the rows written so far, and
+        all. queued: send the commit, which `lake.run()` puts into the log with others; `jobs`
+        tells of it. options: how rows are read.
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
@@ -238,16 +243,7 @@ class Table(OpenLake):
             FencedError, ConflictError, UnavailableError: nothing became visible; call again.
             UnknownOutcomeError: call again with the job in its facts; it is done once.
         """
-        source = source_of(
-            rows,
-            self.schema,
-            format=format,
-            extra_columns=extra_columns,
-            zone=zone,
-            urls=self._app.url_files(),
-            delimiter=delimiter,
-            skip_unreadable=skip_unreadable,
-        )
+        source = source_of(rows, self.schema, urls=self._app.url_files(), **options)
         watched = source if on_progress is None else WatchedSource(source, on_progress)
         try:
             service = self._app.queued_ingest if queued else self._app.ingest

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypedDict, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -215,6 +215,23 @@ class ArrowSource:
             self._known = RequestDigest(digest.digest())
 
 
+class IngestOptions(TypedDict, total=False):
+    """How rows are read that a table takes in. Each may be left out.
+
+    format: of files; None: as their names tell. extra_columns: "drop" ignores unknown columns;
+    left out, they are refused. zone: where times without an offset and dates are from, for fields
+    in UTC: "UTC", "Europe/Berlin", or by field {"at": "UTC"}. delimiter: of CSV; None: a comma.
+    skip_unreadable: leave files out that cannot be read, as long as no row of them was taken; the
+    answer's `skipped` names them.
+    """
+
+    format: FileFormat | None
+    extra_columns: ExtraColumns
+    zone: str | Mapping[str, str] | None
+    delimiter: str | None
+    skip_unreadable: bool
+
+
 def source_of(
     rows: object,
     schema: Schema,
@@ -227,10 +244,8 @@ def source_of(
     skip_unreadable: bool = False,
 ) -> FileSource | ArrowSource:
     """Return the rows that a user names: a path, several paths, an open file, a list of dicts, or
-    Arrow data. delimiter: of CSV. skip_unreadable: files that cannot be read are left out, as long
-    as no row of them was taken. zone: of times
-    without an offset, for all fields in UTC or by field. urls: who brings files that are named
-    by URL.
+    Arrow data. The options are those of `IngestOptions`. urls: who brings files that are named by
+    URL.
 
     Raises:
         InvalidError: it is none of these, or a path holds nothing to ingest.
