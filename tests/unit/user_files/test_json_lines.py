@@ -324,11 +324,19 @@ def test_a_required_field_that_is_null_or_missing_is_named(path: Path, line: str
         ({"list": "decimal128(5,1)"}, '[1, "2.5", 1e2]', [Decimal(n) for n in (1, "2.5", 100)]),
     ],
 )
-def test_types_are_read_within_each_other(
+def test_types_are_read_within_each_other_and_written_so(
     path: Path, type_: object, text: str, value: object
 ) -> None:
-    schema = schema_of(row_keys={"id": "string"}, values={"v": type_})
-    assert read(path, schema, f'{{"id": "a", "v": {text}}}') == [{"id": "a", "v": value}]
+    schema = schema_from_json(
+        {
+            "row_keys": [{"name": "id", "type": "string"}],
+            "values": [{"name": "v", "type": type_, "nullable": True}],
+        }
+    )
+    expected = [{"id": "a", "v": value}, {"id": "b", "v": None}]
+    assert read(path, schema, f'{{"id": "a", "v": {text}}}\n{{"id": "b"}}') == expected
+    (batch,) = pa.Table.from_pylist(expected, schema=arrow_schema(schema)).to_batches()
+    assert read(path, schema, json_lines(batch).to_pybytes()) == expected
 
 
 def test_only_rows_near_one_that_arrow_rejects_are_decoded(
