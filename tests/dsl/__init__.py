@@ -1,4 +1,7 @@
-"""The language of tests: stories about one table, told over memory backends."""
+"""The language of tests: stories about one table over memory backends, and about whole lakes.
+
+`docs/design/stories.md` has the words of both.
+"""
 
 from tests.dsl.scripted_log import ScriptedLog
 from tests.dsl.table_story import TableStory, bounds, point
