@@ -17,7 +17,7 @@ SUM, MIN, MAX = range(3)
 TOO_LARGE = -1
 
 
-class Values(NamedTuple):
+class NumberColumn(NamedTuple):
     """Where a column's numbers are.
 
     kind: INT64 or INT32. values: the address of each segment's; bits: of their validity, 0 where
@@ -69,7 +69,7 @@ def group_rows(keys: Keys, order: Order, starts: Rows) -> int:
 @kernel
 def fold_numbers(
     function: int,
-    column: Values,
+    column: NumberColumn,
     least: int,
     most: int,
     order: Order,

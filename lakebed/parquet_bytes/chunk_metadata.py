@@ -21,7 +21,7 @@ SLACK = 64
 """Bytes behind what a kernel writes, of which it may write some, too."""
 
 
-class Column(msgspec.Struct, frozen=True):
+class ColumnEncoding(msgspec.Struct, frozen=True):
     """How a flat column is encoded. bounds: whether its pages' bounds are told, and are their first
     and last value."""
 
@@ -49,7 +49,7 @@ class EncodedColumn:
     None where there is none.
     """
 
-    def __init__(self, column: Column, codec: Codec, rows: int, page_rows: int) -> None:
+    def __init__(self, column: ColumnEncoding, codec: Codec, rows: int, page_rows: int) -> None:
         self.column = column
         self.codec = codec
         self.rows = rows
@@ -62,9 +62,9 @@ class EncodedColumn:
         self.words: int | None = None
 
 
-class Bounds(msgspec.Struct, frozen=True):
-    """Of a chunk without nulls: of its pages the least and greatest values, as they are stored, how
-    they go on, and the least and greatest of all."""
+class ChunkBounds(msgspec.Struct, frozen=True):
+    """Bounds of a chunk without nulls: the least and greatest values of its pages, as they
+    are stored, how they go on, and the least and greatest of all."""
 
     mins: bytes
     maxs: bytes
@@ -74,7 +74,7 @@ class Bounds(msgspec.Struct, frozen=True):
     pages: int
 
 
-def bounds_of(encoded: EncodedColumn) -> Bounds | None:
+def bounds_of(encoded: EncodedColumn) -> ChunkBounds | None:
     """Return what is told of a chunk's bounds; None: nothing."""
     if encoded.column.bounds == UNBOUNDED:
         return None
@@ -88,7 +88,7 @@ def bounds_of(encoded: EncodedColumn) -> Bounds | None:
     write_bounds(width, found, address_of(out), facts)
     middle, end, order, least, greatest = facts.tolist()
     raw = out[:end].tobytes()
-    return Bounds(
+    return ChunkBounds(
         mins=raw[:middle],
         maxs=raw[middle:end],
         order=order,
@@ -105,7 +105,7 @@ def _bound(page: Numbers, which: int, width: int) -> bytes:
     return ctypes.string_at(int(page[2 * which]), int(page[2 * which + 1]))
 
 
-def column_index(bounds: Bounds) -> bytes:
+def column_index(bounds: ChunkBounds) -> bytes:
     """Return a ColumnIndex, as it is stored."""
     pages = bounds.pages
     return b"".join(
@@ -124,7 +124,7 @@ def column_index(bounds: Bounds) -> bytes:
 
 
 def metadata_of(
-    encoded: EncodedColumn, raw_size: int, size: int, data_at: int, bounds: Bounds | None
+    encoded: EncodedColumn, raw_size: int, size: int, data_at: int, bounds: ChunkBounds | None
 ) -> Struct:
     """Return a ColumnMetaData. raw_size: without compression, headers included; data_at: where data
     pages begin, behind the dictionary if there is one."""
@@ -154,7 +154,7 @@ def metadata_of(
     return Struct(sorted(fields.items()))
 
 
-def _statistics(column: Column, bounds: Bounds) -> Struct:
+def _statistics(column: ColumnEncoding, bounds: ChunkBounds) -> Struct:
     least, greatest = bounds.least, bounds.greatest
     fields = Struct()
     if column.physical != Physical.BYTE_ARRAY:

@@ -30,7 +30,7 @@ from lakebed.kernels.zstd import room_for, zstd
 from lakebed.parquet_bytes.chunk_metadata import (
     SLACK,
     STRINGS,
-    Column,
+    ColumnEncoding,
     EncodedColumn,
     bounds_of,
     column_index,
@@ -69,7 +69,7 @@ class ColumnEncoder:
         self._memory = EncoderMemory()
 
     def encode(
-        self, column: Column, codec: Codec, arrays: Sequence[pa.Array], page_rows: int
+        self, column: ColumnEncoding, codec: Codec, arrays: Sequence[pa.Array], page_rows: int
     ) -> EncodedChunk | None:
         """Return a chunk of these values, at least one. page_rows: of every page but the last.
 
@@ -172,7 +172,7 @@ class ColumnEncoder:
 class _Arrays:
     """Where a column's values are: each array is a segment to kernels."""
 
-    def __init__(self, column: Column, arrays: Sequence[pa.Array]) -> None:
+    def __init__(self, column: ColumnEncoding, arrays: Sequence[pa.Array]) -> None:
         self.arrays = arrays
         values, bytes_, bits = np.zeros((3, len(arrays)), np.int64)
         skip = np.array([array.offset for array in arrays], np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from lakebed.parquet_bytes.footer import Chunk, Footer, RowGroup
 from lakebed.parquet_bytes.page_index import EncodedPages, pages_of
-from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Struct, Values
+from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Struct, ThriftList
 from lakebed.parquet_bytes.usual_pages import usual_pages
 from lakebed.parquet_bytes.varints import Numbers
 
@@ -132,6 +132,6 @@ def shifted(metadata: Struct, offset: int) -> Struct:
     return moved
 
 
-def listed(kind: int, values: Sequence[object]) -> tuple[int, Values]:
+def listed(kind: int, values: Sequence[object]) -> tuple[int, ThriftList]:
     """Return a field that lists these values."""
-    return LIST, Values(kind, list(values))
+    return LIST, ThriftList(kind, list(values))

@@ -44,7 +44,7 @@ class EncodedPages(msgspec.Struct, frozen=True, eq=False, array_like=True):
     byte_counts: Numbers | None
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class PageBounds(msgspec.Struct, frozen=True):
     """A ColumnIndex: of each data page the least and greatest value, which may be shortened, b""
     where all are null. nulls: how many, if known. order: UNORDERED, ASCENDING or DESCENDING."""
 
@@ -105,7 +105,7 @@ def page_count(footer: Footer, chunk: Chunk) -> int | None:
     return reader.list_head()[1]
 
 
-def bounds_of(footer: Footer, chunk: Chunk, pages: Pages) -> Bounds | None:
+def bounds_of(footer: Footer, chunk: Chunk, pages: Pages) -> PageBounds | None:
     """Return bounds of a column chunk's pages; None: there are none.
 
     Raises:
@@ -115,7 +115,7 @@ def bounds_of(footer: Footer, chunk: Chunk, pages: Pages) -> Bounds | None:
     if fields is None:
         return None
     nulls = fields.listed(5, I64)
-    bounds = Bounds(
+    bounds = PageBounds(
         mins=tuple(fields.listed(2, BINARY) or ()),
         maxs=tuple(fields.listed(3, BINARY) or ()),
         all_null=tuple(fields.listed(1, BOOL) or ()),

@@ -21,7 +21,7 @@ from lakebed.parquet_bytes.thrift import (
     STRUCT,
     MalformedError,
     Struct,
-    Values,
+    ThriftList,
     encode_struct,
     list_head,
     zigzag,
@@ -67,12 +67,12 @@ def footer_template_of(footer: Footer, *, without: Container[bytes]) -> FooterTe
     """Return what a footer tells besides its row groups, and without notes of these names."""
     stored = footer.outside
     before = Struct({field: found for field, found in stored.items() if field < 3})
-    behind = Struct({4: (LIST, Values(STRUCT, []))})
+    behind = Struct({4: (LIST, ThriftList(STRUCT, []))})
     behind.update((field, found) for field, found in stored.items() if field > 4)
     notes: list[Struct] | None = behind.listed(5, STRUCT)
     if notes is not None:
         kept = [note for note in notes if note.find(1, BINARY) not in without]
-        behind[5] = (LIST, Values(STRUCT, kept))
+        behind[5] = (LIST, ThriftList(STRUCT, kept))
     raw = encode_struct(behind)
     if not raw.startswith(_NO_GROUPS):
         raise AssertionError("a list of nothing has two bytes")
@@ -103,4 +103,4 @@ def _without_bounds(fields: Struct) -> Struct:
         Struct({field: found for field, found in chunk.items() if field not in _COLUMN_INDEX})
         for chunk in chunks
     ]
-    return Struct({**fields, 1: (LIST, Values(STRUCT, kept))})
+    return Struct({**fields, 1: (LIST, ThriftList(STRUCT, kept))})

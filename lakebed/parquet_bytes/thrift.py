@@ -30,7 +30,7 @@ class MalformedError(ValueError):
     knows the file's path makes it a `CorruptError`."""
 
 
-class Values(NamedTuple):
+class ThriftList(NamedTuple):
     """A list. kind: the type of its values."""
 
     kind: int
@@ -70,7 +70,7 @@ class Struct(dict[int, tuple[int, Any]]):
         Raises:
             MalformedError: it is no list, or one of another type.
         """
-        found: Values | None = self.find(field, LIST)
+        found: ThriftList | None = self.find(field, LIST)
         if found is None:
             return None
         if found.kind != kind and found.values:
@@ -88,7 +88,7 @@ def _value_of(kind: int, plain: Any) -> Any:  # noqa: ANN401  what the type says
         return struct_of(plain)
     if kind == LIST:
         element, values = plain
-        return Values(element, [_value_of(element, value) for value in values])
+        return ThriftList(element, [_value_of(element, value) for value in values])
     return plain
 
 
@@ -247,13 +247,13 @@ class Reader:
         kind = head & 15
         return (BOOL if kind == _FALSE else kind), count
 
-    def _list(self, depth: int) -> Values:
+    def _list(self, depth: int) -> ThriftList:
         if depth > DEPTH_MAX:
             raise MalformedError("lists too deep inside each other")
         kind, count = self._list_head()
         if kind == BOOL:
-            return Values(kind, [self._truth() for _ in range(count)])
-        return Values(kind, [self._value(kind, depth + 1) for _ in range(count)])
+            return ThriftList(kind, [self._truth() for _ in range(count)])
+        return ThriftList(kind, [self._value(kind, depth + 1) for _ in range(count)])
 
     def _truth(self) -> bool:
         byte = self._data[self.at]
@@ -383,7 +383,7 @@ def _put_value(out: bytearray, kind: int, value: Any) -> None:  # noqa: ANN401  
         raise AssertionError(f"type {kind} is not written")
 
 
-def _put_list(out: bytearray, found: Values) -> None:
+def _put_list(out: bytearray, found: ThriftList) -> None:
     count = len(found.values)
     if count < 15:
         out.append(count << 4 | found.kind)

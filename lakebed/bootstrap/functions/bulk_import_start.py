@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lakebed.bulk_import.start_runs import StartRuns
 
 
-class App(SentMessages):
+class ImportStarter(SentMessages):
     """Starts the runs of messages. received: what a record says."""
 
     def __init__(
@@ -27,6 +27,9 @@ class App(SentMessages):
     def start(self, body: bytes, *, sent_at: Micros) -> None:
         """Start the run of a message. Raises: as `StartRuns.start`."""
         self._service.start(body, sent_at=sent_at)
+
+
+App = ImportStarter
 
 
 def app() -> App:

@@ -21,7 +21,7 @@ from lakebed.tasks.handed_messages import HandedMessages
 Record = Mapping[str, Any]
 
 
-class App:
+class BatchCommitter:
     """Commits a batch of messages. received: what a record says.
 
     queue: from which they came; one that cannot be answered yet is shown again soon.
@@ -53,6 +53,9 @@ class App:
         while self._committer.step() is not None:
             pass
         return {ids[receipt] for receipt in self._messages.left()}
+
+
+App = BatchCommitter
 
 
 def app() -> App:

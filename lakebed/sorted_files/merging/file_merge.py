@@ -13,7 +13,7 @@ from lakebed.sorted_files.merging.memory_shares import MergeMemory, memory_neede
 from lakebed.sorted_files.merging.parallel_merge import merged_together
 from lakebed.sorted_files.merging.range_messages import GroupsRead, MergeTask
 from lakebed.sorted_files.merging.stretch_merge import StretchMerge
-from lakebed.sorted_files.merging.stretches import Stretch, stored_groups, stretches_of
+from lakebed.sorted_files.merging.stretches import RowGroupStretch, stored_groups, stretches_of
 from lakebed.sorted_files.reading.file_summaries import FileSummaries
 from lakebed.sorted_files.reading.part_reading import Share
 from lakebed.sorted_files.reading.part_sources import PartRead, reads_of
@@ -47,7 +47,7 @@ class FileMerge(msgspec.Struct, frozen=True):
         reads = reads_of(self.request, parts, self._share(parts, self.memory))
         helpers = self._helpers(reads, summaries)
         if self.request.work is not None:  # every row is looked at
-            stretches = [Stretch(tuple(reads), is_passed_on=False)]
+            stretches = [RowGroupStretch(tuple(reads), is_passed_on=False)]
         else:
             stretches = stretches_of(reads, summaries, self.request.columns)
         for stretch in stretches:
@@ -79,7 +79,7 @@ class FileMerge(msgspec.Struct, frozen=True):
         paged_columns = 0 if self.engine is PLAIN else len(self.request.columns)
         return memory.share_of(parts, paged_columns=paged_columns)
 
-    def _task(self, stretch: Stretch, memory: MergeMemory) -> MergeTask:
+    def _task(self, stretch: RowGroupStretch, memory: MergeMemory) -> MergeTask:
         reads = (
             GroupsRead(
                 read.part, None if read.groups is None else (read.groups.start, read.groups.stop)

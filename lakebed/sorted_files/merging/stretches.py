@@ -31,7 +31,7 @@ FILL_MIN = 0.5
 """Of what row groups may have, rows or bytes, on average over those that are passed on together."""
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class RowGroupStretch(msgspec.Struct, frozen=True):
     """Row groups that follow each other in key order: of one part, to be passed on, or of several,
     to be merged."""
 
@@ -50,7 +50,7 @@ class _Run(msgspec.Struct, frozen=True):
 
 def stretches_of(
     reads: Sequence[PartRead], summaries: FileSummaries, columns: pa.Schema
-) -> list[Stretch]:
+) -> list[RowGroupStretch]:
     """Return what is passed on and what is merged, in the order of keys. columns: of the file to be
     written. reads: of whole regions, without other conditions."""
     summaries.read([read.part for read in reads])
@@ -71,13 +71,13 @@ def stretches_of(
             passed = alone and fits and _is_full(tail, groups)
             runs.append(_Run(together[0].low, place, groups, passed))
     runs.sort(key=lambda run: (run.first, run.part, run.groups[0]))
-    stretches: list[Stretch] = []
+    stretches: list[RowGroupStretch] = []
     for is_passed_on, neighbours in groupby(runs, lambda run: run.is_passed_on):
         chosen = [msgspec.structs.replace(reads[run.part], groups=run.groups) for run in neighbours]
         if is_passed_on:
-            stretches += [Stretch((read,), is_passed_on=True) for read in chosen]
+            stretches += [RowGroupStretch((read,), is_passed_on=True) for read in chosen]
         else:
-            stretches.append(Stretch(tuple(chosen), is_passed_on=False))
+            stretches.append(RowGroupStretch(tuple(chosen), is_passed_on=False))
     return stretches
 
 

@@ -21,7 +21,7 @@ from lakebed.parquet_bytes.thrift import (
     LIST,
     STRUCT,
     Struct,
-    Values,
+    ThriftList,
     encode_struct,
     varint,
     zigzag,
@@ -36,7 +36,7 @@ _I32, _I64, _LIST = 0x15, 0x16, 0x19
 0x1C."""
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class PageStretch(msgspec.Struct, frozen=True):
     """Pages of the same rows of one row group. bodies: of each column its pages, verified, its
     dictionary first."""
 
@@ -46,7 +46,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def decoded(
-    elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[Stretch]
+    elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[PageStretch]
 ) -> list[pa.Table]:
     """Return the rows of each stretch. elements: of the columns; paths: their names.
 
@@ -69,7 +69,7 @@ def decoded(
 
 
 def _file_of(
-    elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[Stretch]
+    elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[PageStretch]
 ) -> pa.Buffer:
     """Return a Parquet file. Stretches whose pages may stand behind each other are one row group: a
     row group costs Arrow more than a page does."""
@@ -102,7 +102,7 @@ def _file_of(
     return pa.py_buffer(b"".join((*parts, tail, len(tail).to_bytes(4, "little"), MAGIC)))
 
 
-def _kinds(stretch: Stretch) -> object:
+def _kinds(stretch: PageStretch) -> object:
     """Return what stretches have in common whose pages may be of one chunk: how these are stored,
     without dictionaries, of which each has its own."""
     if any(pages.column.dictionary is not None for pages in stretch.columns):
@@ -140,8 +140,8 @@ def _kind(path: str, physical: int, codec: int, encodings: tuple[int, ...]) -> b
     fields = Struct(
         {
             1: (I32, physical),
-            2: (LIST, Values(I32, list(encodings))),
-            3: (LIST, Values(BINARY, [path.encode()])),
+            2: (LIST, ThriftList(I32, list(encodings))),
+            3: (LIST, ThriftList(BINARY, [path.encode()])),
             4: (I32, codec),
         }
     )

@@ -18,7 +18,7 @@ from lakebed.model.keys import KEY_BYTES_MAX, TERMINATOR, above_prefix, encode_f
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Field
 from lakebed.parquet_bytes.footer import Chunk, Footer, RowGroup
-from lakebed.parquet_bytes.page_index import Bounds, Pages, bounds_of, page_count, pages_of
+from lakebed.parquet_bytes.page_index import PageBounds, Pages, bounds_of, page_count, pages_of
 from lakebed.parquet_bytes.thrift import MalformedError, encode_struct
 from lakebed.sorted_files.reading.byte_cache import ByteCache
 from lakebed.sorted_files.reading.tails import Tail
@@ -238,7 +238,7 @@ class FileIndex:
 
 
 def _key_pages(
-    pages: Pages, rows: int, fields: Sequence[Field], columns: Sequence[Bounds]
+    pages: Pages, rows: int, fields: Sequence[Field], columns: Sequence[PageBounds]
 ) -> KeyPages:
     spans = [_span(fields, columns, page) for page in range(len(pages.offsets))]
     lows, highs = [low for low, _ in spans], [high for _, high in spans]
@@ -250,7 +250,7 @@ def _key_pages(
     return KeyPages(tuple(lows), tuple(highs), pages.first_rows, rows)
 
 
-def _span(fields: Sequence[Field], columns: Sequence[Bounds], page: int) -> tuple[bytes, bytes]:
+def _span(fields: Sequence[Field], columns: Sequence[PageBounds], page: int) -> tuple[bytes, bytes]:
     """Return encoded keys, of which no row's lies below the first, nor at or above the second.
 
     A least value that was cut is still below all. A greatest value that was cut may have been

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.sorted_files.reading.page_choosing import Choice, ColumnPages, RowRun
-from lakebed.sorted_files.reading.page_decoding import Stretch, decoded
+from lakebed.sorted_files.reading.page_decoding import PageStretch, decoded
 from lakebed.sorted_files.reading.page_index_parts import NotByPagesError
 from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.reading.tails import Tail
@@ -35,7 +35,7 @@ class _Piece(NamedTuple):
 
     run: RunKey
     places: tuple[int, ...]
-    stretch: Stretch
+    stretch: PageStretch
 
 
 def rows_of_pages(parts: Mapping[int, PartPages]) -> dict[int, list[pa.RecordBatch]]:
@@ -99,7 +99,7 @@ def _pieces(part: PartPages, run: RunKey, places: Sequence[int]) -> Iterator[_Pi
     for (first, end), alike in by_span.items():
         own: tuple[ColumnPages, ...] = tuple(columns[place] for place in alike)
         bodies = tuple(tuple(part.bodies[page.offset] for page in column) for column in own)
-        yield _Piece(run, tuple(alike), Stretch(end - first, own, bodies))
+        yield _Piece(run, tuple(alike), PageStretch(end - first, own, bodies))
 
 
 def _run(parts: Mapping[int, PartPages], run: RunKey) -> RowRun:

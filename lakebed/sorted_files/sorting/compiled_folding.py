@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakebed.kernels.folding import MAX, MIN, SUM, TOO_LARGE, Values, fold_numbers, group_rows
+from lakebed.kernels.folding import MAX, MIN, SUM, TOO_LARGE, NumberColumn, fold_numbers, group_rows
 from lakebed.kernels.keys import INT32, INT64, Keys
 from lakebed.kernels.merging import Order, Rows
 from lakebed.sorted_files.sorting.gathered_rows import (
@@ -84,7 +84,7 @@ def _fold(arrays: Sequence[pa.Array], order: Order, starts: Rows, function: str)
     present = np.empty(len(starts), np.uint8)
     found = fold_numbers(
         _FUNCTIONS[function],
-        Values(kind, values, *validity_of(arrays)),
+        NumberColumn(kind, values, *validity_of(arrays)),
         int(limits.min),
         int(limits.max),
         order,

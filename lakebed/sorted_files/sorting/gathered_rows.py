@@ -49,10 +49,10 @@ def gathered(
     yield pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
-def columns_of(batches: Sequence[pa.RecordBatch]) -> Iterator[Column]:
+def columns_of(batches: Sequence[pa.RecordBatch]) -> Iterator[GatheredColumn]:
     """Yield the columns of batches, at least one."""
     for place in range(batches[0].num_columns):
-        yield Column([batch.column(place) for batch in batches])
+        yield GatheredColumn([batch.column(place) for batch in batches])
 
 
 def kind_of(type_: pa.DataType) -> int | None:
@@ -94,7 +94,7 @@ def _offsets(array: pa.Array) -> Rows:
     return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
 
 
-class Column:
+class GatheredColumn:
     """Where the values of a column are, batch by batch, for rows to be copied from."""
 
     def __init__(self, arrays: Sequence[pa.Array]) -> None:

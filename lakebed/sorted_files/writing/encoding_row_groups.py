@@ -25,7 +25,7 @@ from lakebed.sorted_files.writing.writer_options import (
 )
 
 if TYPE_CHECKING:  # loads llvmlite
-    from lakebed.parquet_bytes.chunk_metadata import Column
+    from lakebed.parquet_bytes.chunk_metadata import ColumnEncoding
 
 SAVING_MIN = 0.1
 """Numbers that zstd makes smaller by less than this are stored as they are: unpacking them takes as
@@ -121,14 +121,14 @@ class _Kernels:
 
     def __init__(self, columns: pa.Schema, choices: ColumnChoices) -> None:
         from lakebed.kernels import encoding as kernels  # noqa: PLC0415  loads llvmlite
-        from lakebed.parquet_bytes.chunk_metadata import Column  # noqa: PLC0415  loads llvmlite
+        from lakebed.parquet_bytes.chunk_metadata import ColumnEncoding  # noqa: PLC0415  loads llvmlite
         from lakebed.parquet_bytes.column_encoding import (  # noqa: PLC0415  loads llvmlite
             ColumnEncoder,
             can_encode,
         )
 
         self._encoder = ColumnEncoder(zstd_level=ZSTD_LEVEL)
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, ColumnEncoding] = {}
         for column in columns:
             name = column.name
             encoding = Encoding[choices.encodings.get(name, "PLAIN")]
@@ -141,7 +141,9 @@ class _Kernels:
                 continue  # kernels know bounds of keys, which are never null
             bounds = kernels.UNBOUNDED if is_value else kernels.UNSORTED
             bounds = kernels.SORTED if name == choices.keys[0] else bounds
-            self._columns[name] = Column(name, column.type, column.nullable, encoding, bounds)
+            self._columns[name] = ColumnEncoding(
+                name, column.type, column.nullable, encoding, bounds
+            )
 
     def forget(self) -> None:
         """Let the next chunks take the place of those that were returned."""

@@ -16,7 +16,7 @@ pytest.importorskip("numba")
 
 from lakebed.kernels.encoding import SORTED, UNBOUNDED, UNSORTED
 from lakebed.parquet_bytes.arrow_chunks import encode_by_arrow
-from lakebed.parquet_bytes.chunk_metadata import Column
+from lakebed.parquet_bytes.chunk_metadata import ColumnEncoding
 from lakebed.parquet_bytes.column_encoding import ColumnEncoder, can_encode
 from lakebed.parquet_bytes.encoded import EncodedChunk
 from lakebed.parquet_bytes.footer import Codec, Encoding
@@ -57,20 +57,20 @@ def column_of(type_: pa.DataType, values: list[Any], rows: int) -> pa.Array:
     return pa.array(found, type_)
 
 
-def ours(column: Column, array: pa.Array, step: int) -> EncodedChunk:
+def ours(column: ColumnEncoding, array: pa.Array, step: int) -> EncodedChunk:
     pieces = [array.slice(at, step) for at in range(0, len(array), step)]
     return encoded(column, Codec.UNCOMPRESSED, pieces)
 
 
 def encoded(
-    column: Column, codec: Codec, pieces: Sequence[pa.Array], page: int = PAGE
+    column: ColumnEncoding, codec: Codec, pieces: Sequence[pa.Array], page: int = PAGE
 ) -> EncodedChunk:
     chunk = ColumnEncoder(zstd_level=1).encode(column, codec, pieces, page)
     assert chunk is not None
     return chunk
 
 
-def pyarrows(column: Column, array: pa.Array) -> EncodedChunk:
+def pyarrows(column: ColumnEncoding, array: pa.Array) -> EncodedChunk:
     schema = pa.schema([pa.field(column.name, column.type, column.nullable)])
     has_dictionary = column.encoding == Encoding.RLE_DICTIONARY
     written = {"column_encoding": {column.name: column.encoding.name}, "use_dictionary": False}
@@ -100,7 +100,7 @@ def bodies(chunk: EncodedChunk) -> list[bytes]:
 
 def by_pyarrow(array: pa.Array, encoding: Encoding) -> bytes:
     """What pyarrow makes of values without nulls, one page or less."""
-    column = Column("c", array.type, False, encoding)
+    column = ColumnEncoding("c", array.type, False, encoding)
     (body,) = bodies(pyarrows(column, array))
     return body
 
@@ -128,7 +128,7 @@ def test_pages_statistics_and_indexes_are_pyarrows(
     for nullable in (False, True):
         bounds = UNBOUNDED if nullable or pa.types.is_unsigned_integer(type_) else UNSORTED
         bounds = UNBOUNDED if encoding in (Encoding.PLAIN, Encoding.RLE_DICTIONARY) else bounds
-        column = Column("c", type_, nullable, encoding, bounds)
+        column = ColumnEncoding("c", type_, nullable, encoding, bounds)
         chunk, wanted = ours(column, array, 70), pyarrows(column, array)
         assert chunk.raw == wanted.raw
         assert located(chunk) == located(wanted)
@@ -151,7 +151,7 @@ def test_runs_in_dictionary_columns_are_pyarrows(
     runs: list[tuple[int, int]], nullable: bool
 ) -> None:
     array = pa.array([f"{value}" for value, times in runs for _ in range(times)])
-    column = Column("c", pa.string(), nullable, Encoding.RLE_DICTIONARY)
+    column = ColumnEncoding("c", pa.string(), nullable, Encoding.RLE_DICTIONARY)
     assert ours(column, array, 70).raw == pyarrows(column, array).raw
 
 
@@ -171,7 +171,7 @@ def test_strings_share_beginnings_where_that_is_a_byte_each_else_nothing(
     texts = draw.draw(st.lists(draw.draw(LITTLE), min_size=1, max_size=60)) * 3
     nulls = draw.draw(st.sets(st.integers(0, len(texts) - 1)))
     rows = pa.array([None if n in nulls else text for n, text in enumerate(texts)], pa.string())
-    column = Column("c", pa.string(), True, Encoding.DELTA_BYTE_ARRAY)
+    column = ColumnEncoding("c", pa.string(), True, Encoding.DELTA_BYTE_ARRAY)
     for page, body in enumerate(bodies(ours(column, rows, draw.draw(st.sampled_from([7, 70]))))):
         values = rows.slice(page * PAGE, PAGE).drop_null()
         raw = [text.encode() for text in values.to_pylist()]
@@ -187,7 +187,7 @@ def test_strings_share_beginnings_where_that_is_a_byte_each_else_nothing(
 
 def test_nulls_have_no_place_in_a_dictionary() -> None:
     array = pa.array([None if n % 3 else f"{n % 7}" for n in range(1000)])
-    column = Column("c", pa.string(), True, Encoding.RLE_DICTIONARY)
+    column = ColumnEncoding("c", pa.string(), True, Encoding.RLE_DICTIONARY)
     chunk, wanted = ours(column, array, 70), pyarrows(column, array)
     assert located(chunk)[2] == located(wanted)[2]
     assert byte_counts(chunk) == byte_counts(wanted)
@@ -197,7 +197,7 @@ def test_nulls_have_no_place_in_a_dictionary() -> None:
 @pytest.mark.parametrize("size", [0, 400])
 def test_too_many_strings_for_a_dictionary_are_for_pyarrow(size: int) -> None:
     array = pa.array([f"{n:09}" + size * "x" for n in range(9000)])
-    column = Column("c", pa.string(), False, Encoding.RLE_DICTIONARY)
+    column = ColumnEncoding("c", pa.string(), False, Encoding.RLE_DICTIONARY)
     encoder = ColumnEncoder(zstd_level=1)
     assert encoder.encode(column, Codec.ZSTD, [array.slice(0, 2000)], 1000) is not None
     assert encoder.encode(column, Codec.ZSTD, [array.slice(0, 9000 - 10 * size)], 1000) is None
@@ -207,7 +207,7 @@ def test_too_many_strings_for_a_dictionary_are_for_pyarrow(size: int) -> None:
 @pytest.mark.parametrize("codec", Codec)
 def test_checksums_are_those_of_whole_pages(codec: Codec, encoding: Encoding) -> None:
     array = pa.array([f"{n % 7}{'x' * (n % 90)}" for n in range(350)])
-    chunk = encoded(Column("c", pa.string(), False, encoding), codec, [array])
+    chunk = encoded(ColumnEncoding("c", pa.string(), False, encoding), codec, [array])
     assert chunk.checksums is not None
     ends = [*located(chunk)[0][encoding != Encoding.RLE_DICTIONARY :], chunk.size]
     assert chunk.checksums.tolist() == [
@@ -217,7 +217,7 @@ def test_checksums_are_those_of_whole_pages(codec: Codec, encoding: Encoding) ->
 
 def test_chunks_stay_until_they_are_forgotten_though_memory_is_used_again() -> None:
     encoder = ColumnEncoder(zstd_level=1)
-    column = Column("c", pa.float64(), False, Encoding.PLAIN)
+    column = ColumnEncoding("c", pa.float64(), False, Encoding.PLAIN)
 
     def of_number(number: int) -> EncodedChunk:  # 2.4 MB
         array = pa.array([number / 3] * 300_000)
@@ -235,13 +235,13 @@ def test_chunks_stay_until_they_are_forgotten_though_memory_is_used_again() -> N
 
 def test_bytes_of_strings_are_counted() -> None:
     array = pa.array(["ab", "abc", "", "é"] * 30)
-    column = Column("c", pa.string(), False, Encoding.DELTA_BYTE_ARRAY)
+    column = ColumnEncoding("c", pa.string(), False, Encoding.DELTA_BYTE_ARRAY)
     assert byte_counts(ours(column, array, 7)) == [7 * 25, 7 * 5]
 
 
 def test_first_and_last_are_the_bounds_of_pages_that_are_sorted() -> None:
     array = pa.array(sorted(f"{n:04}" for n in range(350)))
-    column = Column("c", pa.string(), False, Encoding.DELTA_BYTE_ARRAY, SORTED)
+    column = ColumnEncoding("c", pa.string(), False, Encoding.DELTA_BYTE_ARRAY, SORTED)
     assert ours(column, array, 60).bounds == pyarrows(column, array).bounds
 
 
