@@ -111,7 +111,7 @@ def _write(root: Path, shape: Shape, tables: Iterator[pa.Table], *, job_rows: in
             batches,
             name=name,
             path=path,
-            regions=[EVERYTHING],
+            key_ranges=[EVERYTHING],
             job_rows=job_rows,
         )
         assert written is not None, "there are rows"

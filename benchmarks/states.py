@@ -28,7 +28,7 @@ from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import CreateTable, create_table
 from lakebed.statestore.log_entries.transactions import Change, Transaction, finish_entry
-from lakebed.statestore.table_state.placing import own_region, reached_leaves
+from lakebed.statestore.table_state.placing import own_key_range, reached_leaves
 from lakebed.statestore.table_state.state import Moment, TableState
 
 FILES, LEAVES = 1_000_000, 50_000
@@ -46,10 +46,10 @@ def fill(
         moment = Moment(TransactionNumber(1), SystemClock().now())
         creation(tuple(points), **settings).apply(state, moment)
         finish_entry(state, moment, None)
-        regions = reached_leaves(state, state.head().root, (KeyRange(),))
-        for leaf, region in regions:
-            state.put_references(references(rng, leaf, region, files // len(regions)))
-    return [leaf for leaf, _ in regions]
+        key_ranges = reached_leaves(state, state.head().root, (KeyRange(),))
+        for leaf, key_range in key_ranges:
+            state.put_references(references(rng, leaf, key_range, files // len(key_ranges)))
+    return [leaf for leaf, _ in key_ranges]
 
 
 def log_beginning(log: TransactionLog) -> None:
@@ -58,11 +58,11 @@ def log_beginning(log: TransactionLog) -> None:
 
 
 def references(
-    rng: random.Random, leaf: PartitionId, region: KeyRange, files: int
+    rng: random.Random, leaf: PartitionId, key_range: KeyRange, files: int
 ) -> Iterator[FileReference]:
     """Yield made-up files of a leaf."""
-    least = _number(region.min) if region.min else 0
-    most = _number(region.max) if region.max else 1 << (4 * KEY_DIGITS)
+    least = _number(key_range.min) if key_range.min else 0
+    most = _number(key_range.max) if key_range.max else 1 << (4 * KEY_DIGITS)
     for _ in range(files):
         ends = sorted(rng.randrange(least, most) for _ in range(2))
         name = FileName(rng.randrange(1_000_000).to_bytes(5, "big") + rng.randbytes(8) + bytes(3))
@@ -79,8 +79,8 @@ def references(
 def adding(head: TableHead, rng: random.Random, leaves: list[PartitionId]) -> Transaction:
     """Return a transaction that adds one file to one leaf."""
     leaf = rng.choice(leaves)
-    region = own_region(head.state, leaf)
-    (reference,) = references(rng, leaf, region, 1)
+    key_range = own_key_range(head.state, leaf)
+    (reference,) = references(rng, leaf, key_range, 1)
     base = head.state.head().number
     name = file_name(base=base, job=JobId("bench"), run=rng.getrandbits(32), sequence=0)
     stored = msgspec.structs.replace(reference.file, name=name)

@@ -47,7 +47,7 @@ def main(
         parts,
         name=name,
         path=file_path(TABLE, name),
-        region=EVERYTHING,
+        key_range=EVERYTHING,
         processing=given.processing,
     )
     assert written is not None, "there are rows"

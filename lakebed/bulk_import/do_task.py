@@ -115,13 +115,13 @@ class DoTask:
 
     def _merge(self, job: ImportJob, work: MergeWork) -> FileMerged:
         schema, processing = job.table_text.schema(), job.table_text.row_processing()
-        name = self._name(job, work.number, shared=len(work.regions) > 1)
+        name = self._name(job, work.number, shared=len(work.key_ranges) > 1)
         after = None if processing is None else ProcessingPass(processing, job.at, "compaction")
         batches = merged_runs(
             self._objects,
             schema,
             work.runs,
-            work.region,
+            work.key_range,
             job_rows=work.job_rows,
             processing=after,
         )
@@ -130,7 +130,7 @@ class DoTask:
             batches,
             name=name,
             path=file_path(job.table, name),
-            regions=work.regions,
+            key_ranges=work.key_ranges,
             job_rows=work.job_rows,
             value_statistics=job.value_statistics,
         )

@@ -10,7 +10,7 @@ from lakebed.bulk_import.plan import (
     file_rows,
     plan_merges,
     plan_sorts,
-    rows_by_region,
+    rows_by_key_range,
     sort_bytes,
 )
 from lakebed.bulk_import.work import (
@@ -185,7 +185,7 @@ def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[ImportJo
         base=run.start.base,
         table_text=text,
         at=Micros(0) if processing is None else processing.at,
-        points=tuple(region.min for region in leaves.regions[1:]),
+        points=tuple(key_range.min for key_range in leaves.key_ranges[1:]),
         extra_columns=request.extra_columns,
         value_statistics=statistics,
         rows_about=sum(file.size for file in request.files) // ROW_BYTES,
@@ -198,13 +198,13 @@ def _merged(
 ) -> list[FileReference]:
     """Return references to the files that the second stage made."""
     cluster = request.cluster
-    counts = rows_by_region(runs, len(leaves.ids))
+    counts = rows_by_key_range(runs, len(leaves.ids))
     with table.head.reading() as state:
         shared_file_rows_max = state.settings().shared_file_rows_max
         refuse_if_busy(state, leaves, counts)
     planned = plan_merges(
         runs,
-        leaves.regions,
+        leaves.key_ranges,
         counts=counts,
         shared_file_rows_max=shared_file_rows_max,
         rows_each=file_rows(sum(counts), cluster.tasks_at_once),

@@ -74,12 +74,12 @@ def _bytes_in(extent: tuple[int, int]) -> int:
     return extent[1] - extent[0]
 
 
-def rows_by_region(runs: Iterable[StoredRun], regions: int) -> list[int]:
+def rows_by_key_range(runs: Iterable[StoredRun], key_ranges: int) -> list[int]:
     """Return how many rows the runs have for each region."""
-    counts = [0] * regions
+    counts = [0] * key_ranges
     for run in runs:
         for block in run.blocks:
-            counts[block.region] += block.rows
+            counts[block.range_index] += block.rows
     return counts
 
 
@@ -90,7 +90,7 @@ def file_rows(total: int, tasks_at_once: int) -> int:
 
 def plan_merges(
     runs: Sequence[StoredRun],
-    regions: Sequence[KeyRange],
+    key_ranges: Sequence[KeyRange],
     *,
     counts: Sequence[int],
     shared_file_rows_max: int,
@@ -105,18 +105,18 @@ def plan_merges(
     total = sum(counts)
     for places in plan_files(counts, shared_file_rows_max=shared_file_rows_max):
         first, last = places[0], places[-1]
-        whole = KeyRange(regions[first].min, regions[last].max)
+        whole = KeyRange(key_ranges[first].min, key_ranges[last].max)
         inside = range(first, last + 1)
         mine = [blocks_meeting(run, inside, whole) for run in runs]
         parts = round(counts[first] / rows_each) if len(places) == 1 else 1
         ends = [whole.min, *_cuts(mine, parts, whole), whole.max]
         for low, high in pairwise(ends):
             assert low is not None, "only the last end is open"
-            region = KeyRange(low, high)
-            parted = [blocks_meeting(run, inside, region) for run in mine]
+            key_range = KeyRange(low, high)
+            parted = [blocks_meeting(run, inside, key_range) for run in mine]
             taken = tuple(run for run in parted if run.blocks)
-            at = tuple(regions[place].meets(region) for place in places)
-            works.append((places, MergeWork(len(works), region, at, taken, total)))
+            at = tuple(key_ranges[place].meets(key_range) for place in places)
+            works.append((places, MergeWork(len(works), key_range, at, taken, total)))
     return works
 
 

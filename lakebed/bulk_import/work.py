@@ -55,12 +55,12 @@ class SortWork(msgspec.Struct, frozen=True):
 
 
 class MergeWork(msgspec.Struct, frozen=True):
-    """One task of the second stage: one file of all rows in `region`, which has these leaves'
-    regions. job_rows: of the whole job."""
+    """One task of the second stage: one file of all rows in `key_range`, which has these leaves'
+    key ranges. job_rows: of the whole job."""
 
     number: int
-    region: KeyRange
-    regions: tuple[KeyRange, ...]
+    key_range: KeyRange
+    key_ranges: tuple[KeyRange, ...]
     runs: tuple[StoredRun, ...]
     job_rows: int
 

@@ -32,7 +32,7 @@ from lakebed.ports.sorted_files import FileWritten, SortedFiles
 from lakebed.statestore.log_entries.file_changes import ReleaseClaim, ReplaceFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
-from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import CompactionJob
 from lakebed.tasks.job_reports import JobReports
 
@@ -137,7 +137,7 @@ class RunCompactionJob(Generic[BatchT]):
 
     def _merge(self, table: OpenTable, taken: _Taken, run: int, began: float) -> int:
         job, start, inputs = taken.job.id, taken.start, taken.inputs
-        region = next(iter(inputs.values())).region
+        key_range = next(iter(inputs.values())).key_range
         name = file_name(base=start.base, job=job, run=run, sequence=0)
         try:
             written = self._files.merge_into_file(
@@ -145,7 +145,7 @@ class RunCompactionJob(Generic[BatchT]):
                 list(inputs.values()),
                 name=name,
                 path=file_path(table.id, name),
-                region=region,
+                key_range=key_range,
                 processing=taken.processing,
                 value_statistics=taken.value_statistics,
             )
@@ -214,14 +214,14 @@ def _taken(table: OpenTable, job: JobId) -> _Taken | None:
             job=held,
             start=start_of(state),
             schema=state.schema(),
-            inputs=_inputs(table, state.claimed(job), own_region(state, held.partition)),
+            inputs=_inputs(table, state.claimed(job), own_key_range(state, held.partition)),
             processing=table.processing(state, "compaction"),
             value_statistics=state.settings().value_statistics,
         )
 
 
 def _inputs(
-    table: OpenTable, claimed: list[FileReference], region: KeyRange
+    table: OpenTable, claimed: list[FileReference], key_range: KeyRange
 ) -> dict[FileName, FilePart]:
     """Return each claimed file once, with all its rows inside the partition that was claimed."""
     rows: dict[FileName, int] = {}
@@ -229,7 +229,7 @@ def _inputs(
         rows[reference.file.name] = rows.get(reference.file.name, 0) + reference.rows
     files = {r.file.name: r.file for r in claimed}
     return {
-        name: FilePart(file, file_path(table.id, name), region, rows[name])
+        name: FilePart(file, file_path(table.id, name), key_range, rows[name])
         for name, file in files.items()
     }
 
@@ -237,6 +237,6 @@ def _inputs(
 def _reference(written: FileWritten | None, partition: PartitionId) -> FileReference | None:
     if written is None:
         return None
-    (part,) = written.regions
+    (part,) = written.key_ranges
     assert part is not None, "a file has rows"
     return FileReference(written.file, partition, part.rows, part.bounds)

@@ -157,7 +157,7 @@ class IngestRows(Generic[BatchT]):
         with table.head.reading() as state:  # leaves as new as can be: a split may have come
             leaves = leaves_of(state)
             settings = state.settings()
-            counts = sorter.rows_in(leaves.regions)
+            counts = sorter.rows_in(leaves.key_ranges)
             refuse_if_busy(state, leaves, counts)
         references: list[FileReference] = []
         done, total = 0, sum(counts)
@@ -178,14 +178,14 @@ class IngestRows(Generic[BatchT]):
                 sequence=sequence,
                 shared=len(group) > 1,
             )
-            regions = [leaves.regions[place] for place in group]
-            whole = KeyRange(regions[0].min, regions[-1].max)
+            key_ranges = [leaves.key_ranges[place] for place in group]
+            whole = KeyRange(key_ranges[0].min, key_ranges[-1].max)
             written = self._files.write(
                 schema,
                 counted(sorter.sorted_batches(whole)),
                 name=name,
                 path=file_path(table.id, name),
-                regions=regions,
+                key_ranges=key_ranges,
                 job_rows=total,
                 value_statistics=settings.value_statistics,
             )

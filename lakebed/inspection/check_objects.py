@@ -122,12 +122,12 @@ class CheckObjects:
     def _check_rows(
         self, known: Known, part: FilePart, references: Sequence[FileReference]
     ) -> Iterator[Finding]:
-        regions = {r.partition: known.tree.region(r.partition) for r in references}
-        tiles = tiling(list(regions.values()))
+        key_ranges = {r.partition: known.tree.key_range(r.partition) for r in references}
+        tiles = tiling(list(key_ranges.values()))
         measured = self._files.measure(known.schema, part, tiles)
         held = dict(zip(tiles, measured, strict=True))
         for reference in references:
-            rows = held[regions[reference.partition]]
+            rows = held[key_ranges[reference.partition]]
             yield from self._compare(part.path, reference, rows)
 
     def _compare(
@@ -170,16 +170,16 @@ def _unknown(base: TransactionNumber, known: Known) -> str:
     return "object-unreferenced" if base < known.floor else "object-pending"
 
 
-def tiling(regions: Sequence[KeyRange]) -> list[KeyRange]:
-    """Return these regions, which do not overlap, and what lies between them, ascending."""
+def tiling(key_ranges: Sequence[KeyRange]) -> list[KeyRange]:
+    """Return these key ranges, which do not overlap, and what lies between them, ascending."""
     tiles: list[KeyRange] = []
     end: bytes | None = b""
-    for region in sorted(regions, key=lambda r: r.min):
-        assert end is not None, "only the last region is unbounded"
-        if end < region.min:
-            tiles.append(KeyRange(end, region.min))
-        tiles.append(region)
-        end = region.max
+    for key_range in sorted(key_ranges, key=lambda r: r.min):
+        assert end is not None, "only the last key range is unbounded"
+        if end < key_range.min:
+            tiles.append(KeyRange(end, key_range.min))
+        tiles.append(key_range)
+        end = key_range.max
     return tiles if end is None else [*tiles, KeyRange(end, None)]
 
 

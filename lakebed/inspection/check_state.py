@@ -55,7 +55,7 @@ def _reference_problems(
         node = tree.nodes.get(partition)
         if node is None or not node.is_leaf:
             yield "reference-not-on-leaf", facts
-        elif not tree.region(partition).overlaps(reference.bounds.as_range()):
+        elif not tree.key_range(partition).overlaps(reference.bounds.as_range()):
             yield "reference-outside", facts
         if files.setdefault(file.name, file) != file:
             yield "reference-contradicts", facts

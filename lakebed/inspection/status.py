@@ -185,8 +185,8 @@ def _node(
     exact: bool,
     size: int,
 ) -> NodeStatus:
-    region: KeyRange = tree.region(node.id)
-    ends = [end for end in (region.min, region.max) if end]
+    key_range: KeyRange = tree.key_range(node.id)
+    ends = [end for end in (key_range.min, key_range.max) if end]
     depth = max((len(prefix_values(schema.row_keys, end)) for end in ends), default=1)
 
     def text(end: bytes | None) -> str | None:
@@ -199,8 +199,8 @@ def _node(
     return NodeStatus(
         id=node.id,
         field=",".join(field.name for field in schema.row_keys[:depth]),
-        min=text(region.min),
-        max=text(region.max),
+        min=text(key_range.min),
+        max=text(key_range.max),
         left=node.left,
         right=node.right,
         rows=found.rows,

@@ -55,7 +55,7 @@ class ChunkPayloads(NamedTuple):
 
 
 class WrittenPages(NamedTuple):
-    """Of each page its place, its size, that of its header, and the CRC-32 of both."""
+    """Where each page lies: its place, its size, that of its header, and the CRC-32 of both."""
 
     offsets: Numbers
     sizes: Numbers

@@ -25,9 +25,9 @@ class KeyBounds(msgspec.Struct, frozen=True, array_like=True):
         """Return the same as a range."""
         return KeyRange(self.min, self.max)
 
-    def inside(self, region: KeyRange) -> KeyBounds:
+    def inside(self, key_range: KeyRange) -> KeyBounds:
         """Return the bounds of those rows that lie in `region`, rounded outward again."""
-        both = self.as_range().meets(region)
+        both = self.as_range().meets(key_range)
         return bounds_of_range(both)
 
 
@@ -77,5 +77,5 @@ class FilePart(msgspec.Struct, frozen=True):
 
     file: StoredFile
     path: str
-    region: KeyRange
+    key_range: KeyRange
     rows: int

@@ -2,7 +2,7 @@
 construction.
 
 A node is a leaf, or is split at a point, the encoding of one or more leading key fields: keys below
-the point lie left, the others right. Regions are never stored, they follow from the way down.
+the point lie left, the others right. Key ranges are never stored, they follow from the way down.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class PartitionTree:
         if len(roots) != 1:
             raise AssertionError(f"a tree has one root, got {len(roots)}")
         self.root = roots[0]
-        self._regions: dict[PartitionId, KeyRange] = {}
+        self._key_ranges: dict[PartitionId, KeyRange] = {}
         self._check()
 
-    def region(self, id_: PartitionId) -> KeyRange:
+    def key_range(self, id_: PartitionId) -> KeyRange:
         """Return the range of encoded keys inside a partition."""
-        return self._regions[id_]
+        return self._key_ranges[id_]
 
     def leaves(self, id_: PartitionId | None = None) -> Iterator[PartitionId]:
         """Yield the leaves under a partition, by default the root, in key order."""
@@ -72,14 +72,14 @@ class PartitionTree:
                 stack += [node.right, node.left]
 
     def _check(self) -> None:
-        """Assert the geometry, and keep the regions: one root, children know their parent, points
-        lie inside."""
+        """Assert the geometry, and keep the key ranges: one root, children know their parent,
+        points lie inside."""
         reached = 0
         stack = [(self.root, EVERYTHING)]
         while stack:
-            id_, region = stack.pop()
+            id_, key_range = stack.pop()
             reached += 1
-            self._regions[id_] = region
+            self._key_ranges[id_] = key_range
             node = self.nodes[id_]
             if node.left is None or node.right is None:
                 if node.left is not node.right:
@@ -87,32 +87,32 @@ class PartitionTree:
                 continue
             if node.dimension != 0:
                 raise AssertionError(f"{id_} is split on another line than that of keys")
-            if not splits(region, node.point):
-                raise AssertionError(f"{id_} is split outside its region")
+            if not splits(key_range, node.point):
+                raise AssertionError(f"{id_} is split outside its key range")
             for child in (node.left, node.right):
                 if self.nodes[child].parent != id_:
                     raise AssertionError(f"{child} is not a child of {id_}")
-            stack.append((node.left, KeyRange(region.min, node.point)))
-            stack.append((node.right, KeyRange(node.point, region.max)))
+            stack.append((node.left, KeyRange(key_range.min, node.point)))
+            stack.append((node.right, KeyRange(node.point, key_range.max)))
         if reached != len(self.nodes):
             raise AssertionError("every partition hangs on the root")
 
 
-def splits(region: KeyRange, point: bytes) -> bool:
+def splits(key_range: KeyRange, point: bytes) -> bool:
     """Whether a point cuts a range into two parts that are not empty."""
-    return region.min < point and (region.max is None or point < region.max)
+    return key_range.min < point and (key_range.max is None or point < key_range.max)
 
 
-def check_reached(points: Sequence[bytes], region: KeyRange, fields: Sequence[Field]) -> None:
+def check_reached(points: Sequence[bytes], key_range: KeyRange, fields: Sequence[Field]) -> None:
     """Refuse sorted split points that make a leaf without keys. fields: the row keys.
 
     The least value of a type has no key below it, nor has ("a", the least) one that is not below
     "a" itself.
 
     Raises:
-        InvalidError: no key lies between a point and the one before, or the region's begin.
+        InvalidError: no key lies between a point and the one before, or the key range's begin.
     """
-    for place, (before, point) in enumerate(pairwise((region.min, *points))):
+    for place, (before, point) in enumerate(pairwise((key_range.min, *points))):
         if least_key(fields, before) >= point:
             values = ", ".join(map(str, prefix_values(fields, point)))
             where = "between a split point and the one before" if place else "below a split point"
@@ -176,7 +176,7 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
 
 def split_points_in(tree: PartitionTree, schema: Schema) -> list[KeyValue | tuple[KeyValue, ...]]:
     """Return where leaves begin, in order, as `split_points_of` takes it."""
-    points = [tree.region(leaf).min for leaf in tree.leaves()]
+    points = [tree.key_range(leaf).min for leaf in tree.leaves()]
     values = [prefix_values(schema.row_keys, point) for point in points if point]
     return [several[0] if len(several) == 1 else several for several in values]
 

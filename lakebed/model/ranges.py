@@ -143,11 +143,11 @@ def span_of(fields: Sequence[Field], box: Box) -> tuple[KeyRange, bool]:
     return KeyRange(prefix, above_prefix(prefix)), True
 
 
-def box_around(fields: Sequence[Field], region: KeyRange) -> Box:
+def box_around(fields: Sequence[Field], key_range: KeyRange) -> Box:
     """Return a box that holds all keys of a region: the ends may be cut anywhere, so it is as small
     as the fields that both begin with allow."""
     box = [EVERYTHING] * len(fields)
-    least, most = region.min, region.max
+    least, most = key_range.min, key_range.max
     for place, field in enumerate(fields):
         low, high = _leading(field, least), _leading(field, most or b"")
         if most is None:
@@ -190,12 +190,12 @@ def union(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:
     return tuple(merged)
 
 
-def overlaps_any(region: KeyRange, ranges: Sequence[KeyRange]) -> bool:
+def overlaps_any(key_range: KeyRange, ranges: Sequence[KeyRange]) -> bool:
     """Return whether a region overlaps some of the ranges, which are as `union` gives them."""
     end = len(ranges)
-    if region.max is not None:
-        end = bisect_left(ranges, region.max, key=lambda r: r.min)
-    return end > 0 and region.overlaps(ranges[end - 1])  # those before it end before it
+    if key_range.max is not None:
+        end = bisect_left(ranges, key_range.max, key=lambda r: r.min)
+    return end > 0 and key_range.overlaps(ranges[end - 1])  # those before it end before it
 
 
 def _encoded(field: Field, value: KeyValue) -> bytes:

@@ -32,9 +32,9 @@ class Sample(msgspec.Struct, frozen=True):
     rows: int
     slack: int = 0
 
-    def inside(self, region: KeyRange) -> Sample:
+    def inside(self, key_range: KeyRange) -> Sample:
         """Return the part of the sample inside a region, its rows estimated."""
-        keys = tuple(k for k in self.keys if region.contains(k))
+        keys = tuple(k for k in self.keys if key_range.contains(k))
         return Sample(keys, self.stride, min(self.rows, len(keys) * self.stride), self.slack)
 
     def thinned(self, fraction: int) -> Sample:

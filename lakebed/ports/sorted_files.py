@@ -23,18 +23,18 @@ BatchT = TypeVar("BatchT")
 
 
 class RowsWritten(msgspec.Struct, frozen=True):
-    """Exact rows of a file inside one region, and the bounds of their keys."""
+    """Exact rows of a file inside one key range, and the bounds of their keys."""
 
     rows: int
     bounds: KeyBounds
 
 
 class FileWritten(msgspec.Struct, frozen=True):
-    """A file that was put. regions: for each region asked for, its rows; None: it has none
+    """A file that was put. key_ranges: for each key range asked for, its rows; None: it has none
     there."""
 
     file: StoredFile
-    regions: tuple[RowsWritten | None, ...]
+    key_ranges: tuple[RowsWritten | None, ...]
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -97,13 +97,13 @@ class RowSorter(Protocol[BatchT]):
         """
         ...
 
-    def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
-        """Return how many rows were added in each region, without those that processing left out.
-        Exact."""
+    def rows_in(self, key_ranges: Sequence[KeyRange]) -> list[int]:
+        """Return how many rows were added in each key range, without those that processing left
+        out. Exact."""
         ...
 
-    def sorted_batches(self, region: KeyRange) -> Iterator[BatchT]:
-        """Yield what processing makes of the rows of a region, in key order."""
+    def sorted_batches(self, key_range: KeyRange) -> Iterator[BatchT]:
+        """Yield what processing makes of the rows of a key range, in key order."""
         ...
 
     def close(self) -> None:
@@ -125,16 +125,16 @@ class SortedFiles(Protocol[BatchT]):
         *,
         name: FileName,
         path: str,
-        regions: Sequence[KeyRange],
+        key_ranges: Sequence[KeyRange],
         job_rows: int = 0,
         value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put one file of sorted rows at `path`; None, and no object, when there are no rows.
 
-        regions: ascending, hold every row. job_rows: how many the caller's whole job writes, about:
-        large jobs are done in another way, to the same end. value_statistics: whether the file
-        tells the bounds of values, to spare queries. The file exists when this returns: its PUT was
-        acknowledged, or read back (protocol H25).
+        key_ranges: ascending, hold every row. job_rows: how many the caller's whole job writes,
+        about: large jobs are done in another way, to the same end. value_statistics: whether the
+        file tells the bounds of values, to spare queries. The file exists when this returns: its
+        PUT was acknowledged, or read back (protocol H25).
 
         Raises:
             ObjectExistsError: another object has the path.
@@ -149,14 +149,14 @@ class SortedFiles(Protocol[BatchT]):
         *,
         name: FileName,
         path: str,
-        region: KeyRange,
+        key_range: KeyRange,
         processing: ProcessingPass | None = None,
         value_statistics: bool = False,
     ) -> FileWritten | None:
-        """Put the rows of all parts, each only inside its region, into one file; as `merge` and
+        """Put the rows of all parts, each only inside its key range, into one file; as `merge` and
         `write` would, but what needs no merging may be copied as it is stored.
 
-        region: holds every row.
+        key_range: holds every row.
 
         Raises:
             As `merge` and `write`. InvalidError: the memory allowed does not hold so many parts;
@@ -171,7 +171,7 @@ class SortedFiles(Protocol[BatchT]):
         condition: Selection | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[BatchT]:
-        """Yield rows of all parts in the order of their keys, each part only inside its region.
+        """Yield rows of all parts in the order of their keys, each part only inside its key range.
 
         processing: what is done with them. Rows with equal keys become one only where all parts
         that hold such are given.
@@ -216,16 +216,16 @@ class SortedFiles(Protocol[BatchT]):
         ...
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
-        """Return the sample of a file, inside the part's region. Reads the tail only."""
+        """Return the sample of a file, inside the part's key range. Reads the tail only."""
         ...
 
     def measure(
-        self, schema: Schema, part: FilePart, regions: Sequence[KeyRange]
+        self, schema: Schema, part: FilePart, key_ranges: Sequence[KeyRange]
     ) -> tuple[RowsWritten | None, ...]:
-        """Read every row of a file; return what lies in each region, as `write` did. For
+        """Read every row of a file; return what lies in each key range, as `write` did. For
         inspection: it believes nothing that the file or its reference says.
 
-        regions: ascending, hold every key.
+        key_ranges: ascending, hold every key.
 
         Raises:
             ObjectMissingError: the file is not there.

@@ -10,7 +10,7 @@ from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.figures import inexact_leaves, rows_known_exactly
-from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
@@ -58,9 +58,9 @@ def _rest(state: TableState, table: OpenTable) -> QueryPlan:
     schema = state.schema()
     leaves = []
     for leaf in sorted(inexact_leaves(state)):
-        region = own_region(state, leaf)
+        key_range = own_key_range(state, leaf)
         references = [reference for reference, _ in state.references(leaf)]
-        leaves.append(tuple(table.part(r, region) for r in references if not r.exact))
+        leaves.append(tuple(table.part(r, key_range) for r in references if not r.exact))
     condition = _keys_only(schema, Selection((everything_of(schema),)))
     return QueryPlan(state.head().number, schema, tuple(leaves), condition)
 

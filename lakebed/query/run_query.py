@@ -221,17 +221,17 @@ def plan_query(
     asked = _Asked(schema, boxes)
     leaves, files = [], 0
     reached = [
-        (leaf, region)
-        for leaf, region in reached_leaves(state, head.root, asked.keys)
-        if asked.may_be_in(region)
+        (leaf, key_range)
+        for leaf, key_range in reached_leaves(state, head.root, asked.keys)
+        if asked.may_be_in(key_range)
     ]
-    for leaf, region in reached:
+    for leaf, key_range in reached:
         references = state.references(leaf)
         files += len(references)
         parts = tuple(
-            table.part(reference, region)
+            table.part(reference, key_range)
             for reference, _ in references
-            if asked.may_be_in(reference.bounds.as_range().meets(region))
+            if asked.may_be_in(reference.bounds.as_range().meets(key_range))
         )
         if parts:
             leaves.append(parts)
@@ -247,13 +247,13 @@ class _Asked:
         self._fields = schema.row_keys
         self._boxes = () if all(exact for _, exact in spans) else boxes
 
-    def may_be_in(self, region: KeyRange) -> bool:
+    def may_be_in(self, key_range: KeyRange) -> bool:
         """Whether keys that are wanted may lie in a region."""
-        if not overlaps_any(region, self.keys):
+        if not overlaps_any(key_range, self.keys):
             return False
         if not self._boxes:
             return True
-        around = box_around(self._fields, region)
+        around = box_around(self._fields, key_range)
         return any(all(map(KeyRange.overlaps, box, around)) for box in self._boxes)
 
 

@@ -15,7 +15,7 @@ from lakebed.ports.sorted_files import RowsWritten
 from lakebed.sorted_files.format.file_notes import Notes
 from lakebed.sorted_files.format.key_encoding import encode_row
 from lakebed.sorted_files.sorting.ordering import is_sorted
-from lakebed.sorted_files.writing.file_writing import RegionCounter, Sampler
+from lakebed.sorted_files.writing.file_writing import KeyRangeCounter, Sampler
 
 
 def measured(
@@ -24,7 +24,7 @@ def measured(
     notes: Notes,
     *,
     path: str,
-    regions: Sequence[KeyRange],
+    key_ranges: Sequence[KeyRange],
 ) -> tuple[RowsWritten | None, ...]:
     """Return the rows of each region and their bounds. regions: ascending, hold every row.
 
@@ -33,7 +33,7 @@ def measured(
     Raises:
         CorruptError: rows are out of order, or the file's notes tell other keys.
     """
-    counter = RegionCounter(schema.row_keys, regions)
+    counter = KeyRangeCounter(schema.row_keys, key_ranges)
     sampler = Sampler(schema.row_keys)
     near = _Neighbours(schema.row_keys, notes.sample)
     last: bytes | None = None

@@ -92,7 +92,7 @@ class ParquetFiles:
         *,
         name: FileName,
         path: str,
-        regions: Sequence[KeyRange],
+        key_ranges: Sequence[KeyRange],
         job_rows: int = 0,
         value_statistics: bool = False,
     ) -> FileWritten | None:
@@ -106,7 +106,7 @@ class ParquetFiles:
                 batches,
                 name=name,
                 path=path,
-                regions=regions,
+                key_ranges=key_ranges,
                 encoder=encoder,
             )
 
@@ -117,7 +117,7 @@ class ParquetFiles:
         *,
         name: FileName,
         path: str,
-        region: KeyRange,
+        key_range: KeyRange,
         processing: ProcessingPass | None = None,
         value_statistics: bool = False,
     ) -> FileWritten | None:
@@ -142,7 +142,7 @@ class ParquetFiles:
                 contents,
                 name=name,
                 path=path,
-                regions=[region],
+                key_ranges=[key_range],
                 encoder=encoder,
             )
 
@@ -153,7 +153,7 @@ class ParquetFiles:
         condition: Selection | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield rows of all parts in the order of their keys, each part only inside its region."""
+        """Yield rows of all parts in the order of their keys, each part only inside its range."""
         request = row_request(schema, condition, processing)
         rows = sum(part.rows for part in parts)
         engine = engine_for(rows) if condition is None else PLAIN  # a query may end early
@@ -191,7 +191,7 @@ class ParquetFiles:
 
     def _reads(self, request: RowRequest, group: Sequence[Together]) -> list[PartRead]:
         share = self._merge_memory.share_of([one.part for one in group])
-        return [read_of(request, one.part, one.regions, share) for one in group]
+        return [read_of(request, one.part, one.key_ranges, share) for one in group]
 
     def iterated(
         self, schema: Schema, batches: Iterable[pa.RecordBatch], use: IteratorUse
@@ -206,13 +206,13 @@ class ParquetFiles:
         return batch.select(list(columns))
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
-        """Return the sample of a file, inside the part's region."""
-        return self._tails.of(part).notes.sample.inside(part.region)
+        """Return the sample of a file, inside the part's key range."""
+        return self._tails.of(part).notes.sample.inside(part.key_range)
 
     def measure(
-        self, schema: Schema, part: FilePart, regions: Sequence[KeyRange]
+        self, schema: Schema, part: FilePart, key_ranges: Sequence[KeyRange]
     ) -> tuple[RowsWritten | None, ...]:
-        """Read every row of a file; return what lies in each region."""
+        """Read every row of a file; return what lies in each key range."""
         fresh = Tails(self._objects, bytes_max=0)  # a kept tail says nothing of what is stored
         everything = RowFilter(schema.row_keys, (EVERYTHING,), None)
         share, columns = self._merge_memory.share(1), arrow_schema(schema)
@@ -220,7 +220,7 @@ class ParquetFiles:
         batches = read_part(
             self._objects, part, tail, columns=columns, wanted=everything, share=share
         )
-        return measured(schema, batches, tail.notes, path=part.path, regions=regions)
+        return measured(schema, batches, tail.notes, path=part.path, key_ranges=key_ranges)
 
     def rows(self, batch: pa.RecordBatch) -> int:
         """Return how many rows a batch has."""

@@ -13,7 +13,7 @@ from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.statestore.log_entries.table_changes import MarkUnsplittable, Split
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import LeafFigures
 
 PARTS_MAX = 64
@@ -46,7 +46,7 @@ class SplitLeaves:
             rows_max = state.settings().leaf_rows_max
             parts = {
                 leaf: [
-                    table.part(reference, own_region(state, leaf.partition))
+                    table.part(reference, own_key_range(state, leaf.partition))
                     for reference, _ in state.references(leaf.partition)
                 ]
                 for leaf in state.leaf_figures()

@@ -122,10 +122,10 @@ class OpenTable:
         """Return a transaction under the id that a user gave to the request."""
         return Transaction(id_, digest, start.base, start.generation, changes, user=True)
 
-    def part(self, reference: FileReference, region: KeyRange) -> FilePart:
-        """Return what to read of a file: its rows inside `region`."""
+    def part(self, reference: FileReference, key_range: KeyRange) -> FilePart:
+        """Return what to read of a file: its rows inside `key_range`."""
         path = file_path(self.id, reference.file.name)
-        return FilePart(reference.file, path, region, reference.rows)
+        return FilePart(reference.file, path, key_range, reference.rows)
 
 
 def start_of(state: TableState) -> Start:

@@ -24,7 +24,7 @@ from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import create_table
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.table_state.layout import open_memory
-from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import TableState
 from tests.dsl.table_story import SCHEMA
 from tests.servers.s3 import S3Server
@@ -121,7 +121,7 @@ def _number(head: TableHead) -> TransactionNumber:
 
 def _new_files(state: TableState, id_: str, files: int) -> tuple[FileReference, ...]:
     head = state.head()
-    reach = KeyBounds(b"", None).inside(own_region(state, head.root))
+    reach = KeyBounds(b"", None).inside(own_key_range(state, head.root))
     names = [
         file_name(base=head.number, job=JobId(f"{id_}/{n}"), run=0, sequence=0)
         for n in range(files)

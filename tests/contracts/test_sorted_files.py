@@ -74,21 +74,21 @@ class Lake:
         rows: Sequence[Row],
         *,
         path: str | None = None,
-        regions: Sequence[KeyRange] = (EVERYTHING,),
+        key_ranges: Sequence[KeyRange] = (EVERYTHING,),
         files: SortedFiles[Any] | None = None,
     ) -> tuple[FileWritten | None, str]:
         self.count += 1
         path = path or f"files/{self.count}"
         batches = [self.batch(rows)] if rows else []
         files = files or self.files
-        written = files.write(SCHEMA, batches, name=NAME, path=path, regions=regions)
+        written = files.write(SCHEMA, batches, name=NAME, path=path, key_ranges=key_ranges)
         return written, path
 
-    def part(self, rows: Sequence[Row], region: KeyRange = EVERYTHING) -> FilePart:
+    def part(self, rows: Sequence[Row], key_range: KeyRange = EVERYTHING) -> FilePart:
         written, path = self.write(sorted(rows, key=order))
         assert written is not None
         file = msgspec.structs.replace(written.file, name=FileName(self.count.to_bytes(16, "big")))
-        return FilePart(file, path, region, len(rows))
+        return FilePart(file, path, key_range, len(rows))
 
     def merged(self, parts: Sequence[FilePart], condition: Selection | None = None) -> list[Row]:
         return self.rows(self.files.merge(SCHEMA, parts, condition))
@@ -135,21 +135,21 @@ def test_files_are_merged_into_a_file(lake: Lake) -> None:
     one, two = [row("a"), row("c"), row("c")], [row("b"), row("c"), row("e")]
     parts = [lake.part(one, below("d")), lake.part(two, below("d"))]
     written = lake.files.merge_into_file(
-        SCHEMA, parts, name=FileName(bytes(15) + b"m"), path="files/merged", region=below("d")
+        SCHEMA, parts, name=FileName(bytes(15) + b"m"), path="files/merged", key_range=below("d")
     )
     assert written is not None
-    (region,) = written.regions
-    assert region is not None
-    assert region.rows == 5
+    (key_range,) = written.key_ranges
+    assert key_range is not None
+    assert key_range.rows == 5
     merged = FilePart(written.file, "files/merged", EVERYTHING, 5)
     assert lake.merged([merged]) == sorted(one + two[:2], key=order)
-    assert lake.files.measure(SCHEMA, merged, [EVERYTHING]) == (region,)
+    assert lake.files.measure(SCHEMA, merged, [EVERYTHING]) == (key_range,)
 
 
 def test_merging_nothing_into_a_file_gives_no_file(lake: Lake) -> None:
     empty = lake.part([row("z")], below("a"))
     written = lake.files.merge_into_file(
-        SCHEMA, [empty], name=FileName(bytes(16)), path="files/none", region=below("a")
+        SCHEMA, [empty], name=FileName(bytes(16)), path="files/none", key_range=below("a")
     )
     assert written is None
     assert lake.objects.look("files/none") is None
@@ -164,22 +164,22 @@ def test_without_rows_there_is_no_file(lake: Lake) -> None:
     assert list(lake.objects.list("")) == []
 
 
-def test_a_part_gives_its_region_only(lake: Lake) -> None:
+def test_a_part_gives_its_key_range_only(lake: Lake) -> None:
     part = lake.part([row(name, day) for name in "abcd" for day in range(3)])
-    regions = [below("b"), KeyRange(from_name("b"), from_name("c")), above("c"), above("x")]
+    key_ranges = [below("b"), KeyRange(from_name("b"), from_name("c")), above("c"), above("x")]
     got = [
-        {r[0] for r in lake.merged([msgspec.structs.replace(part, region=region)])}
-        for region in regions
+        {r[0] for r in lake.merged([msgspec.structs.replace(part, key_range=key_range)])}
+        for key_range in key_ranges
     ]
     assert got == [{"a"}, {"b"}, {"c", "d"}, set()]
 
 
-def test_the_regions_of_a_file_have_exact_rows_and_bounds(lake: Lake) -> None:
-    regions = [below("b"), KeyRange(from_name("b"), from_name("c")), above("c")]
+def test_the_key_ranges_of_a_file_have_exact_rows_and_bounds(lake: Lake) -> None:
+    key_ranges = [below("b"), KeyRange(from_name("b"), from_name("c")), above("c")]
     rows = [row("a", 1), row("a", 1), row("c", 5), row("d" * 100, 6), row("d" * 100, 7)]
-    written, _ = lake.write(rows, regions=regions)
+    written, _ = lake.write(rows, key_ranges=key_ranges)
     assert written is not None
-    low, middle, high = written.regions
+    low, middle, high = written.key_ranges
     assert low is not None
     assert middle is None
     assert high is not None
@@ -220,19 +220,19 @@ def test_conditions_choose_columns(lake: Lake) -> None:
         lake.merged([part], Selection(everything, ("nonsense",)))
 
 
-def test_samples_hold_whole_keys_and_are_cut_to_the_region(lake: Lake) -> None:
+def test_samples_hold_whole_keys_and_are_cut_to_the_key_range(lake: Lake) -> None:
     part = lake.part([row(f"{n:05}", n) for n in range(1000)])
     sample = lake.files.sample(SCHEMA, part)
     keys = [encode_key(SCHEMA.row_keys, (f"{n:05}", n)) for n in range(1000)]
     assert sample.rows == 1000
     assert sample.keys == tuple(keys[:: sample.stride])
     assert 128 <= len(sample.keys) <= 256
-    half = lake.files.sample(SCHEMA, msgspec.structs.replace(part, region=above("00500")))
+    half = lake.files.sample(SCHEMA, msgspec.structs.replace(part, key_range=above("00500")))
     assert all(key >= from_name("00500") for key in half.keys)
     assert 490 <= half.rows <= 510
 
 
-def test_a_sorter_sorts_counts_and_gives_regions(lake: Lake) -> None:
+def test_a_sorter_sorts_counts_and_gives_key_ranges(lake: Lake) -> None:
     rows = [row(name, day) for name in "dacb" for day in (3, 1, 2)]
     with lake.files.sorter(SCHEMA) as sorter:
         sorter.add(lake.batch(rows[:5]))

@@ -37,7 +37,7 @@ from lakebed.statestore.log_entries.file_changes import (
 from lakebed.statestore.log_entries.table_changes import Clear, Split, create_table
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
 from lakebed.statestore.table_state.layout import open_memory
-from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import TableState
 from tests.dsl.scripted_log import ScriptedLog
 from tests.dsl.state_summary import summary_of
@@ -105,9 +105,9 @@ class TableStory:
         """Return references to new files of a leaf, not yet committed."""
         partition = self.partitions[leaf]
         reach = bounds(*keys) if keys else KeyBounds(b"", None)
-        region = own_region(self.state, partition)
+        key_range = own_key_range(self.state, partition)
         return tuple(
-            FileReference(self.stored(name), partition, count, reach.inside(region))
+            FileReference(self.stored(name), partition, count, reach.inside(key_range))
             for name, count in rows.items()
         )
 

@@ -125,9 +125,9 @@ def keys_in(schema: Schema, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def is_in(schema: Schema, key: tuple[Any, ...], region: KeyRange, boxes: list[Box]) -> bool:
+def is_in(schema: Schema, key: tuple[Any, ...], key_range: KeyRange, boxes: list[Box]) -> bool:
     encoded = [encode_key([f], [v]) for f, v in zip(schema.row_keys, key, strict=True)]
-    return region.contains(b"".join(encoded)) and any(
+    return key_range.contains(b"".join(encoded)) and any(
         all(r.contains(value) for r, value in zip(box, encoded, strict=True)) for box in boxes
     )
 
@@ -153,9 +153,9 @@ def test_pages_give_what_row_groups_and_a_plain_filter_give(
     lake = Lake(tmp_path)
     batches = [rows_of(schema, data) for _ in range(data.draw(st.integers(1, 3)))]
     middle = encode_key(schema.row_keys, data.draw(st.sampled_from(keys_in(schema, batches[0]))))
-    regions = [EVERYTHING, KeyRange(b"", middle), KeyRange(middle, None)]
+    key_ranges = [EVERYTHING, KeyRange(b"", middle), KeyRange(middle, None)]
     parts = [
-        lake.part(lake.sort_and_write(schema, [batch]), data.draw(st.sampled_from(regions)))
+        lake.part(lake.sort_and_write(schema, [batch]), data.draw(st.sampled_from(key_ranges)))
         for batch in batches
     ]
     boxes = boxes_of(schema, batches, data)
@@ -169,7 +169,7 @@ def test_pages_give_what_row_groups_and_a_plain_filter_give(
     )
     expected = [
         batch.filter(
-            pa.array([is_in(schema, k, part.region, boxes) for k in keys_in(schema, batch)])
+            pa.array([is_in(schema, k, part.key_range, boxes) for k in keys_in(schema, batch)])
         )
         for batch, part in zip(batches, parts, strict=True)
     ]

@@ -54,7 +54,7 @@ from lakebed.statestore.log_entries.transactions import (
     finish_entry,
 )
 from lakebed.statestore.table_state.layout import open_memory
-from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import Moment, TableState
 from lakebed.statestore.table_state.sums import verify_all
 
@@ -148,9 +148,9 @@ class Writers:
         name = file_name(base=state.head().number, job=JobId("j"), run=run, sequence=0)
         least, most = sorted([self.key(), self.key()])
         bounds = bounds_of(least, most)
-        region = own_region(state, partition)
-        if region.overlaps(bounds.as_range()) and self.rng.random() < 0.5:
-            bounds = bounds.inside(region)
+        key_range = own_key_range(state, partition)
+        if key_range.overlaps(bounds.as_range()) and self.rng.random() < 0.5:
+            bounds = bounds.inside(key_range)
         stored = StoredFile(name, 100, 50, self.rng.getrandbits(64), 1)
         return FileReference(stored, partition, self.rng.randrange(1000), bounds)
 
@@ -277,7 +277,9 @@ def check_after(
     leaves = list(state.tree().leaves())  # making the tree checks that leaves tile
     assert {r.partition for r in references} <= set(leaves), "files lie on leaves only"
     for r in references:
-        assert own_region(state, r.partition).overlaps(r.bounds.as_range()), "bounds reach the leaf"
+        assert own_key_range(state, r.partition).overlaps(r.bounds.as_range()), (
+            "bounds reach the leaf"
+        )
         assert r.rows >= 0
     referenced, garbage = {r.file.name for r in references}, {g.file for g in state.garbage()}
     assert not referenced & garbage, "referenced or garbage, never both"

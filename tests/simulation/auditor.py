@@ -220,10 +220,12 @@ class Auditor:
             tree: PartitionTree = self.state.tree()
             end: bytes | None = b""
             for leaf in tree.leaves():
-                region = tree.region(leaf)
-                if region.min != end or region.is_empty:
-                    raise Violation(TILES, f"leaf {leaf} begins at {region.min!r}, not at {end!r}")
-                end = region.max
+                key_range = tree.key_range(leaf)
+                if key_range.min != end or key_range.is_empty:
+                    raise Violation(
+                        TILES, f"leaf {leaf} begins at {key_range.min!r}, not at {end!r}"
+                    )
+                end = key_range.max
             if end is not None:
                 raise Violation(TILES, f"no leaf holds keys from {end!r} on")
 

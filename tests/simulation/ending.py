@@ -17,7 +17,7 @@ from lakebed.model.paths import (
 )
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import TableState
 from tests.simulation.actors import damage_snapshot, send
 from tests.simulation.auditor import Auditor
@@ -155,7 +155,7 @@ def check_exact(machine: Machine, table: OpenTable) -> None:
     with table.head.reading() as state:
         schema = state.schema()
         parts = [
-            table.part(reference, own_region(state, reference.partition))
+            table.part(reference, own_key_range(state, reference.partition))
             for reference in state.all_references()
             if reference.exact
         ]

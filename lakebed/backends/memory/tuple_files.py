@@ -85,15 +85,15 @@ class TupleSorter:
             self._rows += [(self._layout.key(row), row) for row in rows]
         self._sorted = False
 
-    def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
-        """Return how many rows were added in each region, and not left out."""
+    def rows_in(self, key_ranges: Sequence[KeyRange]) -> list[int]:
+        """Return how many rows were added in each key range, and not left out."""
         keys = [key for key, _ in self._in_order()]
-        return [end - start for start, end in (_places(keys, r) for r in regions)]
+        return [end - start for start, end in (_places(keys, r) for r in key_ranges)]
 
-    def sorted_batches(self, region: KeyRange) -> Iterator[Batch]:
-        """Yield what processing makes of the rows of a region, in key order."""
+    def sorted_batches(self, key_range: KeyRange) -> Iterator[Batch]:
+        """Yield what processing makes of the rows of a key range, in key order."""
         rows = self._in_order()
-        start, end = _places([key for key, _ in rows], region)
+        start, end = _places([key for key, _ in rows], key_range)
         rows = rows[start:end]
         if self._work is not None:
             rows = list(self._work.merged(rows))
@@ -129,7 +129,7 @@ class TupleFiles:
         *,
         name: FileName,
         path: str,
-        regions: Sequence[KeyRange],
+        key_ranges: Sequence[KeyRange],
         job_rows: int = 0,
         value_statistics: bool = False,
     ) -> FileWritten | None:
@@ -141,9 +141,9 @@ class TupleFiles:
         keys = list(map(layout.key, rows))
         assert all(a <= b for a, b in pairwise(keys)), "rows are not sorted"
         row_keys = list(map(layout.row_key, rows)) if schema.sort_keys else keys
-        written = tuple(_written(row_keys, region) for region in regions)
+        written = tuple(_written(row_keys, key_range) for key_range in key_ranges)
         counted = sum(w.rows for w in written if w is not None)
-        assert counted == len(rows), f"regions hold {counted} of {len(rows)} rows"
+        assert counted == len(rows), f"key ranges hold {counted} of {len(rows)} rows"
 
         body = _encode(_Body(keys, rows, [field.number for field in schema.fields]))
         tail = _encode(_Tail(_FORMAT, _sample(row_keys)))
@@ -159,13 +159,13 @@ class TupleFiles:
         *,
         name: FileName,
         path: str,
-        region: KeyRange,
+        key_range: KeyRange,
         processing: ProcessingPass | None = None,
         value_statistics: bool = False,
     ) -> FileWritten | None:
         """Put the rows of all parts into one file."""
         merged = self.merge(schema, parts, processing=processing)
-        return self.write(schema, merged, name=name, path=path, regions=[region])
+        return self.write(schema, merged, name=name, path=path, key_ranges=[key_range])
 
     def merge(
         self,
@@ -178,7 +178,7 @@ class TupleFiles:
         pairs: list[tuple[bytes, Row]] = []
         for part in parts:
             body = self._body(schema, part)
-            start, end = _places(body.keys, part.region)
+            start, end = _places(body.keys, part.key_range)
             pairs += zip(body.keys[start:end], body.rows[start:end], strict=True)
         if condition is not None:
             assert condition.where is None, "these rows are asked for by key"
@@ -220,27 +220,27 @@ class TupleFiles:
         return [tuple(row[place] for place in places) for row in batch]
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
-        """Return the sample of a file, inside the part's region."""
+        """Return the sample of a file, inside the part's key range."""
         file = part.file
         (tail,) = self._objects.read(part.path, [(file.tail_offset, file.size)])
         if zlib.crc32(tail) != file.tail_checksum:
             raise CorruptError("the tail of a file does not fit its checksum", path=part.path)
-        return _decoded(_decode_tail, tail, part.path).sample.inside(part.region)
+        return _decoded(_decode_tail, tail, part.path).sample.inside(part.key_range)
 
     def measure(
-        self, schema: Schema, part: FilePart, regions: Sequence[KeyRange]
+        self, schema: Schema, part: FilePart, key_ranges: Sequence[KeyRange]
     ) -> tuple[RowsWritten | None, ...]:
-        """Read every row of a file; return what lies in each region."""
+        """Read every row of a file; return what lies in each key range."""
         body = self._body(schema, part)
         layout = self._layouts.of(schema)
         keys = list(map(layout.key, body.rows))
         if keys != body.keys or any(a > b for a, b in pairwise(keys)):
             raise CorruptError("a file's rows are out of order", path=part.path)
         row_keys = list(map(layout.row_key, body.rows))
-        everything = msgspec.structs.replace(part, region=EVERYTHING)
+        everything = msgspec.structs.replace(part, key_range=EVERYTHING)
         if self.sample(schema, everything) != _sample(row_keys):
             raise CorruptError("a file's sample is not of its rows", path=part.path)
-        return tuple(_written(row_keys, region) for region in regions)
+        return tuple(_written(row_keys, key_range) for key_range in key_ranges)
 
     def rows(self, batch: Batch) -> int:
         """Return how many rows a batch has."""
@@ -285,14 +285,14 @@ class TupleFiles:
         return _Body(body.keys, rows, wanted)
 
 
-def _places(keys: Sequence[bytes], region: KeyRange) -> tuple[int, int]:
-    start = bisect_left(keys, region.min)
-    end = len(keys) if region.max is None else bisect_left(keys, region.max)
+def _places(keys: Sequence[bytes], key_range: KeyRange) -> tuple[int, int]:
+    start = bisect_left(keys, key_range.min)
+    end = len(keys) if key_range.max is None else bisect_left(keys, key_range.max)
     return start, max(start, end)
 
 
-def _written(keys: Sequence[bytes], region: KeyRange) -> RowsWritten | None:
-    start, end = _places(keys, region)
+def _written(keys: Sequence[bytes], key_range: KeyRange) -> RowsWritten | None:
+    start, end = _places(keys, key_range)
     if start == end:
         return None
     return RowsWritten(end - start, bounds_of(keys[start], keys[end - 1]))

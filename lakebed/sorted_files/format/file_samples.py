@@ -34,4 +34,4 @@ class FileSamples:
             raise CorruptError(
                 "a file has no footer", path=part.path, problem=str(error)
             ) from error
-        return decode_notes(footer.key_values, part.path).sample.inside(part.region)
+        return decode_notes(footer.key_values, part.path).sample.inside(part.key_range)

@@ -171,30 +171,30 @@ def search_many(
     return places
 
 
-def slice_region(
-    batch: pa.RecordBatch, fields: Sequence[Field], region: KeyRange
+def slice_key_range(
+    batch: pa.RecordBatch, fields: Sequence[Field], key_range: KeyRange
 ) -> pa.RecordBatch:
     """Return the rows of a sorted batch whose keys lie in a region."""
-    start, end = rows_in(batch, fields, region)
+    start, end = rows_in(batch, fields, key_range)
     return batch if end - start == len(batch) else batch.slice(start, end - start)
 
 
-def rows_in(batch: pa.RecordBatch, fields: Sequence[Field], region: KeyRange) -> tuple[int, int]:
+def rows_in(batch: pa.RecordBatch, fields: Sequence[Field], key_range: KeyRange) -> tuple[int, int]:
     """Return from which to below which row of a sorted batch keys lie in a region."""
     rows = len(batch)
     if not rows:
         return 0, 0
     key, places = _Keys(batch, fields).of, range(rows)
-    start = bisect.bisect_left(places, region.min, key=key) if key(0) < region.min else 0
-    if start == rows or region.max is None or key(rows - 1) < region.max:
+    start = bisect.bisect_left(places, key_range.min, key=key) if key(0) < key_range.min else 0
+    if start == rows or key_range.max is None or key(rows - 1) < key_range.max:
         return start, rows
     step = 1
     while step <= NEAR_ROWS and start + step <= rows:  # of one key there are few
-        if key(start + step - 1) >= region.max:
+        if key(start + step - 1) >= key_range.max:
             end = start + step
-            return start, bisect.bisect_left(places, region.max, start, end, key=key)
+            return start, bisect.bisect_left(places, key_range.max, start, end, key=key)
         step *= 2
-    return start, bisect.bisect_left(places, region.max, start, key=key)
+    return start, bisect.bisect_left(places, key_range.max, start, key=key)
 
 
 def values_between(field: Field, column: pa.Array, r: KeyRange) -> pa.Array:

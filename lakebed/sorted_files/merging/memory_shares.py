@@ -43,7 +43,7 @@ class MergeMemory(msgspec.Struct, frozen=True):
 
     def share_of(self, parts: Sequence[FilePart], *, paged_columns: int = 0) -> Share:
         """Return what each of these parts may hold, see `share`."""
-        inputs = overlap([part.region for part in parts])
+        inputs = overlap([part.key_range for part in parts])
         return self.share(inputs, paged_columns=paged_columns)
 
     def share(self, inputs: int, *, paged_columns: int = 0) -> Share:
@@ -85,14 +85,14 @@ def memory_needed(reads: Sequence[PartRead], summaries: FileSummaries) -> tuple[
     leaves = max((len(read.columns) for read in reads), default=0)
     page = max((page_rows(row) * row for row in rows), default=0)
     each = max(page + leaves * BLOCK_BYTES, int(page * BATCHES_WAITING))
-    inputs = overlap([read.part.region for read in reads])
+    inputs = overlap([read.part.key_range for read in reads])
     return max(4 * inputs * each, 6 * max(GROUP_BYTES_MAX, *rows, 0)), inputs
 
 
-def overlap(regions: Sequence[KeyRange]) -> int:
-    """Return how many regions at most hold one key."""
+def overlap(key_ranges: Sequence[KeyRange]) -> int:
+    """Return how many key ranges at most hold one key."""
     ends = sorted(
-        [(r.min, 1) for r in regions] + [(r.max, -1) for r in regions if r.max is not None]
+        [(r.min, 1) for r in key_ranges] + [(r.max, -1) for r in key_ranges if r.max is not None]
     )
     most = depth = 0
     for _, step in ends:

@@ -40,7 +40,7 @@ class StretchMerge:
         self.request = request
         self.reads = reads
         self._summaries = summaries
-        at_once = overlap([read.part.region for read in reads])
+        at_once = overlap([read.part.key_range for read in reads])
         self._groups = GroupSources(objects, summaries, at_once)
         self._engine = engine
         self._end: bytes | None = None
@@ -53,7 +53,7 @@ class StretchMerge:
         self._end = within.max
         by_pages = self._engine is not PLAIN
         reads = [self._inside(read, within) for read in self.reads]
-        reads = [read for read in reads if not read.part.region.is_empty]
+        reads = [read for read in reads if not read.part.key_range.is_empty]
         sources = [self._groups.source(read, by_pages=by_pages) for read in reads]
         request = self.request
         merged = self._engine.merge(sources, request.schema.key_fields, request.folds)
@@ -90,10 +90,10 @@ class StretchMerge:
     def _inside(self, read: PartRead, within: KeyRange) -> PartRead:
         if within == EVERYTHING:
             return read
-        region = read.part.region.meets(within)
+        key_range = read.part.key_range.meets(within)
         request = self.request
-        wanted = RowFilter(request.schema.row_keys, (region,), request.key_boxes, request.early)
-        part = msgspec.structs.replace(read.part, region=region)
+        wanted = RowFilter(request.schema.row_keys, (key_range,), request.key_boxes, request.early)
+        part = msgspec.structs.replace(read.part, key_range=key_range)
         return msgspec.structs.replace(read, part=part, wanted=wanted)
 
     def _groups_of(self, read: PartRead) -> Sequence[int]:
@@ -108,4 +108,4 @@ class StretchMerge:
             return Sample((), known.sample.stride, 0)
         firsts, end = known.firsts, groups[-1] + 1
         span = KeyRange(firsts[groups[0]], firsts[end] if end < len(firsts) else None)
-        return known.sample.inside(span.meets(read.part.region))
+        return known.sample.inside(span.meets(read.part.key_range))

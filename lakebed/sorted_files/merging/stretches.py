@@ -1,8 +1,8 @@
 """Row groups that a merge need not touch: they are passed on as they are stored.
 
 A row group is passed on when no other part has a key within its bounds, all of it lies in its
-part's region, its columns are stored as the writer would store them, and it is not one of many that
-are small. Its bytes are verified by block checksums while they are read.
+part's key range, its columns are stored as the writer would store them, and it is not one of many
+that are small. Its bytes are verified by block checksums while they are read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def stretches_of(
     reads: Sequence[PartRead], summaries: FileSummaries, columns: pa.Schema
 ) -> list[RowGroupStretch]:
     """Return what is passed on and what is merged, in the order of keys. columns: of the file to be
-    written. reads: of whole regions, without other conditions."""
+    written. reads: of whole key ranges, without other conditions."""
     summaries.read([read.part for read in reads])
     found = [_spans(read, summaries.of(read.part)) for read in reads]
     lows = sorted(spans[0].low for spans in found if spans)

@@ -35,36 +35,38 @@ class KeyBoxes:
         """Whether no key lies in any of them."""
         return not self._spans
 
-    def meets(self, region: KeyRange) -> list[KeyRange]:
-        """Return the ranges of whole keys in a region. There may be thousands of others."""
-        low = bisect_right(self._ends, region.min)
+    def meets(self, key_range: KeyRange) -> list[KeyRange]:
+        """Return the ranges of whole keys in a key range. There may be thousands of others."""
+        low = bisect_right(self._ends, key_range.min)
         end = len(self._spans)
-        if region.max is not None:
-            end = bisect_left(self._spans, region.max, low, key=lambda span: span.min)
-        return [region.meets(span) for span in self._spans[low:end]]
+        if key_range.max is not None:
+            end = bisect_left(self._spans, key_range.max, low, key=lambda span: span.min)
+        return [key_range.meets(span) for span in self._spans[low:end]]
 
 
 class RowFilter:
-    """Rows in some regions, in any of some boxes, that a test keeps. fields: the row keys; regions:
-    ascending, none meets another; boxes: None for all rows."""
+    """Rows in some key ranges, in any of some boxes, that a test keeps.
+
+    fields: the row keys; key_ranges: ascending, none meets another; boxes: None for all rows.
+    """
 
     def __init__(
         self,
         fields: Sequence[Field],
-        regions: Sequence[KeyRange],
+        key_ranges: Sequence[KeyRange],
         boxes: KeyBoxes | None,
         test: RowTest | None = None,
     ) -> None:
         self.fields = fields
         self._test = test
-        self.ranges: tuple[KeyRange, ...] = tuple(regions)
+        self.ranges: tuple[KeyRange, ...] = tuple(key_ranges)
         self._boxes: tuple[tuple[KeyRange, Box], ...] = ()
         self.is_whole = True
-        """Whether every key of the regions is wanted, whatever its columns hold."""
+        """Whether every key of the key ranges is wanted, whatever its columns hold."""
         if boxes is not None:
-            self.ranges = union([met for region in regions for met in boxes.meets(region)])
+            self.ranges = union([met for key_range in key_ranges for met in boxes.meets(key_range)])
             self._boxes = boxes.tested
-            self.is_whole = self.ranges == tuple(regions)
+            self.is_whole = self.ranges == tuple(key_ranges)
         self._ends = [r.max for r in self.ranges if r.max is not None]
 
     def wants_all(self, first: bytes, last: bytes) -> bool:

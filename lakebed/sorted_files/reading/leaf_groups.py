@@ -17,11 +17,11 @@ before the first row is given. Leaves of the same files are read together howeve
 
 
 class Together(msgspec.Struct, frozen=True):
-    """What is read of one file for some leaves. part: its region reaches from the first leaf to the
-    last one. regions: those of the leaves that have the file; neighbours are one."""
+    """What is read of one file for some leaves. part: its key range reaches from the first leaf to
+    the last one. key_ranges: those of the leaves that have the file; neighbours are one."""
 
     part: FilePart
-    regions: tuple[KeyRange, ...]
+    key_ranges: tuple[KeyRange, ...]
 
 
 def read_together(
@@ -55,8 +55,8 @@ def _joined(group: dict[str, list[FilePart]]) -> list[Together]:
 def _one(parts: Sequence[FilePart]) -> Together:
     first, last = parts[0], parts[-1]
     if first is last:
-        return Together(first, (first.region,))
-    hull = KeyRange(first.region.min, last.region.max)
+        return Together(first, (first.key_range,))
+    hull = KeyRange(first.key_range.min, last.key_range.max)
     rows = sum(part.rows for part in parts)
     part = FilePart(first.file, first.path, hull, rows)
-    return Together(part, union([part.region for part in parts]))
+    return Together(part, union([part.key_range for part in parts]))

@@ -52,7 +52,7 @@ def reads_of(
     if request.key_boxes is not None and request.key_boxes.is_empty:
         return []
     return [
-        read_of(request, part, (part.region,), share, among)
+        read_of(request, part, (part.key_range,), share, among)
         for part, among in zip(parts, groups or [None] * len(parts), strict=True)
     ]
 
@@ -60,12 +60,12 @@ def reads_of(
 def read_of(
     request: RowRequest,
     part: FilePart,
-    regions: Sequence[KeyRange],
+    key_ranges: Sequence[KeyRange],
     share: Share,
     groups: range | None = None,
 ) -> PartRead:
-    """Return what is to be read of a part, of some regions inside of its own."""
-    wanted = RowFilter(request.schema.row_keys, regions, request.key_boxes, request.early)
+    """Return what is to be read of a part, of some key ranges inside of its own."""
+    wanted = RowFilter(request.schema.row_keys, key_ranges, request.key_boxes, request.early)
     return PartRead(part, wanted, request.columns, share, request.work, groups)
 
 
@@ -116,5 +116,5 @@ class GroupSources:
             )
             return batches if mask is not None else read.selected(batches)
 
-        lowest = wanted.ranges[0].min if wanted.ranges else part.region.min
+        lowest = wanted.ranges[0].min if wanted.ranges else part.key_range.min
         return Source(lowest, open_, look, mask)

@@ -45,7 +45,7 @@ class RowRequest(msgspec.Struct, frozen=True):
         if self.work is not None:
             merged = self.work.merged(merged)
             if self.work.iterator is not None:
-                merged = iterated(self.schema, merged, self.work.iterator, _region_of(parts))
+                merged = iterated(self.schema, merged, self.work.iterator, _key_range_of(parts))
         if self.late is not None:
             merged = map(self.late.apply, merged)
         if self.given is None:
@@ -85,9 +85,9 @@ def row_request(
     )
 
 
-def _region_of(parts: Sequence[FilePart]) -> KeyRange:
-    """Return the range that holds the regions of all parts."""
-    ends = [part.region.max for part in parts if part.region.max is not None]
+def _key_range_of(parts: Sequence[FilePart]) -> KeyRange:
+    """Return the range that holds the key ranges of all parts."""
+    ends = [part.key_range.max for part in parts if part.key_range.max is not None]
     bounded = len(ends) == len(parts) > 0
-    least = min((part.region.min for part in parts), default=b"")
+    least = min((part.key_range.min for part in parts), default=b"")
     return KeyRange(least, max(ends) if bounded else None)

@@ -25,7 +25,7 @@ from lakebed.sorted_files.format.key_encoding import (
     check_keys,
     encode_row,
     search_many,
-    slice_region,
+    slice_key_range,
 )
 from lakebed.sorted_files.format.row_groups import cut
 from lakebed.sorted_files.sorting.engines import Engine, engine_for
@@ -145,26 +145,30 @@ class ExternalSorter:
             self._held_rows = HeldRows(self._columns, self._memory_bytes)
         self._held.append(self._held_rows.held(part))
 
-    def rows_in(self, regions: Sequence[KeyRange]) -> list[int]:
-        """Return how many rows were added in each region, and not left out."""
-        points = sorted({r.min for r in regions} | {r.max for r in regions if r.max is not None})
+    def rows_in(self, key_ranges: Sequence[KeyRange]) -> list[int]:
+        """Return how many rows were added in each key range, and not left out."""
+        points = sorted(
+            {r.min for r in key_ranges} | {r.max for r in key_ranges if r.max is not None}
+        )
         below = dict.fromkeys(points, 0)
         total = 0
         for run in self._sorted_runs():
             total += run.rows
             for point, rows in zip(points, self._rows_below(run, points), strict=True):
                 below[point] += rows
-        return [max(0, (total if r.max is None else below[r.max]) - below[r.min]) for r in regions]
+        return [
+            max(0, (total if r.max is None else below[r.max]) - below[r.min]) for r in key_ranges
+        ]
 
-    def sorted_batches(self, region: KeyRange) -> Iterator[pa.RecordBatch]:
-        """Yield what processing makes of the rows of a region, in key order."""
-        rows = self._merged(self._sorted_runs(), region)
+    def sorted_batches(self, key_range: KeyRange) -> Iterator[pa.RecordBatch]:
+        """Yield what processing makes of the rows of a key range, in key order."""
+        rows = self._merged(self._sorted_runs(), key_range)
         self._held_rows = None  # not written over while these rows are used
         if self._work is None:
             return rows
         rows = self._work.merged(rows)
         use = self._work.iterator
-        return rows if use is None else iterated(self._schema, rows, use, region)
+        return rows if use is None else iterated(self._schema, rows, use, key_range)
 
     def close(self) -> None:
         """Remove what was spilled."""
@@ -235,21 +239,21 @@ class ExternalSorter:
         for batch in batches:
             yield from cut(batch, len(batch) or 1, self._batch_bytes)
 
-    def _merged(self, runs: Sequence[SortedRun], region: KeyRange) -> Iterator[pa.RecordBatch]:
+    def _merged(self, runs: Sequence[SortedRun], key_range: KeyRange) -> Iterator[pa.RecordBatch]:
         sources = []
         for run in runs:
-            lowest = max(region.min, run.firsts[0])
-            if region.max is None or lowest < region.max:
-                sources.append(Source(lowest, partial(self._read, run, region)))
+            lowest = max(key_range.min, run.firsts[0])
+            if key_range.max is None or lowest < key_range.max:
+                sources.append(Source(lowest, partial(self._read, run, key_range)))
         return self._engine.merge(sources, self._keys)
 
-    def _read(self, run: SortedRun, region: KeyRange) -> Iterator[pa.RecordBatch]:
-        begin = max(0, bisect_left(run.firsts, region.min) - 1)
-        end = len(run.firsts) if region.max is None else bisect_left(run.firsts, region.max)
+    def _read(self, run: SortedRun, key_range: KeyRange) -> Iterator[pa.RecordBatch]:
+        begin = max(0, bisect_left(run.firsts, key_range.min) - 1)
+        end = len(run.firsts) if key_range.max is None else bisect_left(run.firsts, key_range.max)
         for place in range(begin, end):
             batch = run.read(place)
-            if region != EVERYTHING and place in (begin, end - 1):
-                batch = slice_region(batch, self._row_keys, region)
+            if key_range != EVERYTHING and place in (begin, end - 1):
+                batch = slice_key_range(batch, self._row_keys, key_range)
             yield batch
 
     def _rows_below(self, run: SortedRun, points: Sequence[bytes]) -> list[int]:

@@ -20,7 +20,7 @@ def iterated(
     schema: Schema,
     batches: Iterable[pa.RecordBatch],
     use: IteratorUse,
-    region: KeyRange = EVERYTHING,
+    key_range: KeyRange = EVERYTHING,
 ) -> Iterator[pa.RecordBatch]:
     """Yield what an iterator makes of all columns of sorted rows. region: where its keys may lie.
 
@@ -42,7 +42,7 @@ def iterated(
             hint = "give rows in the order of row keys, then sort keys, as they came"
             raise IteratorError("an iterator gave rows out of order", iterator=use.name, hint=hint)
         last = encode_row(batch, keys, -1)
-        if first < region.min or not region.contains(encode_row(batch, schema.row_keys, -1)):
+        if first < key_range.min or not key_range.contains(encode_row(batch, schema.row_keys, -1)):
             hint = "keep the row keys as they came"
             raise IteratorError("an iterator gave keys of elsewhere", iterator=use.name, hint=hint)
         yield pa.RecordBatch.from_arrays(batch.columns, schema=columns)

@@ -1,7 +1,7 @@
 """Sorted runs as objects: rows that one task put in order, for others to merge into files.
 
-A run is a row of blocks. A block holds rows of one region, sorted, as an Arrow record batch that is
-compressed as a whole: those who merge a region read exactly its blocks, in few requests.
+A run is a row of blocks. A block holds rows of one key range, sorted, as an Arrow record batch that
+is compressed as a whole: those who merge a key range read exactly its blocks, in few requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lakebed.model.schema import Field, Schema
 from lakebed.ports.object_store import ObjectReader, ObjectStore
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
-from lakebed.sorted_files.format.key_encoding import encode_row, search_many, slice_region
+from lakebed.sorted_files.format.key_encoding import encode_row, search_many, slice_key_range
 from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 from lakebed.sorted_files.format.row_groups import cut
 from lakebed.sorted_files.sorting.engines import engine_for
@@ -40,13 +40,13 @@ _CODEC = "lz4_raw"
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """Rows of one region: bytes `[offset, offset + size)` of a run, `memory` when decompressed.
+    """Rows of one key range: bytes `[offset, offset + size)` of a run, `memory` when decompressed.
 
-    region: its place among those that the run was cut by. first: encoded row key of the first row.
-    checksum: CRC-32 of the bytes.
+    range_index: of their key range among those that the run was cut by. first: encoded row key of
+    the first row. checksum: CRC-32 of the bytes.
     """
 
-    region: int
+    range_index: int
     first: bytes
     rows: int
     offset: int
@@ -72,7 +72,7 @@ def store_run(
 ) -> StoredRun | None:
     """Put sorted rows at `path` as a run; None, and no object, when there are none.
 
-    points: ascending encoded keys, each the end of one region and the begin of the next.
+    points: ascending encoded keys, each the end of one key range and the begin of the next.
 
     Raises:
         ObjectExistsError: another object has the path.
@@ -97,27 +97,27 @@ def store_run(
 def _parts(
     batches: Iterable[pa.RecordBatch], fields: Sequence[Field], points: Sequence[bytes]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield rows that become a block, and the place of their region."""
+    """Yield rows that become a block, and the index of their key range."""
     for batch in batches:
         if not len(batch):
             continue
-        place = bisect_right(points, encode_row(batch, fields, 0))
+        index = bisect_right(points, encode_row(batch, fields, 0))
         end = bisect_right(points, encode_row(batch, fields, -1))
-        ends = [*search_many(batch, fields, points[place:end]), len(batch)]
+        ends = [*search_many(batch, fields, points[index:end]), len(batch)]
         begin = 0
-        for region, stop in enumerate(ends, start=place):
+        for range_index, stop in enumerate(ends, start=index):
             for part in cut(batch.slice(begin, stop - begin), BLOCK_ROWS, BLOCK_MEMORY):
-                yield region, part
+                yield range_index, part
             begin = stop
 
 
-def _put(sink: ObjectSink, schema: Schema, region: int, rows: pa.RecordBatch) -> Block:
+def _put(sink: ObjectSink, schema: Schema, range_index: int, rows: pa.RecordBatch) -> Block:
     plain = rows.serialize()
     stored = pa.compress(plain, codec=_CODEC)
     offset = sink.size
     sink.write([memoryview(stored).cast("B")])
     return Block(
-        region,
+        range_index,
         encode_row(rows, schema.row_keys, 0),
         len(rows),
         offset,
@@ -131,12 +131,12 @@ def merged_runs(
     objects: ObjectReader,
     schema: Schema,
     runs: Sequence[StoredRun],
-    region: KeyRange,
+    key_range: KeyRange,
     *,
     job_rows: int,
     processing: ProcessingPass | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of runs inside a region, in the order of their keys. job_rows: of the whole
+    """Yield the rows of runs inside a key range, in the order of their keys. job_rows: of the whole
     job, about. processing: what is done with rows that are in order; none is left out.
 
     Raises:
@@ -145,7 +145,10 @@ def merged_runs(
     """
     at_once = max(READ_BYTES_MIN, min(READ_BYTES_MAX, AHEAD_BYTES // max(1, len(runs))))
     sources = [
-        Source(max(region.min, run.blocks[0].first), _Opened(objects, schema, run, region, at_once))
+        Source(
+            max(key_range.min, run.blocks[0].first),
+            _Opened(objects, schema, run, key_range, at_once),
+        )
         for run in runs
         if run.blocks
     ]
@@ -155,13 +158,13 @@ def merged_runs(
     if work is None:
         return rows
     rows = work.merged(rows)
-    return rows if work.iterator is None else iterated(schema, rows, work.iterator, region)
+    return rows if work.iterator is None else iterated(schema, rows, work.iterator, key_range)
 
 
-def blocks_meeting(run: StoredRun, regions: range, within: KeyRange) -> StoredRun:
-    """Return the part of a run that may hold rows of some regions and of a range of keys."""
-    begin = bisect_left(run.blocks, regions.start, key=lambda block: block.region)
-    end = bisect_left(run.blocks, regions.stop, key=lambda block: block.region)
+def blocks_meeting(run: StoredRun, range_indexes: range, within: KeyRange) -> StoredRun:
+    """Return the part of a run that may hold rows of some key ranges and of a range of keys."""
+    begin = bisect_left(run.blocks, range_indexes.start, key=lambda block: block.range_index)
+    end = bisect_left(run.blocks, range_indexes.stop, key=lambda block: block.range_index)
     blocks = run.blocks[begin:end]
     first = max(0, bisect_left(blocks, within.min, key=lambda block: block.first) - 1)
     last = len(blocks)
@@ -178,14 +181,14 @@ class _Opened:
         objects: ObjectReader,
         schema: Schema,
         run: StoredRun,
-        region: KeyRange,
+        key_range: KeyRange,
         bytes_at_once: int,
     ) -> None:
         self._objects = objects
         self._columns = arrow_schema(schema)
         self._fields = schema.row_keys
         self._run = run
-        self._region = region
+        self._key_range = key_range
         self._bytes_at_once = bytes_at_once
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
@@ -205,7 +208,7 @@ class _Opened:
                 at = block.offset - start
                 batch = self._batch(block, view[at : at + block.size])
                 if place in (0, len(blocks) - 1):
-                    batch = slice_region(batch, self._fields, self._region)
+                    batch = slice_key_range(batch, self._fields, self._key_range)
                 yield batch
             done = end
 

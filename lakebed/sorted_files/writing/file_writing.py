@@ -39,13 +39,13 @@ def write_file(
     *,
     name: FileName,
     path: str,
-    regions: Sequence[KeyRange],
+    key_ranges: Sequence[KeyRange],
     encoder: RowGroupEncoder,
 ) -> FileWritten | None:
     """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises.
 
-    contents: row groups that are passed on need one region; they stay as they are. encoder: of the
-    others.
+    contents: row groups that are passed on need one key range; they stay as they are.
+    encoder: of the others.
     """
     groups = iter(_groups(contents))
     first = next(groups, None)
@@ -53,7 +53,7 @@ def write_file(
         return None
     writer = objects.create(path)
     try:
-        file = _FileBeingWritten(schema, ObjectSink(writer), regions, encoder)
+        file = _FileBeingWritten(schema, ObjectSink(writer), key_ranges, encoder)
         file.add(first)
         del first
         for group in groups:
@@ -82,7 +82,7 @@ class _FileBeingWritten:
         self,
         schema: Schema,
         sink: ObjectSink,
-        regions: Sequence[KeyRange],
+        key_ranges: Sequence[KeyRange],
         encoder: RowGroupEncoder,
     ) -> None:
         self._order = OrderCheck(schema.key_fields)
@@ -91,7 +91,7 @@ class _FileBeingWritten:
         self._assembly = Assembly(encoder.template, sink.write, sorted_by=len(schema.key_fields))
         self._encoder = encoder
         self._sampler = Sampler(self._row_keys)
-        self._regions = RegionCounter(self._row_keys, regions)
+        self._key_ranges = KeyRangeCounter(self._row_keys, key_ranges)
         self._groups: list[RowGroupNote] = []
         self._pages: list[bytes] = []
 
@@ -103,7 +103,7 @@ class _FileBeingWritten:
         for batch in group.to_batches():
             self._order.add(batch)
             self._sampler.add(batch)
-            self._regions.add(batch)
+            self._key_ranges.add(batch)
         note = note_of(group, self._row_keys)
         encoded = self._encoder.encode(group, note.row_bytes)
         self._put(encoded, note, page_checksums(encoded))
@@ -114,11 +114,11 @@ class _FileBeingWritten:
         self._pages.append(checksums)
 
     def _pass_on(self, group: StoredGroup) -> None:
-        below = self._regions.last  # a row key, as are the row group's: they leave out sort keys
+        below = self._key_ranges.last  # a row key, as are the row group's: they leave out sort keys
         if below > group.note.first:
             raise AssertionError("rows are not sorted: a row group begins too low")
         self._sampler.skip(group.rows, group.known)
-        self._regions.skip(group.rows, group.note.first, group.last)
+        self._key_ranges.skip(group.rows, group.note.first, group.last)
         self._put(group.encoded, group.note, group.checksums)
         self._order.last = group.last
 
@@ -129,14 +129,14 @@ class _FileBeingWritten:
         notes = Notes(
             sample=self._sampler.sample(),
             groups=tuple(self._groups),
-            last=self._regions.last,
+            last=self._key_ranges.last,
             blocks=blocks,
             pages=tuple(self._pages),
         )
         self._assembly.end(encode_notes(notes))
         tail_checksum = sink.end_tail()
         file = StoredFile(name, sink.size, tail_offset, sink.checksum, tail_checksum)
-        return FileWritten(file, self._regions.rows_written())
+        return FileWritten(file, self._key_ranges.rows_written())
 
 
 def note_of(group: pa.Table, row_keys: Sequence[Field]) -> RowGroupNote:
@@ -206,15 +206,16 @@ class Sampler:
         return Sample(tuple(self._keys), self.stride, self.rows, self._slack)
 
 
-class RegionCounter:
-    """Counts the rows of a sorted stream in each of some ascending regions, which hold them all."""
+class KeyRangeCounter:
+    """Counts the rows of a sorted stream in each of some ascending key ranges, which
+    hold them all."""
 
-    def __init__(self, fields: Sequence[Field], regions: Sequence[KeyRange]) -> None:
+    def __init__(self, fields: Sequence[Field], key_ranges: Sequence[KeyRange]) -> None:
         self._fields = fields
-        self._regions = regions
-        self._rows = [0] * len(regions)
-        self._firsts: list[bytes] = [b""] * len(regions)
-        self._lasts: list[bytes] = [b""] * len(regions)
+        self._key_ranges = key_ranges
+        self._rows = [0] * len(key_ranges)
+        self._firsts: list[bytes] = [b""] * len(key_ranges)
+        self._lasts: list[bytes] = [b""] * len(key_ranges)
         self._place = 0
         self.last = b""
 
@@ -222,10 +223,10 @@ class RegionCounter:
         """Count the next rows."""
         self.last = encode_row(batch, self._fields, -1)
         while len(batch):
-            region = self._region_of(encode_row(batch, self._fields, 0))
+            key_range = self._key_range_of(encode_row(batch, self._fields, 0))
             here = len(batch)
-            if region.max is not None and self.last >= region.max:
-                here = search_many(batch, self._fields, [region.max])[0]
+            if key_range.max is not None and self.last >= key_range.max:
+                here = search_many(batch, self._fields, [key_range.max])[0]
             inside = batch.slice(0, here)
             if not self._rows[self._place]:
                 self._firsts[self._place] = encode_row(inside, self._fields, 0)
@@ -234,27 +235,27 @@ class RegionCounter:
             batch = batch.slice(here)
 
     def skip(self, rows: int, first: bytes, last: bytes) -> None:
-        """Count rows that all lie in one region."""
-        region = self._region_of(first)
-        if not region.contains(last):
-            raise AssertionError("rows passed on lie in one region")
+        """Count rows that all lie in one key range."""
+        key_range = self._key_range_of(first)
+        if not key_range.contains(last):
+            raise AssertionError("rows passed on lie in one key range")
         if not self._rows[self._place]:
             self._firsts[self._place] = first
         self._rows[self._place] += rows
         self._lasts[self._place] = self.last = last
 
-    def _region_of(self, key: bytes) -> KeyRange:
-        while self._place < len(self._regions):
-            region = self._regions[self._place]
-            if region.max is None or key < region.max:
-                if region.min > key:
-                    raise AssertionError("a row lies in none of the regions")
-                return region
+    def _key_range_of(self, key: bytes) -> KeyRange:
+        while self._place < len(self._key_ranges):
+            key_range = self._key_ranges[self._place]
+            if key_range.max is None or key < key_range.max:
+                if key_range.min > key:
+                    raise AssertionError("a row lies in none of the key ranges")
+                return key_range
             self._place += 1
-        raise AssertionError("a row lies above all regions")
+        raise AssertionError("a row lies above all key ranges")
 
     def rows_written(self) -> tuple[RowsWritten | None, ...]:
-        """Return for each region its rows and their bounds."""
+        """Return for each key range its rows and their bounds."""
         return tuple(
             RowsWritten(rows, bounds_of(first, last)) if rows else None
             for rows, first, last in zip(self._rows, self._firsts, self._lasts, strict=True)

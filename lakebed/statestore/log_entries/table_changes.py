@@ -31,7 +31,7 @@ from lakebed.model.processing_changes import check_processing_change, gone_befor
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 from lakebed.model.schema_changes import changed
-from lakebed.statestore.table_state.placing import own_region, split_references
+from lakebed.statestore.table_state.placing import own_key_range, split_references
 from lakebed.statestore.table_state.state import Moment, TableState
 from lakebed.statestore.table_state.state_json import PROCESSING
 
@@ -122,7 +122,7 @@ class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
             raise InvalidError("a split has a point", partition=self.partition)
         if self.dimension:
             raise InvalidError("a split is on whole keys", dimension=self.dimension)
-        _check_points(self.points, own_region(state, self.partition), state.schema())
+        _check_points(self.points, own_key_range(state, self.partition), state.schema())
         for _, weights in self.shares:
             if len(weights) != len(self.points) + 1 or min(weights) < 0:
                 raise InvalidError("shares are one weight for each new leaf", got=weights)
@@ -279,17 +279,17 @@ def set_processing(schema: Schema, processing: Processing | None) -> tuple[SetPr
     return (SetProcessing(processing_json(checked_processing(processing, schema), schema)),)
 
 
-def _check_points(points: tuple[bytes, ...], region: KeyRange, schema: Schema) -> None:
+def _check_points(points: tuple[bytes, ...], key_range: KeyRange, schema: Schema) -> None:
     if any(a >= b for a, b in pairwise(points)):
         raise InvalidError("split points are sorted, each once")
-    if points and not (splits(region, points[0]) and splits(region, points[-1])):
+    if points and not (splits(key_range, points[0]) and splits(key_range, points[-1])):
         raise InvalidError("a split point lies outside the partition")
     for point in points:
         try:
             prefix_values(schema.row_keys, point)
         except ValueError as error:
             raise InvalidError("a split point is no key", problem=error) from None
-    check_reached(points, region, schema.row_keys)
+    check_reached(points, key_range, schema.row_keys)
 
 
 def _plant(state: TableState, root: PartitionId, points: tuple[bytes, ...]) -> None:

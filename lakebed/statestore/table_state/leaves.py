@@ -18,13 +18,13 @@ class Leaves(msgspec.Struct, frozen=True):
     """Leaves in key order, and where their keys lie."""
 
     ids: tuple[PartitionId, ...]
-    regions: tuple[KeyRange, ...]
+    key_ranges: tuple[KeyRange, ...]
 
     def references(self, written: FileWritten, places: Sequence[int]) -> list[FileReference]:
         """Return references to a file that was written for some leaves, by place."""
         return [
             FileReference(written.file, self.ids[place], part.rows, part.bounds)
-            for place, part in zip(places, written.regions, strict=True)
+            for place, part in zip(places, written.key_ranges, strict=True)
             if part is not None
         ]
 
@@ -33,7 +33,7 @@ def leaves_of(state: TableState) -> Leaves:
     """Return the leaves of a state."""
     tree = state.tree()
     ids = tuple(tree.leaves())
-    return Leaves(ids, tuple(tree.region(leaf) for leaf in ids))
+    return Leaves(ids, tuple(tree.key_range(leaf) for leaf in ids))
 
 
 def refuse_if_busy(state: TableState, leaves: Leaves, counts: Sequence[int]) -> None:

@@ -15,21 +15,21 @@ from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.table_state.sums import damaged
 
 REGIONS_MAX = 20_000
-"""Regions kept in memory: about 5 MB."""
+"""Key ranges kept in memory: about 5 MB."""
 
 
-def own_region(state: TableState, partition: PartitionId) -> KeyRange:
+def own_key_range(state: TableState, partition: PartitionId) -> KeyRange:
     """Return the range of encoded keys inside a partition, from the splits above it."""
-    region = state.regions.get(partition)
-    if region is None and partition == state.head().root:
+    key_range = state.key_ranges.get(partition)
+    if key_range is None and partition == state.head().root:
         return EVERYTHING
-    if region is None:
-        region = _region_from_above(state, partition)
-        if region != EVERYTHING:  # which is also that of a partition that does not exist yet
-            if len(state.regions) >= REGIONS_MAX:
-                state.regions.clear()
-            state.regions[partition] = region
-    return region
+    if key_range is None:
+        key_range = _key_range_from_above(state, partition)
+        if key_range != EVERYTHING:  # which is also that of a partition that does not exist yet
+            if len(state.key_ranges) >= REGIONS_MAX:
+                state.key_ranges.clear()
+            state.key_ranges[partition] = key_range
+    return key_range
 
 
 def reached_leaves(
@@ -40,23 +40,23 @@ def reached_leaves(
     Each comes with its range of encoded keys. keys: as `union` gives them.
     """
     found = []
-    stack = [(partition, own_region(state, partition))]
+    stack = [(partition, own_key_range(state, partition))]
     while stack:
-        id_, region = stack.pop()
-        if not overlaps_any(region, keys):
+        id_, key_range = stack.pop()
+        if not overlaps_any(key_range, keys):
             continue
         node = state.partition(id_)
         if node is None:
             raise damaged("partitions", partition=id_)
         if node.left is None or node.right is None:
-            found.append((id_, region))
+            found.append((id_, key_range))
         else:
-            stack.append((node.right, KeyRange(node.point, region.max)))
-            stack.append((node.left, KeyRange(region.min, node.point)))
+            stack.append((node.right, KeyRange(node.point, key_range.max)))
+            stack.append((node.left, KeyRange(key_range.min, node.point)))
     return found
 
 
-def _region_from_above(state: TableState, partition: PartitionId) -> KeyRange:
+def _key_range_from_above(state: TableState, partition: PartitionId) -> KeyRange:
     """Return the range of encoded keys that the splits above a partition leave to it."""
     least, end = b"", None
     node = state.partition(partition)
@@ -78,14 +78,14 @@ def check_places(state: TableState, references: Sequence[FileReference]) -> None
     Raises:
         InvalidError: an unknown partition, keys outside of it, or a file twice on one leaf.
     """
-    regions: dict[PartitionId, KeyRange] = {}
+    key_ranges: dict[PartitionId, KeyRange] = {}
     for reference in references:
         id_ = reference.partition
-        if id_ not in regions:
+        if id_ not in key_ranges:
             if state.partition(id_) is None:
                 raise InvalidError("no such partition", partition=id_)
-            regions[id_] = own_region(state, id_)
-        if not regions[id_].overlaps(reference.bounds.as_range()):
+            key_ranges[id_] = own_key_range(state, id_)
+        if not key_ranges[id_].overlaps(reference.bounds.as_range()):
             name = reference.file.name.hex()
             raise InvalidError("a file's keys lie outside its partition", file=name, partition=id_)
     if len(references) > 1:
@@ -135,7 +135,7 @@ def split_references(
     places = {leaf: place for place, (leaf, _) in enumerate(leaves)}
     for reference in moved:
         keys = reference.bounds.as_range()
-        reached = [(leaf, region) for leaf, region in leaves if region.overlaps(keys)]
+        reached = [(leaf, key_range) for leaf, key_range in leaves if key_range.overlaps(keys)]
         weights = shares.get(reference.file.name)
         if weights is not None:
             weights = [weights[places[leaf]] for leaf, _ in reached]
@@ -155,7 +155,7 @@ def _shared(
         weights = [1] * len(reached)
     total, given, passed = sum(weights), 0, 0
     parts = []
-    for (leaf, region), weight in zip(reached, weights, strict=True):
+    for (leaf, key_range), weight in zip(reached, weights, strict=True):
         passed += weight
         upto = reference.rows * passed // total
         parts.append(
@@ -163,7 +163,7 @@ def _shared(
                 reference,
                 partition=leaf,
                 rows=upto - given,
-                bounds=reference.bounds.inside(region),
+                bounds=reference.bounds.inside(key_range),
                 exact=reference.exact and len(reached) == 1,
             )
         )

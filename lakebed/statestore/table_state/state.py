@@ -135,7 +135,7 @@ class TableState(ProvenState):
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__(connection)
-        self.regions: dict[PartitionId, KeyRange] = {}
+        self.key_ranges: dict[PartitionId, KeyRange] = {}
         """Of partitions: they never change. Emptied when a split was undone."""
         # Read in this transaction of SQLite, and not changed since.
         self._head: TableVersion | None = None
@@ -149,7 +149,7 @@ class TableState(ProvenState):
         self._partitions.clear()
 
     def _undo(self) -> None:
-        self.regions.clear()
+        self.key_ranges.clear()
         super()._undo()
 
     @contextmanager
@@ -159,7 +159,7 @@ class TableState(ProvenState):
             with super().tentative(name):
                 yield
         except BaseException:
-            self.regions.clear()
+            self.key_ranges.clear()
             raise
 
     # what is known

@@ -4,7 +4,13 @@ from itertools import pairwise
 
 import pytest
 
-from lakebed.bulk_import.plan import file_rows, plan_merges, plan_sorts, rows_by_region, sort_bytes
+from lakebed.bulk_import.plan import (
+    file_rows,
+    plan_merges,
+    plan_sorts,
+    rows_by_key_range,
+    sort_bytes,
+)
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.sorted_files.sorting.stored_runs import Block, StoredRun
 from lakebed.user_files.csv_and_parquet import ParquetLayout
@@ -60,17 +66,19 @@ def run(name: str, *blocks: tuple[int, bytes, int]) -> StoredRun:
 
 
 def test_leaves_with_few_rows_share_a_file() -> None:
-    regions = [KeyRange(b"", b"c"), KeyRange(b"c", b"e"), KeyRange(b"e", None)]
+    key_ranges = [KeyRange(b"", b"c"), KeyRange(b"c", b"e"), KeyRange(b"e", None)]
     runs = [run("x", (0, b"a", 2), (2, b"f", 3)), run("y", (1, b"d", 90))]
-    counts = rows_by_region(runs, 3)
+    counts = rows_by_key_range(runs, 3)
     assert counts == [2, 90, 3]
-    planned = plan_merges(runs, regions, counts=counts, shared_file_rows_max=10, rows_each=1_000)
+    planned = plan_merges(runs, key_ranges, counts=counts, shared_file_rows_max=10, rows_each=1_000)
     assert [places for places, _ in planned] == [(0,), (1,), (2,)]
-    planned = plan_merges(runs, regions, counts=counts, shared_file_rows_max=100, rows_each=1_000)
+    planned = plan_merges(
+        runs, key_ranges, counts=counts, shared_file_rows_max=100, rows_each=1_000
+    )
     ((places, work),) = planned
     assert places == (0, 1, 2)
-    assert work.region == EVERYTHING
-    assert list(work.regions) == regions
+    assert work.key_range == EVERYTHING
+    assert list(work.key_ranges) == key_ranges
     assert work.job_rows == 95
 
 
@@ -78,11 +86,11 @@ def test_a_large_leaf_gets_several_files_that_tile_it() -> None:
     blocks = [(0, bytes([place]), 10) for place in range(1, 21)]
     runs = [run("x", *blocks[::2]), run("y", *blocks[1::2])]
     planned = plan_merges(runs, [EVERYTHING], counts=[200], shared_file_rows_max=0, rows_each=50)
-    regions = [work.region for _, work in planned]
-    assert len(regions) == 4
-    assert regions[0].min == b""
-    assert regions[-1].max is None
-    assert all(one.max == other.min for one, other in pairwise(regions))
+    key_ranges = [work.key_range for _, work in planned]
+    assert len(key_ranges) == 4
+    assert key_ranges[0].min == b""
+    assert key_ranges[-1].max is None
+    assert all(one.max == other.min for one, other in pairwise(key_ranges))
     for _, work in planned:
         for part in work.runs:
             # a block may begin below the range; none is left out that could reach into it
@@ -91,11 +99,11 @@ def test_a_large_leaf_gets_several_files_that_tile_it() -> None:
                 block
                 for block, after in pairwise([*whole.blocks, None])
                 if block is not None
-                and (work.region.max is None or block.first < work.region.max)
-                and (after is None or after.first >= work.region.min)
+                and (work.key_range.max is None or block.first < work.key_range.max)
+                and (after is None or after.first >= work.key_range.min)
             ]
             assert set(part.blocks) >= {
-                block for block in reach if work.region.contains(block.first)
+                block for block in reach if work.key_range.contains(block.first)
             }
             assert set(part.blocks) <= set(reach)
 

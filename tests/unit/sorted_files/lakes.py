@@ -89,30 +89,32 @@ class Lake:
         self,
         schema: Schema,
         batches: Sequence[pa.RecordBatch],
-        regions: Sequence[KeyRange] = (EVERYTHING,),
+        key_ranges: Sequence[KeyRange] = (EVERYTHING,),
     ) -> FileWritten | None:
         with self.files.sorter(schema) as sorter:
             for batch in batches:
                 sorter.add(batch)
-            return self.write(schema, sorter.sorted_batches(EVERYTHING), regions)
+            return self.write(schema, sorter.sorted_batches(EVERYTHING), key_ranges)
 
     def write(
         self,
         schema: Schema,
         batches: Iterator[pa.RecordBatch] | Sequence[pa.RecordBatch],
-        regions: Sequence[KeyRange] = (EVERYTHING,),
+        key_ranges: Sequence[KeyRange] = (EVERYTHING,),
     ) -> FileWritten | None:
         number = next(self._numbers)
         name = FileName(number.to_bytes(16, "big"))
-        return self.files.write(schema, batches, name=name, path=path(number), regions=regions)
+        return self.files.write(
+            schema, batches, name=name, path=path(number), key_ranges=key_ranges
+        )
 
-    def part(self, written: FileWritten | None, region: KeyRange = EVERYTHING) -> FilePart:
+    def part(self, written: FileWritten | None, key_range: KeyRange = EVERYTHING) -> FilePart:
         assert written is not None
         number = int.from_bytes(written.file.name, "big")
-        return FilePart(written.file, path(number), region, 0)
+        return FilePart(written.file, path(number), key_range, 0)
 
-    def part_of(self, part: FilePart, region: KeyRange) -> FilePart:
-        return FilePart(part.file, part.path, region, part.rows)
+    def part_of(self, part: FilePart, key_range: KeyRange) -> FilePart:
+        return FilePart(part.file, part.path, key_range, part.rows)
 
     def read(
         self, schema: Schema, parts: Sequence[FilePart], condition: Selection | None = None

@@ -42,26 +42,28 @@ def by_key(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["a"], row["b"], row["v"]))
 
 
-def test_regions_hold_exactly_their_rows_and_say_how_many(tmp_path: Path) -> None:
+def test_key_ranges_hold_exactly_their_rows_and_say_how_many(tmp_path: Path) -> None:
     lake, rows = Lake(tmp_path), two_key_rows(3000)
     rows = [row for row in rows if not 5 <= row["a"] < 9]
     cuts = [point(v) for v in (-20, -3, 0, 5, 9, 19)]
-    regions = [
+    key_ranges = [
         KeyRange(low or b"", high) for low, high in zip([None, *cuts], [*cuts, None], strict=True)
     ]
     with lake.files.sorter(TWO_KEYS) as sorter:
         sorter.add(batch_of(TWO_KEYS, rows))
-        counted = sorter.rows_in(regions)
-        written = lake.write(TWO_KEYS, sorter.sorted_batches(EVERYTHING), regions)
-        apart = [[row for b in sorter.sorted_batches(r) for row in b.to_pylist()] for r in regions]
+        counted = sorter.rows_in(key_ranges)
+        written = lake.write(TWO_KEYS, sorter.sorted_batches(EVERYTHING), key_ranges)
+        apart = [
+            [row for b in sorter.sorted_batches(r) for row in b.to_pylist()] for r in key_ranges
+        ]
     assert written is not None
-    for region, count, facts, sorted_rows in zip(
-        regions, counted, written.regions, apart, strict=True
+    for key_range, count, facts, sorted_rows in zip(
+        key_ranges, counted, written.key_ranges, apart, strict=True
     ):
         keys = [encode_key(TWO_KEYS.row_keys, [row["a"], row["b"]]) for row in rows]
-        inside = sorted(key for key in keys if region.contains(key))
+        inside = sorted(key for key in keys if key_range.contains(key))
         assert count == len(inside) == len(sorted_rows)
-        part = lake.part(written, region)
+        part = lake.part(written, key_range)
         found = lake.read(TWO_KEYS, [part]).to_pylist()
         assert by_key(found) == by_key(sorted_rows)
         if not inside:
@@ -248,7 +250,7 @@ def write_through(store: LossyStore, lake: Lake, rows: int = 3) -> FileWritten:
     files = lake.over(store)
     batch = batch_of(TWO_KEYS, [{"a": n, "b": "", "v": n} for n in range(rows)])
     name = FileName(b"n" * 16)
-    written = files.write(TWO_KEYS, [batch], name=name, path=path(9), regions=[EVERYTHING])
+    written = files.write(TWO_KEYS, [batch], name=name, path=path(9), key_ranges=[EVERYTHING])
     assert written is not None
     return written
 

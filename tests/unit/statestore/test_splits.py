@@ -8,7 +8,7 @@ from lakebed.errors import ClaimLostError, ConflictError, InvalidError
 from lakebed.model.names import JobId, PartitionId
 from lakebed.statestore.log_entries.file_changes import AddFiles, ReplaceFiles
 from lakebed.statestore.log_entries.table_changes import MarkUnsplittable, Split
-from lakebed.statestore.table_state.placing import own_region
+from lakebed.statestore.table_state.placing import own_key_range
 from tests.dsl import TableStory, point
 
 
@@ -28,7 +28,7 @@ def test_a_leaf_becomes_several_at_several_levels_at_once() -> None:
         return above
 
     assert [depth(name) for name in "ABCDE"] == [4, 4, 3, 3, 3]
-    ends = [own_region(story.state, story.partitions[n]) for n in "ABCDER"]
+    ends = [own_key_range(story.state, story.partitions[n]) for n in "ABCDER"]
     assert [r.min for r in ends] == [b"", *map(point, "cfikm")]
     assert [r.max for r in ends] == [*map(point, "cfikm"), None]
 
@@ -189,8 +189,8 @@ def test_bounds_reach_into_the_leaf_also_where_keys_differ_only_after_24_bytes()
     story.when_split("all", f"L | {same}m | R")
     for leaf in "LR":
         ((reference, _),) = story.state.references(story.partitions[leaf])
-        region = own_region(story.state, story.partitions[leaf])
-        assert region.overlaps(reference.bounds.as_range())
+        key_range = own_key_range(story.state, story.partitions[leaf])
+        assert key_range.overlaps(reference.bounds.as_range())
         assert len(reference.bounds.min) <= 24
         assert reference.bounds.max is not None
         assert len(reference.bounds.max) <= 24
@@ -244,7 +244,7 @@ def test_a_leaf_remembers_the_rows_at_which_it_could_not_be_split_until_it_is_sp
     assert [f.rows_unsplittable for f in story.state.leaf_figures()] == [0, 0]
 
 
-def test_a_split_that_was_refused_with_its_group_leaves_no_region_behind() -> None:
+def test_a_split_that_was_refused_with_its_group_leaves_no_key_range_behind() -> None:
     story = TableStory()
     split = story.transaction(Split(story.partitions["all"], (point("m"),)))
     story.log.appends = [
@@ -255,13 +255,13 @@ def test_a_split_that_was_refused_with_its_group_leaves_no_region_behind() -> No
     with pytest.raises(ConflictError):
         story.head.commit(split)
     leaves = list(story.state.tree().leaves())
-    assert own_region(story.state, leaves[0]).max == point("c")
+    assert own_key_range(story.state, leaves[0]).max == point("c")
 
 
-def test_a_partition_that_was_asked_for_too_early_has_its_own_region_later() -> None:
+def test_a_partition_that_was_asked_for_too_early_has_its_own_key_range_later() -> None:
     story = TableStory()
     for id_ in range(1, 9):
-        own_region(story.state, PartitionId(id_))
+        own_key_range(story.state, PartitionId(id_))
     story.when_split("all", "L | m | R")
-    assert own_region(story.state, story.partitions["L"]).max == point("m")
-    assert own_region(story.state, story.partitions["R"]).min == point("m")
+    assert own_key_range(story.state, story.partitions["L"]).max == point("m")
+    assert own_key_range(story.state, story.partitions["R"]).min == point("m")

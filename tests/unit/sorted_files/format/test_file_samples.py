@@ -29,7 +29,7 @@ def test_samples_are_those_that_arrow_finds(tmp_path: Path) -> None:
     whole = written(lake)
     half = KeyRange(b"", encode_key(SCHEMA.row_keys, [1_000]))
     samples = FileSamples(lake.objects)
-    for part in (whole, msgspec.structs.replace(whole, region=half)):
+    for part in (whole, msgspec.structs.replace(whole, key_range=half)):
         found = samples.sample(SCHEMA, part)
         assert found == lake.files.sample(SCHEMA, part)
         assert found.keys

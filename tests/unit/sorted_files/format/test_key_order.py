@@ -19,7 +19,7 @@ from lakebed.sorted_files.format.key_encoding import (
     encode_row,
     search,
     search_many,
-    slice_region,
+    slice_key_range,
 )
 from lakebed.sorted_files.sorting.ordering import is_sorted, sorted_order
 from tests.unit.sorted_files.lakes import KEY_VALUES, keys_batch
@@ -116,7 +116,7 @@ def test_a_search_finds_the_place_of_any_bytes(
     for point in [junk, *keys[:3], *(k[:cut] for k in keys[:3])]:
         assert search(batch, fields, point) == sum(k < point for k in keys)
         assert search(batch, fields, point, after=True) == sum(k <= point for k in keys)
-        kept = slice_region(batch, fields, KeyRange(junk, point))
+        kept = slice_key_range(batch, fields, KeyRange(junk, point))
         assert len(kept) == sum(junk <= k < point for k in keys)
     points = sorted({encode_key(fields[:1], row[:1]) for row in rows})
     assert search_many(batch, fields, points) == [sum(k < p for k in keys) for p in points]

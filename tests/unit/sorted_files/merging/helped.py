@@ -135,8 +135,8 @@ class Merges:
         self._directory = directory
         self._numbers = iter(range(100))
 
-    def part(self, rows: pa.RecordBatch, region: KeyRange = EVERYTHING) -> FilePart:
-        part = self.lake.part(self.lake.sort_and_write(self.schema, [rows]), region)
+    def part(self, rows: pa.RecordBatch, key_range: KeyRange = EVERYTHING) -> FilePart:
+        part = self.lake.part(self.lake.sort_and_write(self.schema, [rows]), key_range)
         return msgspec.structs.replace(part, rows=len(rows))
 
     def parts(self, rng: random.Random, files: int, keys: int, rows: int) -> list[FilePart]:
@@ -167,13 +167,13 @@ class Merges:
             parts,
             name=FileName(name.to_bytes(16, "big")),
             path=path,
-            region=EVERYTHING,
+            key_range=EVERYTHING,
             processing=None
             if processing is None
             else ProcessingPass(processing, NOW, "compaction"),
         )
         assert written is not None
-        (rows,) = written.regions
+        (rows,) = written.key_ranges
         assert rows is not None
         part = FilePart(written.file, path, EVERYTHING, rows.rows)
         files.measure(self.schema, part, [EVERYTHING])  # sorted, and its notes are true

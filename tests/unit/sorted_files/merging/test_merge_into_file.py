@@ -76,19 +76,19 @@ class Joined:
         )
         self.passed: list[tuple[str, int]] = []
 
-    def part(self, rows: pa.RecordBatch, region: KeyRange = EVERYTHING) -> FilePart:
+    def part(self, rows: pa.RecordBatch, key_range: KeyRange = EVERYTHING) -> FilePart:
         written = self.lake.sort_and_write(SLEEPER, [rows])
-        return msgspec.structs.replace(self.lake.part(written, region), rows=len(rows))
+        return msgspec.structs.replace(self.lake.part(written, key_range), rows=len(rows))
 
-    def join(self, parts: Sequence[FilePart], region: KeyRange = EVERYTHING) -> FilePart:
+    def join(self, parts: Sequence[FilePart], key_range: KeyRange = EVERYTHING) -> FilePart:
         written = self.files.merge_into_file(
-            SLEEPER, parts, name=FileName(bytes([9] * 16)), path="joined", region=region
+            SLEEPER, parts, name=FileName(bytes([9] * 16)), path="joined", key_range=key_range
         )
         assert written is not None
         self.written: FileWritten = written
-        (rows,) = written.regions
+        (rows,) = written.key_ranges
         assert rows is not None
-        return FilePart(written.file, "joined", region, rows.rows)
+        return FilePart(written.file, "joined", key_range, rows.rows)
 
     def holds(self, joined: FilePart, parts: Sequence[FilePart]) -> None:
         """The rows of all parts, in order, as measuring and other readers find them."""
@@ -146,13 +146,13 @@ def test_row_groups_that_meet_others_are_merged_and_the_rest_is_passed_on(
     assert passed_on == [0, 1, 2, 3, 1, 2, 3, 4]
 
 
-def test_only_what_lies_in_the_region_is_passed_on(
+def test_only_what_lies_in_the_key_range_is_passed_on(
     tmp_path: Path, engine: str, passed_on: list[int]
 ) -> None:
     joined = Joined(tmp_path)
-    region = KeyRange(key(1500), key(7500))
-    parts = [joined.part(batch(range(at, at + 4000), at), region) for at in (0, 4000)]
-    joined.holds(joined.join(parts, region), parts)
+    key_range = KeyRange(key(1500), key(7500))
+    parts = [joined.part(batch(range(at, at + 4000), at), key_range) for at in (0, 4000)]
+    joined.holds(joined.join(parts, key_range), parts)
     assert passed_on == [2, 3, 0, 1, 2]
 
 
@@ -160,9 +160,9 @@ def test_a_row_group_that_begins_with_the_key_of_merged_rows_is_passed_on(
     tmp_path: Path, engine: str, passed_on: list[int]
 ) -> None:
     joined = Joined(tmp_path)
-    region = KeyRange(key(1), None)  # of the first row group some rows are not wanted
-    parts = [joined.part(batch([0, *[1] * 1500, *range(2, 1501)]), region)]
-    joined.holds(joined.join(parts, region), parts)
+    key_range = KeyRange(key(1), None)  # of the first row group some rows are not wanted
+    parts = [joined.part(batch([0, *[1] * 1500, *range(2, 1501)]), key_range)]
+    joined.holds(joined.join(parts, key_range), parts)
     assert passed_on == [1, 2]
 
 
@@ -198,7 +198,7 @@ def test_a_file_of_other_columns_is_not_passed_on(
         values={"value": "string", "note": "string?", "more": "int64?"},
     )
     written = joined.files.merge_into_file(
-        newer, parts, name=FileName(bytes(16)), path="newer", region=EVERYTHING
+        newer, parts, name=FileName(bytes(16)), path="newer", key_range=EVERYTHING
     )
     assert written is not None
     assert passed_on == []
@@ -218,7 +218,7 @@ def test_a_sample_over_row_groups_passed_on_says_how_far_it_may_be_off(
     off = [abs(int(k[:8]) - place * sample.stride) for place, k in enumerate(sample.keys)]
     assert max(off) <= sample.slack
     again = joined.files.merge_into_file(
-        SLEEPER, [file], name=FileName(bytes(16)), path="again", region=EVERYTHING
+        SLEEPER, [file], name=FileName(bytes(16)), path="again", key_range=EVERYTHING
     )
     assert again is not None
     twice = FilePart(again.file, "again", EVERYTHING, 21_000)
@@ -280,7 +280,7 @@ def test_a_limit_of_memory_that_cannot_be_kept_is_refused_with_one_that_can(
     def join(merge_bytes: int) -> FileWritten | None:
         files = ParquetFiles(joined.lake.objects, spill_directory=tmp_path, merge_bytes=merge_bytes)
         return files.merge_into_file(
-            SLEEPER, parts, name=FileName(bytes(16)), path="limited", region=EVERYTHING
+            SLEEPER, parts, name=FileName(bytes(16)), path="limited", key_range=EVERYTHING
         )
 
     with pytest.raises(InvalidError, match="needs more memory") as refused:
@@ -299,7 +299,7 @@ def test_nothing_gives_no_file(tmp_path: Path, engine: str) -> None:
     part = joined.part(batch(range(10)), KeyRange(key(50), None))
     for parts in ([], [part]):
         written = joined.files.merge_into_file(
-            SLEEPER, parts, name=FileName(bytes(16)), path="none", region=EVERYTHING
+            SLEEPER, parts, name=FileName(bytes(16)), path="none", key_range=EVERYTHING
         )
         assert written is None
         assert joined.lake.objects.look("none") is None

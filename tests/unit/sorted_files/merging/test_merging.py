@@ -130,7 +130,7 @@ def test_a_source_without_rows_is_left_out() -> None:
     assert list(merge(sources, SIMPLE.key_fields)) == []
 
 
-def test_overlap_counts_the_regions_that_hold_one_key() -> None:
+def test_overlap_counts_the_key_ranges_that_hold_one_key() -> None:
     assert overlap([]) == 0
     assert overlap([KeyRange(b"", b"b"), KeyRange(b"b", b"c"), KeyRange(b"c", None)]) == 1
     assert overlap([EVERYTHING, KeyRange(b"b", b"c"), EVERYTHING, KeyRange(b"c", None)]) == 3

@@ -52,16 +52,16 @@ def test_helpers_and_one_process_give_the_rows_of_the_plain_path(
     runs, keys = sizes
     rng = random.Random(seed)
     merges = Merges(tmp_path_factory.mktemp("merges"), TABLE)
-    region = EVERYTHING
+    key_range = EVERYTHING
     if kind == "clipped":
-        region = KeyRange(*(encode_key(TABLE.row_keys, (f"{n:05d}",)) for n in (2, 15_000)))
+        key_range = KeyRange(*(encode_key(TABLE.row_keys, (f"{n:05d}",)) for n in (2, 15_000)))
     parts = []
     for run in range(runs):
         first = (
             700 * run if kind == "apart" else 0
         )  # some row groups meet no others, and are passed on
         numbers = [first + rng.randrange(keys) for _ in range(rng.randrange(1, 500))]
-        parts.append(merges.part(batch(TABLE, rng, numbers), region))
+        parts.append(merges.part(batch(TABLE, rng, numbers), key_range))
     wanted = merges.lake.read(TABLE, parts)
     if not len(wanted):
         return
@@ -98,10 +98,10 @@ def test_helpers_do_most_of_the_ranges_where_there_are_several(tmp_path: Path) -
 
 def test_a_thin_slice_of_many_files_of_which_no_sample_tells(tmp_path: Path) -> None:
     merges = Merges(tmp_path, TABLE)
-    region = KeyRange(*(encode_key(TABLE.row_keys, (f"{n:05d}",)) for n in (4_001, 4_004)))
+    key_range = KeyRange(*(encode_key(TABLE.row_keys, (f"{n:05d}",)) for n in (4_001, 4_004)))
     rng = random.Random(3)
     rows = [batch(TABLE, rng, range(run, 9_000, 3)) for run in range(3)]
-    parts = [merges.part(some, region) for some in rows]
+    parts = [merges.part(some, key_range) for some in rows]
     helpers = merges.helpers(1)
     found, _ = merges.merged(parts, helpers)
     assert [key[:5] for key in found["key"].to_pylist()] == ["04001", "04002", "04003"]

@@ -71,13 +71,13 @@ def test_what_is_taken_over_is_as_if_it_were_written_here(
             contents,
             name=FileName(bytes(16)),
             path=f"files/{len(files)}",
-            regions=[EVERYTHING],
+            key_ranges=[EVERYTHING],
             encoder=RowGroupEncoder(schema, compiled=compiled),
         )
         assert written is not None
         files.append(written)
     here, taken = files
-    assert taken.regions == here.regions
+    assert taken.key_ranges == here.key_ranges
     part = FilePart(taken.file, "files/1", EVERYTHING, count)
     assert lake.read(schema, [part]).equals(pa.Table.from_batches([rows]))
     (one,), (other,) = (

@@ -69,10 +69,10 @@ def parts_of(lake: Lake, schema: Schema) -> list[FilePart]:
 
 def merged(lake: Lake, schema: Schema, parts: Sequence[FilePart]) -> pa.Table:
     written = lake.files.merge_into_file(
-        schema, parts, name=FileName(b"m" * 16), path="merged", region=parts[0].region
+        schema, parts, name=FileName(b"m" * 16), path="merged", key_range=parts[0].key_range
     )
     assert written is not None
-    return lake.read(schema, [FilePart(written.file, "merged", parts[0].region, 0)])
+    return lake.read(schema, [FilePart(written.file, "merged", parts[0].key_range, 0)])
 
 
 @pytest.mark.parametrize("schema", [SLEEPER, NESTED])

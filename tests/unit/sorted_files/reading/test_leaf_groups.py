@@ -16,19 +16,19 @@ LEAVES = 60
 
 
 def leaf(least: str, end: str, *files: str, rows: int = 3) -> list[FilePart]:
-    region = KeyRange(least.encode(), end.encode())
+    key_range = KeyRange(least.encode(), end.encode())
     return [
-        FilePart(StoredFile(FileName(name.encode()), 9, 5, 1, 1), name, region, rows)
+        FilePart(StoredFile(FileName(name.encode()), 9, 5, 1, 1), name, key_range, rows)
         for name in files
     ]
 
 
 def pictured(leaves: Sequence[Sequence[FilePart]], *, each: bool = False) -> list[str]:
-    """Return for each group its files, each with the regions that are read."""
+    """Return for each group its files, each with the key ranges that are read."""
     return [
         " ".join(
             one.part.path
-            + "".join(f"[{r.min.decode()}{(r.max or b'').decode()})" for r in one.regions)
+            + "".join(f"[{r.min.decode()}{(r.max or b'').decode()})" for r in one.key_ranges)
             for one in group
         )
         for group in read_together(leaves, each=each)
@@ -39,7 +39,7 @@ def test_neighbours_with_the_same_files_are_one_group() -> None:
     leaves = [leaf("a", "b", "F", "G"), leaf("b", "c", "F", "G"), leaf("c", "d", "F")]
     assert pictured(leaves) == ["F[ad) G[ac)"]
     (group,) = read_together(leaves)
-    assert [(one.part.region, one.part.rows) for one in group] == [
+    assert [(one.part.key_range, one.part.rows) for one in group] == [
         (KeyRange(b"a", b"d"), 9),
         (KeyRange(b"a", b"c"), 6),
     ]

@@ -107,7 +107,7 @@ def test_a_file_of_flat_columns_is_read_by_pages(
     assert lake.read(FLAT, [part]).equals(wanted)
 
 
-def test_a_region_of_a_file_is_read_by_pages(
+def test_a_key_range_of_a_file_is_read_by_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = Lake(tmp_path)
@@ -121,7 +121,7 @@ def test_a_region_of_a_file_is_read_by_pages(
 
 
 @pytest.mark.parametrize("few_keys", [False, True], ids=["whole tails", "summaries"])
-def test_of_a_region_only_pages_near_it_are_decoded(
+def test_of_a_key_range_only_pages_near_it_are_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_keys: bool
 ) -> None:
     rows, inside = 90_000, 3_000
@@ -145,9 +145,9 @@ def test_of_a_region_only_pages_near_it_are_decoded(
     monkeypatch.setattr(GroupPages, "decode", counted)
     rng, stride = random.Random(3), rows // KEYS_MIN * (8 if few_keys else 1)
     for low in (0, 1, rows - 1, rows - inside, *(rng.randrange(rows) for _ in range(6))):
-        region = KeyRange(*(encode_key(schema.row_keys, (key,)) for key in (low, low + inside)))
+        key_range = KeyRange(*(encode_key(schema.row_keys, (key,)) for key in (low, low + inside)))
         decoded[0] = 0
-        found = lake.read(schema, [lake.part_of(part, region)])
+        found = lake.read(schema, [lake.part_of(part, key_range)])
         assert found.equals(pa.Table.from_batches([batch.slice(low, inside)]))
         assert decoded[0] <= len(found) + 2 * stride + 2 * PAGE_ROWS_MAX
 

@@ -35,8 +35,8 @@ def add_all(sorter: ExternalSorter, rows: list[dict[str, Any]], step: int) -> No
         sorter.add(batch_of(SLEEPER, rows[at : at + step]))
 
 
-def rows_of(sorter: ExternalSorter, region: KeyRange = EVERYTHING) -> list[dict[str, Any]]:
-    return [row for batch in sorter.sorted_batches(region) for row in batch.to_pylist()]
+def rows_of(sorter: ExternalSorter, key_range: KeyRange = EVERYTHING) -> list[dict[str, Any]]:
+    return [row for batch in sorter.sorted_batches(key_range) for row in batch.to_pylist()]
 
 
 def key_of(row: dict[str, Any]) -> tuple[bytes, int]:
@@ -63,13 +63,13 @@ def test_spilled_rows_come_as_sorted_as_rows_in_memory(
         assert [key_of(r) for r in found] == sorted(key_of(r) for r in rows)
         assert sorted(map(repr, found)) == sorted(map(repr, rows))
         cuts = [b"", *sorted({encoded(rows[n]) for n in range(7)}), None]
-        regions = [KeyRange(a or b"", b) for a, b in pairwise(cuts)]
-        apart = [rows_of(sorter, region) for region in regions]
-        counts = [sum(r.contains(encoded(row)) for row in rows) for r in regions]
-        assert sorter.rows_in(regions) == counts == [len(part) for part in apart]
+        key_ranges = [KeyRange(a or b"", b) for a, b in pairwise(cuts)]
+        apart = [rows_of(sorter, key_range) for key_range in key_ranges]
+        counts = [sum(r.contains(encoded(row)) for row in rows) for r in key_ranges]
+        assert sorter.rows_in(key_ranges) == counts == [len(part) for part in apart]
         assert [key_of(row) for part in apart for row in part] == [key_of(r) for r in found]
         add_all(sorter, rows[:50], 7)
-        assert sum(sorter.rows_in(regions)) == 3050
+        assert sum(sorter.rows_in(key_ranges)) == 3050
     assert not directory.exists() or not any(directory.iterdir())
 
 

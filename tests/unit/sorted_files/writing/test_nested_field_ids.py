@@ -128,7 +128,7 @@ def test_a_merge_gives_ids_also_to_rows_of_files_without(
         [before, after],
         name=FileName(b"merged" + bytes(10)),
         path="merged.parquet",
-        region=EVERYTHING,
+        key_range=EVERYTHING,
     )
     merged = file_of(lake, "merged.parquet")
     assert ids_in(merged.schema_arrow) == IDS

@@ -1,4 +1,4 @@
-"""Regions of whole keys and boxes of their fields: neither says less than the other allows."""
+"""Key ranges of whole keys and boxes of their fields: neither says less than the other allows."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,20 +27,20 @@ def _ends(draw: st.DrawFn) -> bytes:
 
 
 @given(least=_ends(), most=st.none() | _ends(), keys=st.lists(KEYS, max_size=20))
-def test_a_box_around_a_region_holds_all_its_keys(
+def test_a_box_around_a_key_range_holds_all_its_keys(
     least: bytes, most: bytes | None, keys: list[tuple[str, int, bytes]]
 ) -> None:
-    region = KeyRange(least, most)
-    box = box_around(FIELDS, region)
+    key_range = KeyRange(least, most)
+    box = box_around(FIELDS, key_range)
     for key in keys:
-        if region.contains(encode_key(FIELDS, key)):
+        if key_range.contains(encode_key(FIELDS, key)):
             for field, value, r in zip(FIELDS, key, box, strict=True):
                 assert r.contains(encode_field(field.type, value))
 
 
 def test_a_box_around_ends_that_share_fields_tells_the_next_one() -> None:
-    region = KeyRange(encode_key(FIELDS, ("a", 5)), encode_key(FIELDS, ("a", 9)))
-    first, second, third = box_around(FIELDS, region)
+    key_range = KeyRange(encode_key(FIELDS, ("a", 5)), encode_key(FIELDS, ("a", 9)))
+    first, second, third = box_around(FIELDS, key_range)
     texts = [x for x in ("", "a", "a\x00", "b") if first.contains(encode_field("string", x))]
     numbers = [x for x in range(12) if second.contains(encode_field("int32", x))]
     assert (texts, numbers, third) == (["a"], [5, 6, 7, 8], KeyRange())
