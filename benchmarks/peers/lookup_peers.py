@@ -31,7 +31,7 @@ def by_datafusion(table: Served) -> Find:
     context = datafusion.SessionContext(datafusion.SessionConfig(options))
     store = AmazonS3(
         bucket_name=BUCKET,
-        key_range="us-east-1",
+        region="us-east-1",
         access_key_id="bench",
         secret_access_key="bench",
         endpoint=table.server.url,
@@ -74,7 +74,7 @@ def by_pyarrow(table: Served) -> Find:
         secret_key="bench",
         endpoint_override=table.server.url.removeprefix("http://"),
         scheme="http",
-        key_range="us-east-1",
+        region="us-east-1",
     )
     paths = [f"{BUCKET}/{path}" for path in table.paths]
     opened = ds.dataset(paths, filesystem=files, format="parquet")

@@ -155,7 +155,11 @@ class TableHead:
         """Return the log time that an entry would get now, if log time does not leap (H15, H35).
         Raises: ClockAheadError: this machine's clock is ten minutes ahead of the store's."""
         with self._state.held():
-            time = self._proven(lambda: self.times.next_time(self.state))
+            return self._proven(self._log_time)
+
+    def _log_time(self) -> Micros:
+        with self.state.reading():
+            time = self.times.next_time(self.state)
             return self.state.head().at if time.changes else time.at
 
     def tell_time(self, *, back: bool = False) -> bool:

@@ -66,7 +66,7 @@ def clients(clock: VirtualClock, session: boto3.Session) -> AmazonClients:
     made = AmazonClients(
         clock=clock,
         rng=random.Random(1),
-        key_range_name="us-east-1",
+        region_name="us-east-1",
         aws_access_key_id=KEY_ID,
         aws_secret_access_key="secret",
     )
@@ -253,7 +253,7 @@ def test_an_answer_without_a_time_is_passed_over(clients: AmazonClients, date: s
     assert clients.store_time.now(age_seconds_max=60) is None
 
 
-def test_a_key_range_that_nobody_names_is_asked_for(
+def test_a_region_that_nobody_names_is_asked_for(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
@@ -265,7 +265,7 @@ def test_a_key_range_that_nobody_names_is_asked_for(
         nowhere.dynamodb  # noqa: B018 - it is made when first used
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     somewhere = AmazonClients(clock=clock, rng=random.Random(1))
-    assert somewhere.dynamodb.meta.key_range_name == "eu-west-1"
+    assert somewhere.dynamodb.meta.region_name == "eu-west-1"
 
 
 def test_each_service_is_asked_through_one_client(clients: AmazonClients) -> None:

@@ -43,7 +43,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[AmazonClients]:
             clock=VirtualClock(),
             rng=system_random(),
             patience=Patience(tries_max=2),
-            key_range_name="eu-central-1",
+            region_name="eu-central-1",
         )
     ) as made:
         yield made

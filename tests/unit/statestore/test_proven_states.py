@@ -166,6 +166,19 @@ def test_each_zeroed_page_of_a_cache_is_noticed_by_who_opens_it(cached: Cached) 
         cached.warm.close()
 
 
+def test_log_time_is_told_of_a_proven_state(cached: Cached) -> None:
+    """Story: the page with what clocks said is zeroed; who asks for log time first meets it."""
+    cached.story.clock.advance(3 * 86_400)
+    wanted = cached.story.head.log_time()
+    cached.warm.close()
+    whole = cached.path.read_bytes()
+    for page in range(0, len(whole), 4_096):
+        cached.path.write_bytes(whole[:page] + bytes(4_096) + whole[page + 4_096 :])
+        cached.warm = cached.opened()
+        assert cached.head.log_time() == wanted
+        cached.warm.close()
+
+
 def test_an_event_tells_of_a_cache_that_is_set_aside(
     cached: Cached, caplog: pytest.LogCaptureFixture
 ) -> None:
