@@ -330,7 +330,7 @@ def test_sorted_rows_come_in_batches_of_so_many_bytes(long: int) -> None:
 
 def test_what_offsets_cannot_hold_is_gathered_by_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakebed.sorted_files.sorting.gathered_rows.BYTES_MAX", 1)
-    monkeypatch.setattr("lakebed.sorted_files.sorting.gathered_rows.Column", None)
+    monkeypatch.setattr("lakebed.sorted_files.sorting.gathered_rows.GatheredColumn", None)
     batch = pa.RecordBatch.from_pylist([{"k": "a", "v": b"", "n": 1}], arrow_schema(WORDS))
     assert merged(COMPILED, [[batch], [batch]], WORDS).num_rows == 2
 
