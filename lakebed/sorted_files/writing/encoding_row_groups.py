@@ -121,7 +121,9 @@ class _Kernels:
 
     def __init__(self, columns: pa.Schema, choices: ColumnChoices) -> None:
         from lakebed.kernels import encoding as kernels  # noqa: PLC0415  loads llvmlite
-        from lakebed.parquet_bytes.chunk_metadata import ColumnEncoding  # noqa: PLC0415  loads llvmlite
+        from lakebed.parquet_bytes.chunk_metadata import (  # noqa: PLC0415  loads llvmlite
+            ColumnEncoding,
+        )
         from lakebed.parquet_bytes.column_encoding import (  # noqa: PLC0415  loads llvmlite
             ColumnEncoder,
             can_encode,
