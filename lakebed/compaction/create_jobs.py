@@ -170,14 +170,14 @@ def _plans(
 ) -> list[Plan]:
     """Return what to claim, the leaves with most files first, within the limits on jobs."""
     settled = _settled(state, now, everything=everything)
-    lone = {} if everything else due_last_parts(state, now)
+    due_parts = {} if everything else due_last_parts(state, now)
     room = settings.table_jobs_max - len(state.jobs())
     plans: list[Plan] = []
     for leaf in sorted(state.leaf_figures(), key=lambda f: -f.files):
         if len(plans) >= room:
             break
-        alone_too = settled or everything or leaf.partition in lone
-        if leaf.files - leaf.claimed < (1 if alone_too else 2):
+        one_is_enough = settled or everything or leaf.partition in due_parts
+        if leaf.files - leaf.claimed < (1 if one_is_enough else 2):
             continue
         references = state.references(leaf.partition)
         running = len({job for _, job in references if job is not None})
@@ -188,8 +188,8 @@ def _plans(
         if everything:
             alone += [r.file.name for r in last_parts(state, free)]
         groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
-        left = [n for n in lone.get(leaf.partition, ()) if n not in {*grouped, *alone}]
-        groups += [tuple(left[: settings.job_files_max])] if left else []
+        parts = [n for n in due_parts.get(leaf.partition, ()) if n not in {*grouped, *alone}]
+        groups += [tuple(parts[: settings.job_files_max])] if parts else []
         allowed = len(groups) if everything else max(0, settings.leaf_jobs_max - running)
         plans += [(leaf.partition, group) for group in groups[:allowed]]
     return plans[:room]

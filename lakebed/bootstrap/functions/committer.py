@@ -35,7 +35,6 @@ class BatchCommitter:
         tracker: JobTracker,
         received: Callable[[Record], Received],
     ) -> None:
-        self._queue = queue
         self._received = received
         self._messages = HandedMessages(queue)
         self._committer = Committer(

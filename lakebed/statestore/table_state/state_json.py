@@ -13,8 +13,8 @@ from lakebed.model.schema import Schema, schema_from_json
 
 PROCESSING = "_processing"
 """Beside the settings: what the table does with its rows."""
-NAMES_BEFORE = {"scrap_rows_max": "shared_file_rows_max"}
-"""Settings that had another name when entries with them were written, with the name of today."""
+RENAMED_SETTINGS = {"scrap_rows_max": "shared_file_rows_max"}
+"""Names of settings in entries of before, and what each is called today."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -25,13 +25,13 @@ def schema_of_text(text: str) -> Schema:
 
 @functools.lru_cache(maxsize=256)
 def settings_of(text: str) -> TableSettings:
-    """Return a table's settings. What was set under a name of before holds until it is set under
-    the one of today."""
+    """Return a table's settings. A value under an old name holds until one is set under the new
+    name."""
     values = json.loads(text)
     values.pop(PROCESSING, None)
-    for before, name in NAMES_BEFORE.items():
-        if before in values:
-            values.setdefault(name, values.pop(before))
+    for old, name in RENAMED_SETTINGS.items():
+        if old in values:
+            values.setdefault(name, values.pop(old))
     return msgspec.convert(values, TableSettings)
 
 
