@@ -35,7 +35,7 @@ def _figures(shape: Shape, file_rows: int, rounds: int) -> list[Figure]:
     ]
     if shape.folds is None:  # else other rows come out
         engines.append(Engine(merge_rewrite.__name__, (shape.name,), sorts=False))
-    ours, peer, *floor = merges(shape, root, engines, rounds)
+    ours, peer, *rewrites = merges(shape, root, engines, rounds)
     name = f"merge.{shape.name}"
     aim = RATIO_MIN[shape.name]
     figures = [
@@ -46,7 +46,7 @@ def _figures(shape: Shape, file_rows: int, rounds: int) -> list[Figure]:
         Figure(f"{name}.datafusion_rows_per_core_second", peer.rate, RATE),
         Figure(f"{name}.datafusion_peak_mib", peer.used.peak_mib, "MiB"),
     ]
-    for one in floor:
+    for one in rewrites:
         figures.append(Figure(f"{name}.ratio_to_rewrite", ours.rate / one.rate, ""))
         figures.append(Figure(f"{name}.rewrite_rows_per_core_second", one.rate, RATE))
     return figures

@@ -1,4 +1,5 @@
-"""The floor of a merge by pyarrow: decode the same files and encode their rows, file after file.
+"""The least that a merge by pyarrow can do: decode the same files and encode their rows, file after
+file.
 
 `merge_rewrite STORE SHAPE`. Options are those of our writer.
 """

@@ -1,4 +1,4 @@
-"""The floor of passing bytes through: files are read and written as they are, and synced, by
+"""The least that copying can do: files are read and written as they are, and synced, by
 blocks of a mebibyte: `pass_through_copy STORE`."""
 
 from __future__ import annotations
