@@ -63,7 +63,8 @@ class ConflictError(LakebedError):
 class UnavailableError(LakebedError):
     """A store was busy, throttled the request, or timed out before it was sent.
 
-    What is done: nothing was written by this call. What you can do: wait, then send the same again.
+    What is done: nothing was written by this call. What you can do: wait, then send the same
+    request again.
     """
 
     exit_code = 4
@@ -72,8 +73,8 @@ class UnavailableError(LakebedError):
 class UnknownOutcomeError(LakebedError):
     """A write was sent and no answer came: it may have landed, or may land later.
 
-    What is done: nothing that was written is taken back. What you can do: send the same again with
-    the same id; it is found if it landed, and done once.
+    What is done: nothing that was written is taken back. What you can do: send the same request
+    again with the same id; it is found if it landed, and done once.
     """
 
     exit_code = 5
@@ -102,7 +103,7 @@ class DeniedError(LakebedError):
 
     What is done: nothing was changed by this call; a message comes back, and is a dead letter after
     some tries. What you can do: permit what the error names there (a role that was changed by hand:
-    deploy again), then send the same again.
+    deploy again), then send the same request again.
     """
 
     exit_code = 8
@@ -260,7 +261,7 @@ class StorageFullError(UnavailableError):
     """The disk is full.
 
     What is done: nothing was committed, half-written objects are removed. What you can do: free
-    space, then send the same again.
+    space, then send the same request again.
     """
 
 
@@ -268,7 +269,7 @@ class CacheDamagedError(UnavailableError):
     """The local cache of a table's state does not prove itself: a disk or a hand has changed it.
 
     What is done: nothing was written. The cache is set aside and rebuilt from snapshot and log, and
-    most calls go on by themselves. What you can do: send the same again; look at the disk.
+    most calls go on by themselves. What you can do: send the same request again; look at the disk.
     """
 
 

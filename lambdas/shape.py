@@ -301,7 +301,7 @@ def tell_failed(error: Exception, **facts: object) -> None:
             kind, level = metrics.WORK_BUG, logging.ERROR
     code = error.code() if isinstance(error, LakebedError) else type(error).__name__
     if kind == metrics.WORK_BUG:
-        logging.getLogger("lakebed").error("an error that nobody foresaw", exc_info=error)
+        logging.getLogger("lakebed").error("an unexpected error", exc_info=error)
     events.emit(events.WORK_FAILED, level=level, kind=kind, code=code, reason=error, **facts)
 
 

@@ -168,7 +168,7 @@ def invoke(session: Session, *, function: str, event: str, folder: Path) -> None
     try:
         given = json.loads(event)
     except ValueError as error:
-        raise InvalidError("an event that is no JSON", why=error, hint="see --help") from None
+        raise InvalidError("the event is not JSON", why=error, hint="see --help") from None
     answer = ask(folder, "invoke", function=function, event=given)
     if answer["error"]:
         told = answer["error"]

@@ -72,9 +72,9 @@ class SparkCluster:
             told.destroy()
         except (PySparkException, Py4JError, ConnectionError) as error:
             raise UnavailableError(
-                "Spark gave the job up",
+                "Spark gave up on the job",
                 reason=_reason(error),
-                hint="nothing was taken; run it again",
+                hint="no rows were ingested; run it again",
             ) from error
         return iter(answers)
 

@@ -74,7 +74,9 @@ def _local_parts(app: App) -> LocalParts:
     """Return what a lake in a directory has."""
     if app.local is None:
         hint = "restore into a directory; a backup is a lake that can be read as it is"
-        raise InvalidError("an instance cannot be restored into yet", lake=app.place, hint=hint)
+        raise InvalidError(
+            "a restore into an instance is not supported yet", lake=app.place, hint=hint
+        )
     return app.local
 
 

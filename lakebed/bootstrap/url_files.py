@@ -43,7 +43,7 @@ class UrlFiles:
         scheme = scheme_of(name)
         if "://" not in name:
             hint = "give it as text: a Path makes one slash of two"
-            raise InvalidError("an address that was cut", file=name, hint=hint)
+            raise InvalidError("an address has lost a slash", file=name, hint=hint)
         if scheme in WEB:
             return self._web
         if scheme == IN_S3:

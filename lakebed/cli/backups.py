@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 def backup(session: Session, directory: str, *, objects: str | None, prune: bool) -> None:
     """Copy the lake into DIRECTORY, which becomes a lake that can be opened.
 
-    Others may write meanwhile: each table is copied as it was when its copy began. Again copies
-    only what is new. Exits with the error's code if a table could not be copied; its backup stays
-    the version before.
+    Other processes may write meanwhile: each table is copied as it was when its copy began. Again
+    copies only what is new. Exits with the error's code if a table could not be copied; its backup
+    stays the version before.
     """
     with session.open() as lake, ProgressLine(silent=session.as_json) as line:
         done = lake.backup(

@@ -19,7 +19,7 @@ UNKNOWN = "(none)"
 AGES = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 _of_queues = click.option(
-    "--queue", "queues", multiple=True, help="Only of this kind, as `list` names it. Repeatable."
+    "--queue", "queues", multiple=True, help="Only this queue, as `list` names it. Repeatable."
 )
 _of_table = click.option("--table", help="Only letters that name this table.")
 
@@ -91,7 +91,7 @@ def show(session: Session, *, queues: Sequence[str], table: str | None, limit: i
     type=click.IntRange(1, 10_000),
     default=100,
     show_default=True,
-    help="Of each queue at most so many.",
+    help="At most so many of each queue.",
 )
 @pass_session
 def redrive(session: Session, *, queues: Sequence[str], table: str | None, limit: int) -> None:

@@ -76,7 +76,7 @@ def _unread_value(failed: FailedWork) -> dict[str, object]:
 )
 @click.argument("table", required=False)
 @click.option("--deep", is_flag=True, help="Read every byte and every row.")
-@click.option("--repair", is_flag=True, help="Then mend what cannot get worse by it; ask before.")
+@click.option("--repair", is_flag=True, help="Then repair what cannot get worse by it; ask first.")
 @click.option(
     "--rebuild-log",
     is_flag=True,
@@ -132,7 +132,7 @@ def _log_repair(
         return None
     if table is None or (rebuild_log and accept_loss):
         hint = "`lakebed fsck TABLE --repair --rebuild-log`, or `--accept-loss`"
-        raise InvalidError("a log is repaired for one named table, in one way", hint=hint)
+        raise InvalidError("a log repair takes one table and one method", hint=hint)
     return "rebuild-log" if rebuild_log else "accept-loss"
 
 
@@ -164,9 +164,8 @@ def _repaired(
         return report
     if not yes:
         if session.as_json or not sys.stdin.isatty():
-            raise InvalidError(
-                "whether to repair cannot be asked here", hint="add --yes, or --dry-run"
-            )
+            hint = "add --yes, or --dry-run"
+            raise InvalidError("a repair asks for confirmation: this is not a terminal", hint=hint)
         click.confirm("\ncarry it out?", abort=True, err=True)
     done = lake.repair(plan)
     session.say("\n" + "\n".join(map(_done_text, done)) + "\n")

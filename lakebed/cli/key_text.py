@@ -100,7 +100,7 @@ def split_point_text(schema: Schema, point: SplitPoint) -> str:
         line = written.getvalue()
     if line.splitlines() != [line] or not line.strip():
         hint = "take Table.split_points in Python"
-        raise InvalidError("a split point that fits in no line", point=ascii(line), hint=hint)
+        raise InvalidError("a split point does not fit in a line", point=ascii(line), hint=hint)
     return line
 
 
@@ -112,7 +112,7 @@ def text_in(path: Path) -> str:
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         hint = "write it to a file, and name that one"
-        raise InvalidError("a device or a pipe is no file", path=path, hint=hint)
+        raise InvalidError("a device or a pipe is not a file", path=path, hint=hint)
     return path.read_text("utf-8")
 
 

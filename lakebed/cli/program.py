@@ -254,7 +254,7 @@ def _everywhere() -> list[click.Parameter]:
             ["--verbose"],
             is_flag=True,
             default=None,
-            help="Tell on stderr what happens.",
+            help="Write to stderr what happens.",
             expose_value=False,
             callback=_be_verbose,
         ),

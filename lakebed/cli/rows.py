@@ -69,10 +69,12 @@ def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--format",
             type=click.Choice(["parquet", "csv", "jsonl"]),
-            help="If the files' names do not tell.",
+            help="Format of the files.  [default: by their names]",
         ),
         click.option(
-            "--job", metavar="ID", help="Name of this request: sent again, it is done once."
+            "--job",
+            metavar="ID",
+            help="Name of this request, which is done once, however often sent.",
         ),
         click.argument("paths", nargs=-1, required=True),
         click.argument("table"),
@@ -99,11 +101,11 @@ def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
     "zones",
     multiple=True,
     metavar="[FIELD=]ZONE",
-    help="Where times without an offset are from: UTC, Europe/Berlin; for one field: at=UTC.",
+    help="Zone of times without an offset: UTC, Europe/Berlin; for one field: at=UTC.",
 )
-@click.option("--delimiter", metavar="LETTER", help="Of CSV: `;`, tab.  [default: comma]")
+@click.option("--delimiter", metavar="LETTER", help="Separator of CSV: `;`, tab.  [default: comma]")
 @click.option(
-    "--skip-unreadable", is_flag=True, help="Leave out files that cannot be read, and name them."
+    "--skip-unreadable", is_flag=True, help="Skip files that cannot be read, and list them."
 )
 @pass_session
 @arguments_as(IngestArguments)
@@ -135,7 +137,8 @@ def _rows_named(paths: tuple[str, ...]) -> object:
     if "-" not in paths:
         return list(paths)
     if len(paths) > 1:
-        raise InvalidError("stdin comes alone", hint="ingest the files as a job of their own")
+        hint = "ingest the files in a command of their own"
+        raise InvalidError("stdin cannot be combined with files", hint=hint)
     return sys.stdin.buffer
 
 
@@ -199,14 +202,14 @@ def told_ingested(session: Session, table: str, done: Ingested) -> None:
 )
 @click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]")
 @click.option(
-    "--where", metavar="TEST", help="Only such rows: \"fare >= 4 and vehicle in ('a1', 'b7')\"."
+    "--where", metavar="TEST", help="Only rows where: \"fare >= 4 and vehicle in ('a1', 'b7')\"."
 )
-@click.option("--limit", type=int, metavar="N", help="Rows at the most.")
+@click.option("--limit", type=int, metavar="N", help="At most so many rows.")
 @click.option(
     "--format",
     type=click.Choice(["table", "jsonl", "csv", "parquet"]),
-    help=f"[default: what the name of --output tells; else table, which shows {ROWS_SHOWN} rows"
-    " unless --limit is given]",
+    help=f"Format of the output.  [default: by the name of --output; else table, which shows"
+    f" {ROWS_SHOWN} rows unless --limit is given]",
 )
 @click.option(
     "--output",
@@ -295,10 +298,10 @@ def _format(session: Session, given: QueryArguments) -> Format:
     others = given.format or output or given.columns or given.explain or given.limit is not None
     if given.count and others:
         hint = "--count goes with --key, --range, --where and --json"
-        raise InvalidError("a number of rows is counted alone", hint=hint)
+        raise InvalidError("--count cannot be combined with output options", hint=hint)
     if given.explain and (given.format is not None or output is not None):
         hint = "leave --format and --output out; --json is possible"
-        raise InvalidError("an explanation has no rows to write", hint=hint)
+        raise InvalidError("--explain writes no rows", hint=hint)
     if given.format is None and output is not None:
         return format_named(output)
     return given.format or ("jsonl" if session.as_json else "table")

@@ -29,7 +29,9 @@ def state() -> None:
     """,
 )
 @click.argument("table")
-@click.option("--after", type=click.IntRange(min=0), help="Entries behind this one; else the last.")
+@click.option(
+    "--after", type=click.IntRange(min=0), help="Entries after this one.  [default: the last]"
+)
 @click.option("--limit", type=click.IntRange(1, 100_000), default=ENTRIES_SHOWN, show_default=True)
 @pass_session
 def log(session: Session, *, table: str, after: int | None, limit: int) -> None:
@@ -51,7 +53,11 @@ def log(session: Session, *, table: str, after: int | None, limit: int) -> None:
     """,
 )
 @click.argument("table")
-@click.option("--number", type=click.IntRange(min=1), help="Of a log entry; else the newest.")
+@click.option(
+    "--number",
+    type=click.IntRange(min=1),
+    help="The state at this log entry.  [default: the newest]",
+)
 @click.option("--files", is_flag=True, help=f"List files too, the first {FILES_SHOWN:,}.")
 @pass_session
 def show(session: Session, *, table: str, number: int | None, files: bool) -> None:
@@ -70,7 +76,7 @@ def show(session: Session, *, table: str, number: int | None, files: bool) -> No
 @click.argument("table")
 @pass_session
 def snapshot(session: Session, *, table: str) -> None:
-    """Write a snapshot of the newest state of TABLE, from which others can start."""
+    """Write a snapshot of the newest state of TABLE, from which other processes can start."""
     with session.open() as lake:
         number = lake.table(table).write_snapshot()
     session.give({"table": table, "number": number}, f"{table}: a snapshot of entry {number}")

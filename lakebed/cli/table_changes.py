@@ -68,7 +68,7 @@ def set_(session: Session, *, name: str, settings: tuple[str, ...]) -> None:
     "processing_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What is done with rows from now on, JSON; `null`: nothing.",
+    help="Processing of rows from now on, JSON; `null`: none.",
 )
 @pass_session
 def alter(
@@ -83,12 +83,12 @@ def alter(
 ) -> None:
     """Change fields of table NAME, all at once, or its processing. No file is rewritten.
 
-    Rows that are there are null in a new field. Integers widen to larger ones, float32 to float64,
+    Existing rows are null in a new field. Integers widen to larger ones, float32 to float64,
     decimals to more digits. Keys may only be renamed. Names are those of before the change.
     """
     if processing_file is not None:
         if add or rename or drop or widen:
-            raise InvalidError("fields and processing change one after the other", table=name)
+            raise InvalidError("fields and processing cannot change in one command", table=name)
         _change_processing(session, name, processing_file)
         return
     with session.open() as lake:
@@ -231,7 +231,7 @@ def clear(
 @click.argument("new")
 @pass_session
 def rename(session: Session, old: str, new: str) -> None:
-    """Give table OLD the name NEW. No rows are copied; whoever works on it goes on."""
+    """Give table OLD the name NEW. No rows are copied; processes that work on it go on."""
     with session.open() as lake:
         lake.rename_table(old, new)
     session.give({"table": new, "before": old}, f"table {old} is now {new}")
@@ -304,5 +304,5 @@ def _confirm(session: Session, *, yes: bool, question: str, table: str) -> None:
     if yes:
         return
     if session.as_json or not sys.stdin.isatty():
-        raise InvalidError("rows that are gone cannot come back", table=table, hint="add --yes")
+        raise InvalidError("clearing a table cannot be undone", table=table, hint="add --yes")
     click.confirm(question, abort=True, err=True)

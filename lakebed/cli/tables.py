@@ -112,9 +112,9 @@ def table() -> None:
     "--split-sample",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Rows like those to come: split points are found in them, for --leaves.",
+    help="Rows like those to come, from which split points are chosen, for --leaves.",
 )
-@click.option("--leaves", type=int, metavar="N", help="How many, with --split-sample.")
+@click.option("--leaves", type=int, metavar="N", help="Number of leaves, with --split-sample.")
 @click.option("--base64", "as_base64", is_flag=True, help="The lines of that file are base64.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting.")
 @click.option(
@@ -160,7 +160,7 @@ def _schema_given(given: CreateTableArguments) -> Schema:
     """Return the schema that the options say."""
     fields = given.row_keys, given.sort_keys, given.values
     if given.schema_file is not None and (given.like or any(fields)):
-        raise InvalidError("--schema says all fields", hint="leave the other options out")
+        raise InvalidError("--schema names all fields", hint="leave the other options out")
     if given.schema_file is not None:
         return _schema_in(given.schema_file)
     if given.like is not None:
@@ -191,7 +191,8 @@ def _refuse_others_than(told: set[str]) -> None:
     given = click.get_current_context()
     for name in given.params:
         if name not in told and given.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise InvalidError("--definition says everything", hint="leave the other options out")
+            hint = "leave the other options out"
+            raise InvalidError("--definition describes the whole table", hint=hint)
 
 
 def _create_from(session: Session, name: str, path: Path, objects: str | None) -> None:

@@ -80,15 +80,15 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             ge=1,
             le=365,
-            description="Days for which results of queries are kept that were written down. More:"
-            " they can be fetched later, and are paid for longer.",
+            description="Days for which stored results of queries are kept. More: they can be"
+            " fetched later, and are paid for longer.",
         ),
     ] = 7
     architecture: Annotated[
         Architecture,
         Meta(
-            description="Of functions and tasks. `machine`: that of the machine that synthesizes,"
-            " with its Python, for instances that run on it."
+            description="Processor of functions and tasks. `machine`: that of the machine that"
+            " synthesizes, with its Python, for instances that run on it."
         ),
     ] = "arm64"
     paused: Annotated[
@@ -112,7 +112,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             ge=0,
             le=TASKS_MAX,
-            description="Tasks that take users' files in, at one time; as few as the queue needs,"
+            description="Tasks that ingest users' files, at one time; as few as the queue needs,"
             " none while it is empty. 0: none.",
         ),
     ] = 10
@@ -129,9 +129,9 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         str,
         Meta(
             pattern=rf"\A({_SOURCE}(,{_SOURCE})*)?\Z",
-            description="Where files lie that messages may name: `s3://BUCKET` or"
+            description="Places of the files that messages may name: `s3://BUCKET` or"
             " `s3://BUCKET/FOLDER`, with commas between. Ingest tasks and bulk imports"
-            " may read there, and nowhere else.",
+            " may read only there.",
         ),
     ] = ""
     task_addresses: Annotated[
@@ -161,8 +161,8 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             ge=8,
             le=4_000,
-            description="Of all bulk imports at one time, on EMR Serverless: what they cost at the"
-            " most. Each has 2 for its driver and 4 for each executor.",
+            description="vCPUs of all bulk imports at one time, on EMR Serverless; they bound the"
+            " cost. Each import has 2 for its driver and 4 for each executor.",
         ),
     ] = 64
     log_days: Annotated[
@@ -182,7 +182,7 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     found = changed(InstanceSettings(), changes, texts=True, page=page)
     if bool(found.vpc_id) != bool(found.subnet_ids):
         raise InvalidError(
-            "a network of yours takes two settings",
+            "a network of yours needs both settings",
             vpc_id=found.vpc_id or "none",
             subnet_ids=found.subnet_ids or "none",
             hint="add `-c vpc_id=vpc-... -c subnet_ids=subnet-...,subnet-...`, or neither",
@@ -276,7 +276,7 @@ def decode_resources(text: str, instance: InstanceId) -> InstanceResources:
         ) from None
     if type(format_) is not int or format_ < RESOURCES_FORMAT or found.instance != instance:
         raise CorruptError(
-            "a parameter tells of another instance or format",
+            "a parameter describes another instance or format",
             parameter=parameter,
             instance=found.instance,
             format=format_,

@@ -99,7 +99,7 @@ Id = Annotated[
     _told(job_id),
     Field(
         description="Your name for this request. The same request sent again under it is done"
-        " once, and `lakebed jobs TABLE --job ID` tells what became of it. Left out: made from the"
+        " once, and `lakebed jobs TABLE --job ID` shows its outcome. Left out: made from the"
         " message."
     ),
 ]
@@ -154,7 +154,7 @@ class BulkImportMessage(UserMessage):
         Field(
             max_length=CONF_MAX,
             description="Settings of Spark for this job, as texts: cores, memory, disks, numbers"
-            " of executors, patience. No others: none that names code, files or addresses.",
+            " of executors, patience. Settings that name code, files or addresses are refused.",
         ),
     ] = {}
 
@@ -196,7 +196,7 @@ class QueryMessage(UserMessage):
         Field(
             min_length=1,
             max_length=COLUMNS_MAX,
-            description="Fields to give. Left out: all.",
+            description="Fields to return. Left out: all.",
         ),
     ] = None
     where: Annotated[
@@ -207,13 +207,13 @@ class QueryMessage(UserMessage):
         ),
     ] = None
     limit: Annotated[
-        int | None, Field(ge=1, le=1 << 53, description="Rows at the most. Left out: all.")
+        int | None, Field(ge=1, le=1 << 53, description="At most so many rows. Left out: all.")
     ] = None
     format: Annotated[
         Literal["json", "arrow"],
         Field(
-            description="Of a small result: rows as JSON, or an Arrow stream as base64. A large one"
-            " is files of Parquet."
+            description="Form of a small result: rows as JSON, or an Arrow stream as base64. A"
+            " large one is Parquet files."
         ),
     ] = "json"
 

@@ -34,7 +34,7 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Meta(
             ge=1,
             le=100,
-            description="The others hold this times the rows of the largest file."
+            description="The other files of a job hold at least this times the rows of its largest."
             " Must be below `job_files_max`, else no group of files is large enough.",
         ),
     ] = 3
@@ -49,7 +49,9 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 20_000_000
     leaf_files_max: Annotated[
         int,
-        Meta(ge=4, le=10_000, description="Above it ingest is told to wait for compaction."),
+        Meta(
+            ge=4, le=10_000, description="Above it ingest is refused until compaction catches up."
+        ),
     ] = 400
     shared_file_rows_max: Annotated[
         int,
@@ -70,8 +72,8 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     value_statistics: Annotated[
         bool,
         Meta(
-            description="Files written from now on tell the bounds of values, so that predicates on"
-            " them pass over row groups. Costs time when writing, most for numbers."
+            description="Files written from now on record the bounds of values, so that predicates"
+            " on them pass over row groups. Costs time when writing, most for numbers."
         ),
     ] = False
     redispatch_seconds: Annotated[

@@ -99,14 +99,18 @@ def not_arrow(rows: object, error: Exception) -> InvalidError:
     if column is None:
         hint = "give each column one name and values of one type"
         return InvalidError(
-            "rows that are no table", got=type(rows).__name__, problem=problem, hint=hint
+            "the rows are not a table", got=type(rows).__name__, problem=problem, hint=hint
         )
     name = column["name"]
     hint = f"give it one type first, for instance df[{name!r}] = df[{name!r}].astype('string')"
     if column["type"] != "object":
         hint = f"no type holds {column['type']}: give the column another, or leave it out"
     return InvalidError(
-        "a column cannot become Arrow", field=name, type=column["type"], problem=problem, hint=hint
+        "a column cannot be converted to Arrow",
+        field=name,
+        type=column["type"],
+        problem=problem,
+        hint=hint,
     )
 
 

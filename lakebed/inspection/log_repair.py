@@ -123,10 +123,10 @@ class LogRepair:
         lost = lost_history(state, found.others, found.behind)
         if action == "rebuild-log" and lost.commits:
             raise InvalidError(
-                "the newest state does not know all commits that are in sight",
+                "the newest state lacks some of the commits that were found",
                 table=self._table.name,
                 unknown=len(lost.commits),
-                hint="--accept-loss tells which ones and goes on without",
+                hint="--accept-loss names them and goes on without them",
             )
         number = TransactionNumber(found.heard_of + 1)
         return Resumption(state, found.others, number, found.oldest, found.newest, lost)

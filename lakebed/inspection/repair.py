@@ -294,16 +294,19 @@ class Repair:
         assert bring_back is not None, "else it is not planned"
         back = [path for path in paths if bring_back(path)]
         if len(back) < len(paths):
-            hint = "restore the others from a copy"
+            hint = "restore the rest from a copy"
             raise ConflictError(
-                "not all have old versions", brought_back=len(back), wanted=len(paths), hint=hint
+                "some objects have no old version",
+                brought_back=len(back),
+                wanted=len(paths),
+                hint=hint,
             )
         return len(back)
 
     def _entry(self, name: TableName) -> TableEntry:
         entry = self._registry.find(name)
         if entry is None:
-            raise ConflictError("the table has gone meanwhile", table=name)
+            raise ConflictError("the table was dropped meanwhile", table=name)
         return entry
 
     def _id_of(self, name: TableName) -> TableId:

@@ -154,7 +154,7 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
     field = schema.row_keys[0]
     if isinstance(values, (str, bytes)):
         hint = "give a list of values"
-        raise InvalidError("split points are several", field=field.name, hint=hint)
+        raise InvalidError("split points are not a list", field=field.name, hint=hint)
     points = tuple(_point_of(schema.row_keys, value) for value in values)
     if len(points) > SPLIT_POINTS_MAX:
         hint = "leaves that grow are split later"

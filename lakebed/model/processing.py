@@ -206,8 +206,8 @@ def check_schema_change(processing: Processing, before: Schema, after: Schema) -
     kept = {field.number: field.name for field in after.fields}
     for name in sorted(processing.fields):
         if kept.get(before.field(name).number) != name:
-            hint = "the table's processing names it: such a field is not renamed or dropped"
-            raise InvalidError("a field that processing uses", field=name, hint=hint)
+            hint = "change the processing first: a field that it names cannot be renamed or dropped"
+            raise InvalidError("the table's processing uses this field", field=name, hint=hint)
     checked_processing(processing, after)
 
 
@@ -239,7 +239,7 @@ def _check_aggregate(aggregate: Mapping[str, str], schema: Schema) -> None:
         field = schema.field(name)
         if name not in values:
             hint = "rows with equal keys become one: only value fields have a function"
-            raise InvalidError("a key is not aggregated", field=field.name, hint=hint)
+            raise InvalidError("a key cannot be aggregated", field=field.name, hint=hint)
     for name, field in values.items():
         if name not in aggregate:
             hint = f"give it one of {_FUNCTIONS}"
@@ -272,7 +272,7 @@ def _check_fold(field: Field, fold: Fold) -> None:
     if not (_is_one_of(type_, names) or (isinstance(type_, Decimal) and fold.function != "count")):
         hint = f"{fold.function}{per_key} takes {shown}; `first by` and `last by` take every type"
         raise InvalidError(
-            "a function that the type does not have",
+            "the field's type does not support this function",
             field=field.name,
             type=field.type,
             function=fold.function,
@@ -337,7 +337,7 @@ def _check_age_off(age_off: AgeOff, processing: Processing, schema: Schema) -> N
             return
         also = f" or the sequence {latest.sequence!r}" if latest is not None else ""
         hint = f"age-off by a key field{also}: a merged row does not tell how old its parts were"
-        raise InvalidError("age-off by a field that is merged", field=field.name, hint=hint)
+        raise InvalidError("age-off cannot use a field that is merged", field=field.name, hint=hint)
 
 
 def _check_filter(predicate: Predicate, processing: Processing, schema: Schema) -> None:
@@ -346,7 +346,9 @@ def _check_filter(predicate: Predicate, processing: Processing, schema: Schema) 
     merged = sorted(fields_of(predicate) - {field.name for field in schema.key_fields})
     if merged:
         hint = "test key fields only, or filter before ingest: merged values are other values"
-        raise InvalidError("a filter on a field that is merged", field=merged[0], hint=hint)
+        raise InvalidError(
+            "a filter cannot test a field that is merged", field=merged[0], hint=hint
+        )
 
 
 def _is_one_of(type_: Type, names: tuple[str, ...]) -> bool:

@@ -30,12 +30,12 @@ def check_processing_change(
     old, new = before or Processing(), after or Processing()
     if not _parts(old.filter) <= _parts(new.filter):
         hint = f"keep the old test and add to it: rows that it left out are gone; or {_CLEAR}"
-        raise InvalidError("a filter becomes stricter, not another", hint=hint)
+        raise InvalidError("a filter can only become stricter", hint=hint)
     _check_age_off(old.age_off, new.age_off)
     for part in ("aggregate", "latest", "iterator"):
         if getattr(old, part) not in (None, getattr(new, part)):
-            hint = f"some rows are merged in the old way by now: {_CLEAR}"
-            raise InvalidError("what merges rows stays as it is", part=part, hint=hint)
+            hint = f"some rows are already merged in the old way: {_CLEAR}"
+            raise InvalidError("the way rows are merged cannot change", part=part, hint=hint)
     if old.aggregate is None and new.aggregate is not None:
         _check_new_aggregate(new.aggregate, schema)
 
@@ -64,11 +64,11 @@ def _check_age_off(old: AgeOff | None, new: AgeOff | None) -> None:
     if old is None:
         return
     if new is None:
-        hint = "give more seconds, so many that nothing grows so old"
-        raise InvalidError("rows that were too old are gone", part="age_off", hint=hint)
+        hint = "rows that were too old are gone: give so many seconds that no row grows so old"
+        raise InvalidError("age-off cannot be removed", part="age_off", hint=hint)
     if (old.field, old.unit) != (new.field, new.unit):
-        hint = f"only the seconds may be others; or {_CLEAR}"
-        raise InvalidError("age-off goes by the same field", field=old.field, hint=hint)
+        hint = f"only the seconds may change; or {_CLEAR}"
+        raise InvalidError("the field of age-off cannot change", field=old.field, hint=hint)
 
 
 def _check_new_aggregate(aggregate: Mapping[str, str], schema: Schema) -> None:
@@ -77,5 +77,10 @@ def _check_new_aggregate(aggregate: Mapping[str, str], schema: Schema) -> None:
         per_map_key = isinstance(schema.field(name).type, MapOf)
         function = fold_of(text).function
         if function == "count" or (per_map_key and function in ("sum", "min", "max")):
-            hint = f"that is done when rows are taken in, and some are there: {_CLEAR}"
-            raise InvalidError("too late to aggregate so", field=name, function=text, hint=hint)
+            hint = f"it applies when rows are ingested, and the table has some: {_CLEAR}"
+            raise InvalidError(
+                "this function cannot begin on a table with rows",
+                field=name,
+                function=text,
+                hint=hint,
+            )

@@ -34,7 +34,7 @@ def planned(
         InvalidError: an unknown field, one that is named twice, or a change that is not allowed.
     """
     if isinstance(drop, str):
-        raise InvalidError("fields to drop are several", drop=drop, hint="give a list")
+        raise InvalidError("fields to drop are not a list", drop=drop, hint="give a list")
     changes = [FieldChange("drop", schema.field(name).number, name) for name in drop]
     for name, type_ in widen.items():
         wider = type_text(type_of(type_))
@@ -104,8 +104,8 @@ def _of_nullable(name: str, type_: object) -> object:
     if not isinstance(type_, str):
         return type_
     if not type_.endswith("?"):
-        hint = f"rows that are there have no value in it: write '{type_}?'"
-        raise InvalidError("a field that is added is nullable", field=name, type=type_, hint=hint)
+        hint = f"existing rows have no value in it: write '{type_}?'"
+        raise InvalidError("an added field must be nullable", field=name, type=type_, hint=hint)
     return type_[:-1]
 
 
@@ -113,7 +113,9 @@ def _added(change: FieldChange, used: int) -> Field:
     form = {"name": change.name, "type": type_form(change.to), "number": change.number}
     field = field_of(form | {"nullable": True}, [change.number])
     if any(number <= used for number in (field.number, *(m.number for m in field.members))):
-        raise InvalidError("a number is never used again", field=field.name, number=field.number)
+        raise InvalidError(
+            "a field's number is never reused", field=field.name, number=field.number
+        )
     return field
 
 
@@ -140,4 +142,4 @@ def _refuse_key(schema: Schema, field: Field, message: str) -> None:
 
 def _refuse_no_change(field: Field, *, unchanged: bool) -> None:
     if unchanged:
-        raise InvalidError("a field is like this already", field=field.name, type=field.type)
+        raise InvalidError("the field is already like this", field=field.name, type=field.type)

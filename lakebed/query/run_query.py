@@ -273,7 +273,7 @@ def condition_of(
     """
     if isinstance(keys, (str, bytes, Mapping)):
         hint = "give a list of keys, for instance keys=[key]"
-        raise InvalidError("keys are several", keys=type(keys).__name__, hint=hint)
+        raise InvalidError("keys are not a list", keys=type(keys).__name__, hint=hint)
     given = [ranges] if isinstance(ranges, Mapping) else list(ranges or ())
     if not all(isinstance(one, Mapping) for one in given):
         hint = 'give them by field, for instance ranges={"id": ("a", "b")}'

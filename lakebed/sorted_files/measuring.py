@@ -55,7 +55,7 @@ def measured(
     if not fits:
         raise CorruptError("a file's sample is not of its rows", path=path)
     if counter.last != notes.last or notes.groups[0].first != notes.sample.keys[0]:
-        raise CorruptError("a file's notes tell other keys than its rows", path=path)
+        raise CorruptError("a file's notes contradict the keys of its rows", path=path)
     return counter.rows_written()
 
 

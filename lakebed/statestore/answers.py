@@ -59,7 +59,7 @@ def last_answer(member: PendingCommit, failure: LakebedError) -> LakebedError:
         number = member.unresolved
         return UnknownOutcomeError("a try may still land", number=number, reason=failure)
     if isinstance(failure, UnknownOutcomeError):  # of an entry without this member
-        hint = "send the same again"
+        hint = "send the same request again"
         told = "the log did not answer before the deadline"
         return UnavailableError(told, reason=failure, hint=hint)
     return failure
@@ -77,5 +77,7 @@ def answer_in_log(
                     return number
             break
     except LogTruncatedError:
-        return UnknownOutcomeError("the log has lost the entry that would tell", number=tried)
+        return UnknownOutcomeError(
+            "the log has lost the entry that records the outcome", number=tried
+        )
     return None

@@ -70,7 +70,7 @@ class CommitsMessage(msgspec.Struct, frozen=True, array_like=True):
         """
         transactions = decode_entry(self.entry, 0).transactions
         if len(transactions) != len(self.requesters):
-            raise CorruptError("commits and those to tell are not as many", table=self.table)
+            raise CorruptError("commits and requesters differ in number", table=self.table)
         if not all(map(new_files_begin_at, transactions)):
             raise InvalidError("new files do not carry the base of their commit", table=self.table)
         return [QueuedCommit(*of) for of in zip(transactions, self.requesters, strict=True)]

@@ -34,7 +34,9 @@ def named_files(names: Iterable[str], files: SourceFiles) -> list[SourceFile]:
     if problems:
         told = "; ".join(str(problem) for problem in problems[:PROBLEMS_TOLD])
         hint = "mend the message, or the files, then send it again"
-        raise InvalidError("files cannot be had", count=len(problems), problems=told, hint=hint)
+        raise InvalidError(
+            "the named files cannot be read", count=len(problems), problems=told, hint=hint
+        )
     return list(found.values())
 
 

@@ -36,7 +36,7 @@ def files_at(path: Path) -> list[Path]:
         return [path]
     if os.path.samestat(facts, _facts(Path("/"))):
         hint = "name the folder that holds the files"
-        raise InvalidError("the whole file system is no input", path=path, hint=hint)
+        raise InvalidError("the whole file system is not an input", path=path, hint=hint)
     return sorted(_below(path, {_place(facts): path}, [0]))
 
 
@@ -57,7 +57,7 @@ def _below(folder: Path, ways: dict[_Place, Path], looked_at: list[int]) -> Iter
         other = ways.setdefault(_place(facts), path)
         if other != path:
             hint = "its rows would be taken twice, or for ever: remove the symbolic link"
-            raise InvalidError("two ways lead to a folder", path=path, other=other, hint=hint)
+            raise InvalidError("two paths lead to one folder", path=path, other=other, hint=hint)
         yield from _below(path, ways, looked_at)
 
 
@@ -96,5 +96,5 @@ def _place(facts: os.stat_result) -> _Place:
 
 def _unreadable(path: Path, error: Exception) -> UnreadableInputError:
     reason = error.strerror if isinstance(error, OSError) else error
-    hint = "look for it, and who may read it"
-    return UnreadableInputError("cannot look at an input", path=path, reason=reason, hint=hint)
+    hint = "check that it exists and that you may read it"
+    return UnreadableInputError("cannot access an input", path=path, reason=reason, hint=hint)

@@ -195,7 +195,9 @@ def _install(bundle: Bundle, target: Target, folder: Path) -> None:
     )
     if done.returncode:
         hint = "is the package registry reachable? what pip said: " + done.stdout[-500:].strip()
-        raise InvalidError("packages of functions cannot be had", bundle=bundle.name, hint=hint)
+        raise InvalidError(
+            "packages of functions cannot be downloaded", bundle=bundle.name, hint=hint
+        )
 
 
 def _leave_out(folder: Path) -> None:

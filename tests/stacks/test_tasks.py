@@ -156,7 +156,7 @@ def test_a_network_of_ones_own_is_taken_as_it_is(synthesize: Synthesize) -> None
 
 @pytest.mark.parametrize("name", sorted(NETWORK))
 def test_half_a_network_is_refused(synthesize: Synthesize, name: str) -> None:
-    with pytest.raises(InvalidError, match="takes two settings"):
+    with pytest.raises(InvalidError, match="needs both settings"):
         synthesize(**{name: NETWORK[name]})
 
 

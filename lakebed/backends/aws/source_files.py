@@ -69,8 +69,8 @@ class S3SourceFiles:
             found = self._below(bucket, key.rstrip("/"))
         if not found:
             hint = (
-                "look for it, or it may not be read; names in folders that begin with '_' or '.' "
-                "are skipped"
+                "check the name, and that it may be read; names in folders that begin with '_' or "
+                "'.' are skipped"
             )
             raise InvalidError("no such file, or nothing in the folder", file=name, hint=hint)
         return found

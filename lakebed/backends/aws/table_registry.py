@@ -111,7 +111,9 @@ class DynamoTableRegistry:
             except ConditionError:  # an earlier try of this call did it, or others were faster
                 continue
             return
-        raise UnavailableError("the names change all the time", name=old, hint="try again")
+        raise UnavailableError(
+            "the registry of names changes too often", name=old, hint="try again"
+        )
 
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""

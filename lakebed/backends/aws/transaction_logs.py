@@ -162,7 +162,7 @@ class DynamoTransactionLog:
     def resume(self, number: TransactionNumber, body: bytes, *, newest: TransactionNumber) -> None:
         """Refuse: a transaction of DynamoDB takes no whole log away."""
         hint = "restore the table of logs by point-in-time recovery"
-        raise InvalidError("a log in DynamoDB is not repaired by a command", hint=hint)
+        raise InvalidError("no command repairs a log in DynamoDB", hint=hint)
 
     def store_time(self) -> Micros:
         """Return DynamoDB's clock: `Date` of its last answer, and the time since then.

@@ -51,5 +51,5 @@ def _seen(path: Path) -> SourceFile:
 
 
 def _unreadable(path: Path, error: OSError) -> UnreadableInputError:
-    hint = "look for it, and who may read it"
+    hint = "check that it exists and that you may read it"
     return UnreadableInputError("cannot read a file", file=path, reason=error.strerror, hint=hint)

@@ -76,7 +76,7 @@ def _answer(name: str) -> Iterator[HTTPResponse]:
         error.close()
         if error.code >= SERVER_ERRORS or error.code == BUSY:
             raise _away(name, f"{error.code} {error.reason}") from None
-        hint = "look for it; an address that is signed works for a while only"
+        hint = "check the address; a signed address works for a limited time only"
         reason = f"{error.code} {error.reason}"
         raise InvalidError("no such file on the web", file=name, reason=reason, hint=hint) from None
     except (OSError, HTTPException) as error:
@@ -96,4 +96,4 @@ def _seen(name: str, answer: HTTPResponse) -> SourceFile:
 
 
 def _away(name: str, reason: object) -> UnavailableError:
-    return UnavailableError("a file on the web cannot be had now", file=name, reason=reason)
+    return UnavailableError("a file on the web cannot be fetched now", file=name, reason=reason)

@@ -77,7 +77,7 @@ def _columns_of_expression(expression: pc.Expression, schema: Schema) -> pa.Sche
     expression does not tell them."""
     text, columns = str(expression), arrow_schema(schema)
     if "FieldPath(" in text:
-        raise InvalidError("an expression with places of columns", hint="name the fields")
+        raise InvalidError("an expression names columns by position", hint="name the fields")
     _computed(expression, _no_rows(columns))
     named = pa.schema([column for column in columns if column.name in text])
     try:
@@ -105,9 +105,9 @@ def _computed(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
     except (pa.ArrowException, TypeError, ValueError) as error:
         problem = str(error).splitlines()[0]
         raise InvalidError(
-            "an expression that cannot be computed", problem=problem, hint=HINT
+            "an expression cannot be computed", problem=problem, hint=HINT
         ) from error
     if not pa.types.is_boolean(found.type):
         hint = "compare it with a value"
-        raise InvalidError("an expression that is no test", type=found.type, hint=hint)
+        raise InvalidError("an expression is not true or false", type=found.type, hint=hint)
     return found.combine_chunks()

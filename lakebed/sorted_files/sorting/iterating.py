@@ -44,7 +44,9 @@ def iterated(
         last = encode_row(batch, keys, -1)
         if first < key_range.min or not key_range.contains(encode_row(batch, schema.row_keys, -1)):
             hint = "keep the row keys as they came"
-            raise IteratorError("an iterator gave keys of elsewhere", iterator=use.name, hint=hint)
+            raise IteratorError(
+                "an iterator gave row keys outside its range", iterator=use.name, hint=hint
+            )
         yield pa.RecordBatch.from_arrays(batch.columns, schema=columns)
 
 
@@ -63,5 +65,5 @@ def _check_columns(batch: pa.RecordBatch, columns: pa.Schema, name: str) -> None
     except pa.ArrowException as error:
         problem = str(error)
         raise IteratorError(
-            "an iterator gave bytes that are no values", iterator=name, problem=problem
+            "an iterator gave bytes that are not valid values", iterator=name, problem=problem
         ) from error

@@ -215,7 +215,7 @@ class _Opened:
     def _batch(self, block: Block, stored: memoryview) -> pa.RecordBatch:
         if zlib.crc32(stored) != block.checksum:
             raise CorruptError(
-                "bytes of a sorted run are others than were written",
+                "bytes of a sorted run are not those that were written",
                 path=self._run.path,
                 offset=block.offset,
                 hint="run the import again: it sorts anew",

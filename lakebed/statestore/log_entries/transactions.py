@@ -89,7 +89,7 @@ class PositionChange(msgspec.Struct, frozen=True, array_like=True):
         if self.owner < owner:
             raise FencedError("the source has a newer owner", position=self.name, owner=owner)
         if found != self.expected:
-            raise ConflictError("the source's position is another", position=self.name)
+            raise ConflictError("the source is at another position", position=self.name)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write(

@@ -288,7 +288,7 @@ def translated(error: Exception) -> LakebedError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
     match code:
         case sqlite3.SQLITE_FULL:
-            hint = "free space, then send the same again"
+            hint = "free space, then send the same request again"
             return StorageFullError("no room for the state", hint=hint)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return damaged("pages", problem=error)

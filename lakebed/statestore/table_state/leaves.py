@@ -44,5 +44,5 @@ def refuse_if_busy(state: TableState, leaves: Leaves, counts: Sequence[int]) -> 
     files_max = state.settings().leaf_files_max
     for leaf, count in zip(leaves.ids, counts, strict=True):
         if count and state.file_count(leaf) >= files_max:
-            hint = "let compaction catch up (`lakebed run`), then send the same again"
+            hint = "let compaction catch up (`lakebed run`), then send the same request again"
             raise TableBusyError("a leaf holds too many files", partition=leaf, hint=hint)

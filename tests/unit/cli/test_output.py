@@ -68,4 +68,4 @@ def test_rows_are_counted(trips: Shell) -> None:
     assert trips.ok("query", "trips", "--count", "--key", "zz") == "0\n"
     for more in (("--limit", "1"), ("--format", "csv"), ("--columns", "n"), ("--explain",)):
         code, error = trips.refused("query", "trips", "--count", *more)
-        assert (code, error["message"]) == (2, "a number of rows is counted alone")
+        assert (code, error["message"]) == (2, "--count cannot be combined with output options")

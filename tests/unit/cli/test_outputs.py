@@ -52,7 +52,7 @@ def test_an_option_that_names_a_device_or_pipe_is_refused(trips: Shell, option: 
     key = ["--row-key", "id:string"] if option in ("--processing", "--split-points") else []
     for path in (pipe, Path(os.devnull)):
         code, error = trips.refused("table", "create", "u", *key, option, str(path))
-        assert (code, error["message"]) == (2, "a device or a pipe is no file")
+        assert (code, error["message"]) == (2, "a device or a pipe is not a file")
 
 
 def test_who_reads_the_file_that_is_replaced_reads_it_to_its_end(trips: Shell) -> None:

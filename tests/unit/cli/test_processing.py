@@ -93,4 +93,4 @@ def test_fields_that_processing_names_stay(shell: Shell) -> None:
     shell.ok("table", "create", "sums", *OPTIONS, "--processing", given)
     code, error = shell.refused("table", "alter", "sums", "--rename", "n=m")
     assert code == 2
-    assert "not renamed or dropped" in error["hint"]
+    assert "cannot be renamed or dropped" in error["hint"]

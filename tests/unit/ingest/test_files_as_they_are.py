@@ -180,7 +180,7 @@ def test_the_shell_reads_stdin_and_speaks_its_own_language(tmp_path: Path) -> No
     assert told["hint"].endswith("or add --extra-columns drop")
     assert piped("--format", "csv", "--delimiter", ";", "--extra-columns", "drop")["rows"] == 1
     code, error = shell.refused("ingest", "t", "-", "more.csv")
-    assert (code, error["message"]) == (2, "stdin comes alone")
+    assert (code, error["message"]) == (2, "stdin cannot be combined with files")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "note.txt").write_text("x", "utf-8")
     (tmp_path / "in" / "a.csv").write_text("id\n6\n", "utf-8")

@@ -70,7 +70,7 @@ def test_a_number_is_never_used_again_even_the_highest() -> None:
     now = after(after(now, drop=["a"]), add={"b": {"struct": [{"name": "y", "type": "bool"}]}})
     assert now.field("b").number == 10
     assert now.next_number == 12
-    with pytest.raises(InvalidError, match="a number is never used again"):
+    with pytest.raises(InvalidError, match="a field's number is never reused"):
         changed(now, [FieldChange("add", 9, "c", "int8")], at=Micros(0))
 
 
@@ -99,14 +99,14 @@ def test_what_became_of_a_name_is_told() -> None:
         ({"rename": {"fare": ""}}, "not a field name"),
         ({"rename": {"fare": 5}}, "not a field name"),
         ({"rename": {"fare": "_lakebed_x"}}, "not a field name"),
-        ({"rename": {"fare": "fare"}}, "like this already"),
+        ({"rename": {"fare": "fare"}}, "already like this"),
         ({"add": {"fare": "int8?"}}, "two fields have one name"),
-        ({"add": {"tip": "int8"}}, "a field that is added is nullable"),
+        ({"add": {"tip": "int8"}}, "an added field must be nullable"),
         ({"add": {"tip": "int128?"}}, "no such type"),
         ({"add": {"tip": 5}}, "not a type"),
-        ({"widen": {"n": "int8"}}, "like this already"),
+        ({"widen": {"n": "int8"}}, "already like this"),
         ({"widen": {"n": "uint16"}}, "not a wider type"),
-        ({"widen": {"fare": "float32"}}, "like this already"),
+        ({"widen": {"fare": "float32"}}, "already like this"),
         ({"widen": {"tags": {"list": "binary"}}}, "not a wider type"),
         ({"widen": {"cost": "decimal128(10,3)"}}, "not a wider type"),
         ({"drop": ["n", "n"]}, "named again"),

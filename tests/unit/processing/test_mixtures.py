@@ -40,7 +40,7 @@ ALL = {"count": "sum", "name": "max", "seen": "max", "maybe": "min", "gone": "la
         (Processing(aggregate=ALL, iterator=IteratorUse("x")), "choose one"),
         (Processing(aggregate={"count": "sum"}), "a value field without a function"),
         (Processing(aggregate=ALL | {"cuont": "sum"}), "did you mean 'count'"),
-        (Processing(aggregate=ALL | {"at": "max"}), "a key is not aggregated"),
+        (Processing(aggregate=ALL | {"at": "max"}), "a key cannot be aggregated"),
         (Processing(aggregate=ALL | {"count": "avg"}), "last by FIELD"),
         (Processing(aggregate=ALL | {"name": "sum"}), "takes integers"),
         (Processing(aggregate=ALL | {"name": "count"}), "takes int64"),
@@ -125,8 +125,8 @@ def test_a_query_names_an_iterator_with_its_configuration() -> None:
 @pytest.mark.parametrize(
     ("change", "wanted"),
     [
-        (FieldChange("rename", 5, "seen", "looked"), "not renamed or dropped"),
-        (FieldChange("drop", 5, "seen"), "not renamed or dropped"),
+        (FieldChange("rename", 5, "seen", "looked"), "cannot be renamed or dropped"),
+        (FieldChange("drop", 5, "seen"), "cannot be renamed or dropped"),
         (FieldChange("rename", 4, "name", "title"), None),
         (FieldChange("drop", 4, "name"), None),
     ],

@@ -88,7 +88,7 @@ def test_the_shell_writes_and_reads_it(tmp_path: Path) -> None:
     assert shell.json("table", "describe", "two", "--definition") == json.loads(path.read_text())
     for more in (("--row-key", "x:int64"), ("--set", "leaf_rows_max=7"), ("--like", str(path))):
         code, error = shell.refused("table", "create", "x", "--definition", str(path), *more)
-        assert (code, error["message"]) == (2, "--definition says everything")
+        assert (code, error["message"]) == (2, "--definition describes the whole table")
     path.write_text("{", "utf-8")
     code, error = shell.refused("table", "create", "x", "--definition", str(path))
     assert (code, error["code"]) == (2, "unreadable-input")

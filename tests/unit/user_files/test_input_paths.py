@@ -46,7 +46,7 @@ def test_a_link_back_to_a_folder_above_is_refused(find: Find, tmp_path: Path) ->
     a_folder(folder / "a")
     for name in ("one", "two"):
         (folder / "a" / name).symlink_to(folder)
-    with pytest.raises(InvalidError, match="two ways lead to a folder"):
+    with pytest.raises(InvalidError, match="two paths lead to one folder"):
         find(folder)
 
 
@@ -54,7 +54,7 @@ def test_a_link_back_to_a_folder_above_is_refused(find: Find, tmp_path: Path) ->
 def test_links_to_each_other_are_refused(find: Find, tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(UnreadableInputError, match=r"cannot look at an input.*path="):
+    with pytest.raises(UnreadableInputError, match=r"cannot access an input.*path="):
         find(tmp_path / "a")
 
 
@@ -69,7 +69,7 @@ def test_a_link_that_leads_nowhere_is_named(find: Find, tmp_path: Path) -> None:
 @WAYS
 @pytest.mark.parametrize("path", ["/", "/../", "//"])
 def test_the_whole_file_system_is_refused(find: Find, path: str) -> None:
-    with pytest.raises(InvalidError, match="the whole file system is no input"):
+    with pytest.raises(InvalidError, match="the whole file system is not an input"):
         find(Path(path))
 
 
