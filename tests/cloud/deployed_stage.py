@@ -81,6 +81,9 @@ class DeployedStage:
     def deliver_twice(self) -> None:
         self._instance.cloud.faults.delivers_twice = lambda *_: True
 
+    def fire_schedule(self, work: Work, at: str) -> None:
+        assert self._instance.cloud.invoke(f"{NAME}-{work}-trigger", {"time": at}).error is None
+
     def redeliver(self, work: Work) -> None:
         (shape,) = (shape for shape in TICK_QUEUES if shape.kind == work)
         self.advance(shape.hidden_seconds)

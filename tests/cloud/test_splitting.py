@@ -27,22 +27,6 @@ def leaves(lake: Lake, name: str) -> int:
     return lake.status(name)[0].leaves
 
 
-def test_a_trigger_that_fires_twice_does_the_work_once(instance: RunningInstance) -> None:
-    with instance.lake() as lake:
-        table = table_with(lake, "twice", 700)
-        tick = {"time": "2026-11-21T10:00:00Z"}
-        for _ in range(2):
-            assert instance.cloud.invoke(TRIGGER, tick).error is None
-        assert waiting(instance, "splitting") == 1
-        instance.cloud.settle()
-        entries = table.log().entries
-        for _ in range(2):
-            assert instance.cloud.invoke(TRIGGER, tick).error is None
-        instance.cloud.settle()
-        assert table.log().entries == entries
-        assert same_rows(table, rows(700))
-
-
 def test_a_bad_table_holds_up_nobody_and_its_message_is_redriven_when_it_is_mended(
     instance: RunningInstance,
 ) -> None:

@@ -28,39 +28,17 @@ def send(instance: RunningInstance, **message: object) -> None:
     users.send(instance, "ingest", json.dumps(message), group=str(message["id"]))
 
 
-def test_files_that_a_message_names_become_rows_and_a_bad_message_is_told(
-    instance: RunningInstance,
-) -> None:
-    cloud = instance.cloud
-    with instance.lake() as lake:
-        table = lake.create_table("landed", SCHEMA)
-        good, elsewhere = put(instance, "landed/a.parquet", rows(50)), "s3://elsewhere/b.parquet"
-        send(instance, id="good", table="landed", files=[good])
-        send(instance, id="bad", table="landed", files=[elsewhere])
-        cloud.fire(f"{INGEST}-tasks")
-        assert len(cloud.tasks.running) == 2
-        until(instance, "both are done", lambda: not waiting(instance, "ingest"))
-        assert same_rows(table, rows(50))
-        told = {report.job: report for report in table.jobs()}
-        assert told["good"].event == "committed"
-        assert told["bad"].event == "rejected"
-        assert elsewhere in told["bad"].reason
-        assert waiting(instance, "ingest-dead") == 1
-        cloud.settle()
-        assert cloud.alarms()[f"{INGEST}-dead-letters"] == "ALARM"
-        assert not cloud.failures
-
-
 def test_a_schedule_that_fires_twice_starts_tasks_once(instance: RunningInstance) -> None:
     cloud = instance.cloud
     with instance.lake() as lake:
         lake.create_table("once", SCHEMA)
-        send(instance, id="waits", table="once", files=[f"{SOURCES}/nowhere"])
+        for id_ in ("one", "other"):
+            send(instance, id=id_, table="once", files=[f"{SOURCES}/nowhere"])
         for _ in range(2):
             tick = {"time": "2026-11-22T10:00:00Z"}
             assert cloud.invoke(f"{INGEST}-tasks-start", tick).error is None
         cloud.settle()
-        assert len(cloud.tasks.running) == 1
+        assert len(cloud.tasks.running) == 2
 
 
 def held(table: Table) -> int:

@@ -59,6 +59,10 @@ class LakeStory:
         names = [self.stage.put(f"{job}/{n}.parquet", file) for n, file in enumerate(files)]
         self.stage.send("ingest", {"id": job, "table": name, "files": names})
 
+    def when_message_is_sent(self, queue: str, **message: object) -> None:
+        """Send a user's message as it is. Who works on it may refuse it."""
+        self.stage.send(queue, message)
+
     def when_messages_are_ingested(self) -> None:
         """Let tasks run the ingest jobs that messages ask for."""
         self.stage.work("ingest")
@@ -166,6 +170,13 @@ class FunctionStory(LakeStory):
     def given_messages_are_delivered_twice(self) -> None:
         """Let each batch of messages be delivered a second time, once the first was worked on."""
         self._functions.deliver_twice()
+
+    def when_a_schedule_fires(self, work: Work, *, at: str) -> None:
+        """Let the trigger of a schedule send what is due; nothing works on it yet.
+
+        at: the time for which it fires. A second try has the same.
+        """
+        self._functions.fire_schedule(work, at)
 
     def when_messages_come_again(self, work: Work) -> None:
         """Let messages come again that a dead function held, and be worked on."""

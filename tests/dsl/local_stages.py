@@ -145,6 +145,9 @@ class MemoryStage(_LocalStage):
     def deliver_twice(self) -> None:
         self._times = 2
 
+    def fire_schedule(self, work: Work, at: str) -> None:
+        self._instance.trigger_of(work)({"time": at}, Run())
+
     def redeliver(self, work: Work) -> None:
         self.advance(HIDDEN_SECONDS)
         self._call(work, self._instance.handler_of(work))
@@ -156,7 +159,7 @@ class MemoryStage(_LocalStage):
     def _fire(self, work: str) -> None:
         """Let a schedule go off, and its function work."""
         self._ticks += 1
-        self._instance.ticks(work).run(at=str(self._ticks))
+        self.fire_schedule(work, str(self._ticks))
         self._call(work, self._instance.handler_of(work))
 
     def _call(self, queue: str, function: Handler) -> None:

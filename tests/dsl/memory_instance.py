@@ -37,6 +37,7 @@ from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lambdas.committer.commit import commit
 from lambdas.dead_letters.give_up import give_up
 from lambdas.scheduled_work.handle import work_on_table
+from lambdas.scheduled_work.trigger import send_ticks
 from lambdas.shape import Handler, batch_handler, queue_handler, scheduled_handler
 
 SCHEMA = schema_of(row_keys={"key": "string"}, values={"value": "int64"})
@@ -137,6 +138,10 @@ class MemoryInstance:
             queue=self.queues.open(work),
             clock=self.clock,
         )
+
+    def trigger_of(self, work: str) -> Handler:
+        """Return the function that sends what is due of one kind of scheduled work."""
+        return scheduled_handler(once(self.ticks(work)), send_ticks)
 
     def handler_of(self, work: str) -> Handler:
         """Return the function that does one kind of scheduled work."""

@@ -77,6 +77,10 @@ class FunctionStage(Stage, Protocol):
         """Let each batch of messages be delivered a second time, once the first was worked on."""
         ...
 
+    def fire_schedule(self, work: Work, at: str) -> None:
+        """Let the trigger of a schedule send what is due, for this time of it, and no more."""
+        ...
+
     def redeliver(self, work: Work) -> None:
         """Let messages come again that a dead function held, and be worked on."""
         ...

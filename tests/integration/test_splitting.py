@@ -3,14 +3,13 @@
 import pytest
 
 from lakebed.model.jobs import SPLITTING
-from lambdas.scheduled_work.trigger import send_ticks
-from lambdas.shape import Handler, scheduled_handler
-from tests.dsl.memory_instance import MemoryInstance, Run, once
+from lambdas.shape import Handler
+from tests.dsl.memory_instance import MemoryInstance, Run
 
 
 @pytest.fixture
 def trigger(instance: MemoryInstance) -> Handler:
-    return scheduled_handler(once(instance.ticks(SPLITTING)), send_ticks)
+    return instance.trigger_of(SPLITTING)
 
 
 @pytest.fixture
@@ -48,18 +47,6 @@ def test_a_mark_that_was_lost_costs_a_day_at_most(
     instance.clock.advance(86_401)
     trigger(minute(2), Run())
     assert waiting(instance) == 1
-
-
-def test_a_trigger_that_fires_twice_does_the_work_once(
-    instance: MemoryInstance, trigger: Handler
-) -> None:
-    for name in ("trips", "rides"):
-        instance.given_table(name)
-    for _ in range(2):
-        trigger(minute(1), Run())
-        assert waiting(instance) == 2
-    trigger(minute(2), Run())
-    assert waiting(instance) == 4
 
 
 def test_offline_tables_rest(instance: MemoryInstance, trigger: Handler, handle: Handler) -> None:
