@@ -134,7 +134,7 @@ $(MADE):
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-# Wheels only: building from source would download build tools that nobody pinned. The package
+# Wheels only: building from source would download build tools that are not pinned. The package
 # itself is built by the setuptools that run.txt pins, hence without isolation; editable, so that
 # a changed source needs no second install.
 $(RUN): $(MADE) requirements/run.txt pyproject.toml
@@ -189,7 +189,7 @@ $(SPARK35): $(RUN) requirements/spark35.txt
 		$(BUILD_SPARK) --target $(VENV)/spark-3.5 -r requirements/spark35.txt && touch $@; \
 	fi
 
-# A second server of DynamoDB's language. Nobody has a wheel of it.
+# A second server of DynamoDB's language. There is no wheel of it.
 $(DYNOXIDE):
 	@if ! command -v cargo >/dev/null; then \
 		echo "no cargo: dynoxide is not built, and tests that want it are skipped" >&2; \

@@ -1,7 +1,7 @@
 """Every error this system raises, grouped by what the catcher should do next.
 
 LakebedError
-├── ConflictError        someone committed first    -> refresh the state, plan again, retry
+├── ConflictError        another commit was first   -> refresh the state, plan again, retry
 ├── UnavailableError     throttled or timed out     -> retry the same call after a wait
 ├── UnknownOutcomeError  the write may have landed  -> read back by id, then decide
 ├── FencedError          newer owner or write floor -> end this run, keep its files
@@ -52,7 +52,7 @@ class LakebedError(Exception):
 
 
 class ConflictError(LakebedError):
-    """Someone else committed first, so the plan no longer fits the table.
+    """Another commit was first, so the plan no longer fits the table.
 
     What is done: nothing was written. What you can do: run it again; it plans anew.
     """
@@ -317,7 +317,8 @@ class SumTooLargeError(InvalidError):
 
 
 class IteratorError(InvalidError):
-    """A user's iterator raised, or gave other columns, rows out of order or keys of elsewhere.
+    """A user's iterator raised, or gave other columns, rows out of order or row keys outside its
+    range.
 
     What is done: no file was written, no row was lost. What you can do: mend the iterator and
     install it where Lakebed runs, then run the same again.

@@ -114,7 +114,7 @@ class Lake(OpenLake):
         return [e.name for e in entries if online is None or e.online is online]
 
     def rename_table(self, old: str, new: str) -> Table:
-        """Give a table another name; nothing of it is copied. Whoever has it open goes on.
+        """Give a table another name; nothing of it is copied. Processes that have it open go on.
 
         Raises:
             InvalidError: the new one is no table name. TableMissingError: no table has the old
@@ -176,7 +176,7 @@ class Lake(OpenLake):
         Raises:
             TableMissingError: with the nearest known name.
             LakebedError: the gravest error that a table met, when all other work was done; only
-                where `failed` is not given. Its notes tell the others.
+                where `failed` is not given. Its notes name the rest.
         """
         names = None
         if tables is not None:
@@ -314,10 +314,10 @@ class Lake(OpenLake):
     ) -> LakeCopied:
         """Copy the lake into a directory, which becomes a lake. Again copies only what is new.
 
-        Others may write meanwhile: each table is copied as it was when its copy began. objects:
-        where a new backup keeps its objects, as `connect` takes it. prune: remove tables from the
-        backup that were dropped here. on_progress: called with a table's name, how many of its
-        files are done, and of how many. A table that cannot be copied has a `problem` in the
+        Other processes may write meanwhile: each table is copied as it was when its copy began.
+        objects: where a new backup keeps its objects, as `connect` takes it. prune: remove tables
+        from the backup that were dropped here. on_progress: called with a table's name, how many of
+        its files are done, and of how many. A table that cannot be copied has a `problem` in the
         result, and the others are copied.
 
         Raises:
@@ -382,7 +382,8 @@ def connect(
 
     Raises:
         InvalidError: no lake there, no such instance, a directory of something else, on a network
-            file system; objects elsewhere, no such bucket, credentials refused; memory below 1 MiB.
+            file system; objects in another place, no such bucket, credentials refused; memory below
+            1 MiB.
         UnavailableError: a new lake's bucket, or AWS, cannot be reached.
         NewerFormatError: a newer Lakebed made it.
     """

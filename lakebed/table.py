@@ -131,7 +131,7 @@ class Table(OpenLake):
 
         Raises:
             InvalidError: an unknown field, a change that is not allowed.
-            ConflictError: somebody else changed fields meanwhile. Nothing was changed.
+            ConflictError: another process changed fields meanwhile. Nothing was changed.
         """
         return change_fields(
             self._opened, add=add or {}, rename=rename or {}, drop=drop, widen=widen or {}
@@ -233,7 +233,7 @@ class Table(OpenLake):
         dicts, or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same
         request under the same name is done once, for `job_id_seconds_min`. on_progress: called
         with the number of rows that were read so far; written: with the rows written so far, and
-        all. queued: send the commit, which `lake.run()` puts into the log with others; `jobs`
+        all. queued: send the commit, which `lake.run()` puts into the log with more of them; `jobs`
         tells of it. options: how rows are read.
 
         Raises:
@@ -331,7 +331,7 @@ class Table(OpenLake):
         return self.count()
 
     def __bool__(self) -> bool:
-        """A table is true, also without rows: nobody counts them for that."""
+        """A table is true, also without rows: counting them would cost too much."""
         return True
 
     def head(self, rows: int = 5) -> pa.Table:

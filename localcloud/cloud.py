@@ -298,7 +298,7 @@ class LocalCloud:
         self._emulator.ask("shift", seconds=self.clock.ahead_seconds)
 
     def _comebacks(self) -> list[float]:
-        """Return when hidden messages can be received again, of queues that call somebody."""
+        """Return when hidden messages of queues that call functions can be received again."""
         called = {source.spec.queue for source in self._sources}
         now = self.clock.seconds()
         return [

@@ -28,7 +28,7 @@ class ControlServer:
         self._path = _path(folder)
         self._path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)  # for nobody else
+        before = os.umask(0o177)  # for this user only
         try:
             self._socket.bind(str(self._path))
         finally:
@@ -55,7 +55,7 @@ class ControlServer:
                 connection.settimeout(READ_SECONDS_MAX)
                 try:
                     self._obey(connection)
-                except OSError:  # whoever asked has gone
+                except OSError:  # the caller has gone
                     continue
 
     def _obey(self, connection: socket.socket) -> None:

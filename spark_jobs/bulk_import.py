@@ -103,7 +103,7 @@ _LOCAL = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
 }
-"""On one machine: nobody else may reach it, and a lost task is tried again."""
+"""Settings on one machine: only it may reach Spark, and a lost task is tried again."""
 
 
 def _find_python() -> str:

@@ -28,6 +28,6 @@ def answers_frame(tasks: DataFrame, do_task: Callable[[int], bytes]) -> DataFram
     tasks: as `tasks_frame` gives them.
     """
     # Not deterministic: it writes under names that are used once, so it is never done twice over
-    # for one answer, and no optimizer may put it elsewhere.
+    # for one answer, and no optimizer may move it.
     answer = F.udf(do_task, BinaryType()).asNondeterministic()
     return tasks.select(F.col("number"), answer(F.col("number")).alias("answer"))

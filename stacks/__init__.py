@@ -1,7 +1,7 @@
 """What is deployed: one module per stack; `instance` tells how they hang together.
 
 The stacks are built by Node beneath. It comes from PyPI with the pinned requirements, because many
-machines have none, or an old one; whoever wants another says so by the variable JSII_NODE.
+machines have none, or an old one. The variable JSII_NODE names another.
 """
 
 import os

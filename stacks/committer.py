@@ -1,4 +1,4 @@
-"""The committer: the queue of commits that others wait for, and the function that commits them."""
+"""The committer: a queue of commits, and the function that puts them into logs."""
 
 import msgspec
 from aws_cdk import Stack

@@ -24,7 +24,7 @@ from stacks.networking import NetworkingStack
 
 
 class CompactionStack(Stack):
-    """Jobs are run by tasks, and by whoever else wants to: `lakebed run`.
+    """Tasks run the jobs, and so does `lakebed run` on any machine.
 
     commits: the queue by which some end.
     """

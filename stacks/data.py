@@ -13,20 +13,20 @@ from stacks.permissions import bucket_name, results_bucket_name
 
 UNFINISHED_DAYS = 7
 """Of an upload in parts. Longer than a job may take (`pending_seconds_max`): what is aborted here
-is nobody's any more."""
+has no writer any more."""
 
 REQUEST_DAYS = 30
 """Of a request for a bulk import: much longer than a run may take."""
 
 UNFINISHED = "unfinished"
-"""Where large objects lie until they are copied to their path: nobody wants them back."""
+"""Where large objects lie until they are copied to their path: never wanted back."""
 
 
 class DataStack(Stack):
     """Two buckets, closed to the public, reached by TLS only.
 
     That of the lake is versioned although objects are never overwritten: a delete is then a mark
-    that can be taken back for `deleted_days`, whoever deleted by mistake (docs/decisions/0010).
+    that can be taken back for `deleted_days` (docs/decisions/0010).
     Results can be had again, and go after `results_days`.
     """
 

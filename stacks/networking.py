@@ -31,9 +31,9 @@ ENDPOINTS = {
 
 
 class NetworkingStack(Stack):
-    """A cluster, and a network without NAT: the instance's own, or subnets of somebody's.
+    """A cluster, and a network without NAT: the instance's own, or a user's subnets.
 
-    subnet_ids: of tasks. security_group: they reach TLS ports, and nobody reaches them.
+    subnet_ids: of tasks. security_group: tasks reach TLS ports, and accept no connection.
     """
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
@@ -81,7 +81,7 @@ class NetworkingStack(Stack):
             self._endpoints(deployment, vpc)
 
     def _check(self, deployment: Deployment) -> None:
-        """Look at a network of somebody's each time another one is named: refused without S3."""
+        """Check a user's network each time another one is named: one without S3 is refused."""
         vpc_id = deployment.settings.vpc_id
         own = PythonFunction(
             self,
@@ -161,7 +161,7 @@ class NetworkingStack(Stack):
             )
 
     def _log_refused(self, deployment: Deployment, vpc: ec2.Vpc) -> None:
-        """Log connections that were refused; others are in the logs of who made them."""
+        """Log connections that were refused; accepted ones are in the logs of their callers."""
         name = f"/vpc/{deployment.name('refused')}"
         log = log_group(self, "RefusedLog", name=name, deployment=deployment)
         role = iam.Role(

@@ -1,1 +1,1 @@
-"""Copy a lake to another place while others write to it, and back."""
+"""Copy a lake to another place while processes write to it, and back."""

@@ -55,7 +55,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class LogCopy(Protocol):
-    """The log of a copy. Nobody else appends to it."""
+    """The log of a copy. No other process appends to it."""
 
     def last(self) -> tuple[TransactionNumber, bytes] | None:
         """Return the newest entry; None: there is no log yet."""

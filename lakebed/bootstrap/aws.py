@@ -132,7 +132,7 @@ def _default_folder() -> Path:
 
 
 def _folders(root: Path, instance: InstanceId) -> tuple[Path, Path]:
-    """Return folders for states and for rows on their way, for nobody else to look into."""
+    """Return folders for states and for rows on their way, which no other user may read."""
     folder = root / instance
     states, spill = folder / "states", folder / "spill"
     try:

@@ -1,4 +1,4 @@
-"""Stores of an instance on AWS, for whoever opens it: without Arrow, and without a parameter."""
+"""Stores of an instance on AWS. They need neither Arrow nor the instance's parameter."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class _Stores(NamedTuple):
 
 
 ANYWHERE = ("/",)
-"""Where files of somebody who types may lie: all of this machine."""
+"""Folders of files that a command may name: all of this machine."""
 
 
 class BulkImportApp:
@@ -155,7 +155,7 @@ class BulkImportApp:
 
     @contextmanager
     def _told_if_refused(self, request: ImportRequest, kind: type[InvalidError]) -> Iterator[None]:
-        """Tell the tracker of an error of a kind that nobody has told yet."""
+        """Report an error of a kind that was not reported yet to the tracker."""
         try:
             yield
         except kind as error:

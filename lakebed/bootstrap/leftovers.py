@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lakebed.inspection.findings import Finding
 
 UNFINISHED_SECONDS_MAX = 48 * 3_600.0
-"""How long an object may take to be finished elsewhere: as long as a job may be pending."""
+"""How long another machine may take to finish an object: as long as a job may be pending."""
 
 
 class Leftovers:
@@ -49,7 +49,7 @@ class Leftovers:
     def sweep(self) -> int:
         """Remove them, however new: the dead hold no lock. Returns how many.
 
-        What is unfinished elsewhere may be a living process's: only what is old goes.
+        An unfinished object in a bucket may be a living process's: only old ones go.
         """
         is_here = isinstance(self._objects, LocalObjectStore)
         age = 0.0 if is_here else UNFINISHED_SECONDS_MAX

@@ -1,6 +1,6 @@
 """A lake in a directory: every service in one process, over files and SQLite.
 
-Its objects may lie elsewhere: in a bucket, or in a store that the caller gives.
+Its objects may lie in a bucket, or in a store that the caller gives.
 """
 
 from __future__ import annotations

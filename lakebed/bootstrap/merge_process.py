@@ -61,7 +61,7 @@ def main(place: str, scratch: str) -> None:
 
 
 def _read(lines: SimpleQueue[bytes]) -> None:
-    """Pass lines on. Their end is that of the process that is helped: nobody wants the answer."""
+    """Pass lines on. They end with the process that is helped, and with it the need to answer."""
     for line in sys.stdin.buffer:
         lines.put(line)
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Users' files by URL, for whoever calls the library: the scheme tells who brings them."""
+"""Users' files by URL, for callers of the library: the scheme says which port reads them."""
 
 from __future__ import annotations
 

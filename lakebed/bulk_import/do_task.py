@@ -1,7 +1,7 @@
 """The tasks of a bulk import: sort some input into a run, merge runs into a file.
 
 Each attempt writes under names of its own, used once (protocol H19), and answers with them. What is
-put by attempts whose answer nobody got, is never referred to and swept once the floor has passed
+put by attempts whose answer was lost, is never referred to and swept once the floor has passed
 its base (H11).
 """
 

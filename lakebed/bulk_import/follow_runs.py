@@ -39,7 +39,7 @@ UNENDED = ("accepted", "started")
 
 
 class FollowRuns:
-    """Looks at the runs whose ends nobody has looked up. find_table: by id; None: it is gone."""
+    """Looks up how runs ended. find_table: by id; None: it is gone."""
 
     def __init__(
         self,

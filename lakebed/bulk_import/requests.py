@@ -67,7 +67,7 @@ def newest_accepted(told: Sequence[JobReport]) -> str | None:
 
 
 class ImportRequests:
-    """The requests whose ends nobody has looked up yet. objects: of their own, not the lake's."""
+    """The requests whose ends were not looked up yet. objects: of their own, not the lake's."""
 
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
@@ -114,7 +114,7 @@ class ImportRequests:
         self._objects.delete([_path(request.name)])
 
     def put_aside(self, request: UnreadableRequest) -> str:
-        """Keep it where nobody looks for requests, as it is. Again does nothing. Returns where.
+        """Move it out of the folder of requests, as it is. Again does nothing. Returns where.
 
         Raises:
             UnavailableError, UnknownOutcomeError: do it again. ObjectExistsError: another one of

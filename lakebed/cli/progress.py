@@ -1,4 +1,4 @@
-"""Progress: on a terminal one line on stderr that is written over; elsewhere a line a minute."""
+"""Progress: on a terminal one line on stderr that is written over, in a file a line a minute."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ProgressLine:
         self.show(progress_text(phase, done, total, now - self._phase_began))
 
     def show(self, text: str) -> None:
-        """Replace the line; elsewhere write it, a minute after the last one."""
+        """Replace the line; without a terminal write it, a minute after the last one."""
         if not self._on:
             return
         if self._is_terminal:

@@ -56,7 +56,7 @@ class CreateCompactionJobs:
         self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
     def run(self, table: OpenTable, *, everything: bool = False) -> int:
-        """Claim files for new jobs, send them, and send again what nobody started.
+        """Claim files for new jobs, send them, and send again what no worker started.
 
         everything: merge whatever can be merged. Returns how many jobs are new.
         """
@@ -212,7 +212,7 @@ def _groups(plans: Sequence[Plan]) -> Iterator[list[Plan]]:
 
 def look_again(table: OpenTable) -> Micros | None:
     """Return when a table is to be looked at again although nothing changes: a job is sent again
-    when nobody started it, and files are rewritten for rows that age off."""
+    when no worker started it, and files are rewritten for rows that age off."""
     with table.head.reading() as state:
         waits = [state.settings().redispatch_seconds] if state.jobs() else []
         processing = state.processing()

@@ -85,7 +85,7 @@ class GiveUpDeadJobs:
 
     def _waited_for_upgrade(self, message: CompactionMessage) -> bool:
         """Whether no task could read what the job needs: nothing is wrong with it. It keeps its
-        files and is sent again, as a job that nobody started."""
+        files and is sent again, as a job that no worker started."""
         last = self._tracker.last(message.table, message.job)
         return last is not None and last.reason.startswith(f"{NewerFormatError.code()}: ")
 

@@ -172,8 +172,8 @@ class RunCompactionJob(Generic[BatchT]):
         events.emit(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
 
     def _missing(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> Exception:
-        """A missing input of a job that still holds its claim is damage, else somebody was
-        faster."""
+        """A missing input of a job that still holds its claim is damage, else another
+        process was faster."""
         with table.head.reading() as state:
             if state.job(job) is None:
                 return ClaimLostError("an input was collected", hint=None, **error.facts)

@@ -191,7 +191,7 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance as somebody wants it to be."""
+    """An instance that is to be deployed: its name and its settings."""
 
     instance: InstanceId
     settings: InstanceSettings

@@ -50,7 +50,7 @@ QUERIES = JobQueueShape(
     hidden_seconds=6 * QUERY_SECONDS_MAX,
     from_users=True,
 )
-"""Somebody waits for a result: functions fail, or too many queries came at once."""
+"""A caller waits for a result: functions fail, or too many queries came at once."""
 
 BULK_IMPORT_JOBS = JobQueueShape(
     kind="bulk-import",

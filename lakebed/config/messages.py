@@ -38,7 +38,7 @@ KEYS_MAX = 10_000
 COLUMNS_MAX = 2_000
 CONF_MAX = 50
 PROBLEMS_TOLD = 5
-"""Of one message. Who mends these sends it again and hears of the others."""
+"""Problems of one message that its error names. A message that is mended is checked again."""
 LENGTH_TOLD = 80
 """Of a value that is not allowed."""
 

@@ -1,6 +1,6 @@
 """Sweep: objects that never got a reference, left by workers that were killed or fenced.
 
-First the floor is raised in the log, so that whoever wrote them can no longer commit; only then,
+First the floor is raised in the log, so that their writers can no longer commit; only then,
 with a state at least as new as that entry, what the state does not know below the floor is deleted
 (H11).
 """

@@ -20,7 +20,7 @@ class AllowedPlaces:
         self._folders = [Path(p).resolve() for p in places if not p.startswith(SCHEME)]
 
     def check(self, name: str) -> None:
-        """Raise InvalidError for a file elsewhere. A link counts for what it leads to."""
+        """Raise InvalidError for a file outside. A link counts for what it leads to."""
         if name.startswith(SCHEME):
             if any(map(f"{name}/".startswith, self._urls)):
                 return
@@ -47,7 +47,7 @@ class AllowedFiles:
         self._local = local
 
     def find(self, name: str) -> list[SourceFile]:
-        """Return the files of a name. Raises: InvalidError for what lies elsewhere, too."""
+        """Return the files of a name. Raises: InvalidError for a file outside, too."""
         self._places.check(name)
         return self._owner(name).find(name)
 

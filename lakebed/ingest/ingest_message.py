@@ -51,7 +51,7 @@ class IngestFromMessages:
 
         Raises:
             InvalidError: it can never work; nothing was taken, and the tracker has the reason.
-            Others as `IngestRows.run`: run it again.
+            Errors of `IngestRows.run`: run it again.
         """
         job = named_in(message.body).job or message_job(message.body, message.sent_at)
         try:
@@ -67,7 +67,7 @@ class IngestFromMessages:
             raise
         try:
             return self._ingest.run(table, source, job)
-        except JobIdReusedError as error:  # nobody has told it yet
+        except JobIdReusedError as error:  # it is not reported yet
             tell_refused(self._reports, self._find_table, message.body, job, error)
             raise
 

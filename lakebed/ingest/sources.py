@@ -293,7 +293,7 @@ def _checked(delimiter: str | None) -> str | None:
 
 
 def _told(zones: Zones) -> list[bytes]:
-    """Return what zones add to the digest of a request: the same rows with others are others."""
+    """Return what zones add to the digest of a request: other zones make other rows."""
     return [part.encode() for name in sorted(zones) for part in (name, zones[name])]
 
 

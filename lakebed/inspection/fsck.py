@@ -1,7 +1,7 @@
 """fsck: log, state, snapshots and objects of a lake, held against each other. Changes nothing.
 
 The log is replayed and believed; the cache's state must be the same, and is believed only where
-the log cannot be read. What others commit meanwhile does no harm: a finding on objects is told only
+the log cannot be read. Commits of other processes do no harm: a finding on objects is reported only
 if it still holds in the newest version.
 """
 
@@ -144,7 +144,7 @@ class Fsck:
         )
 
     def _checked(self, entry: TableEntry, *, deep: bool, on_progress: Progress) -> _Table:
-        """Look at one table; what ends the look is a finding, and others are looked at."""
+        """Check one table; an error that ends the check is a finding, and fsck goes on."""
         try:
             return self._check_table(entry, deep=deep, on_progress=on_progress)
         except (*_BROKEN_STATE, CacheDamagedError) as error:
@@ -180,7 +180,7 @@ class Fsck:
     def _look_at_cache(self, entry: TableEntry, found: list[Finding]) -> _CacheState | None:
         """Return what the cache says, brought up to the log where that can be read.
 
-        It is proven before its head opens it: who opens it mends it, and then nobody knows.
+        It is proven before its head opens it: opening it would mend it, and hide the damage.
         """
         problem = self._heads.problem_of_cache(entry.id)
         if problem:
@@ -246,7 +246,7 @@ class Fsck:
         return len(believed.references)
 
     def _still_true(self, entry: TableEntry, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """Leave out what others' commits explain: a file collected or committed meanwhile."""
+        """Leave out what later commits explain: a file collected or committed meanwhile."""
         for one in findings:
             file = file_of(str(one.facts.get("path", "")))
             if one.code == "file-missing" and not self._is_referenced(entry, file):

@@ -1,6 +1,6 @@
-"""Dead letters in somebody's hand, for a while: as many as are asked for, a few at a time.
+"""Leases dead letters for a while: as many as are asked for, a few at a time.
 
-Who looks at a letter of SQS takes it out of everybody's sight; it is put back when the look ends.
+Reading a letter of SQS hides it from all other readers; it is put back when the look ends.
 Of one group no other letter can be seen meanwhile, so of many letters of a group that stay only the
 first ten are looked at.
 """

@@ -2,8 +2,8 @@
 proves it, or the loss is accepted and told (protocol H12, H33, H34).
 
 Both write a snapshot of the state to go on from under a number above all that are known, and then
-begin the log anew behind it, in one step. Whoever knows the lost part reads that its entries were
-truncated, or that they are others, and starts from the snapshot. Safe to kill anywhere: until that
+begin the log anew behind it, in one step. A process that knows the lost part reads that its entries
+were truncated, or that they differ, and starts from the snapshot. Safe to kill anywhere: until that
 step the log is what it was, and the command is repeated.
 """
 
@@ -55,7 +55,10 @@ _UNREADABLE = (CorruptError, LogTruncatedError)
 
 
 class Resumption(msgspec.Struct, frozen=True):
-    """A way on. state: that the log goes on from. others: that know what is lost, or were used.
+    """A way on.
+
+    state: the log goes on from it.
+    others: states that know what is lost, or were used.
     number: of the snapshot. newest: the greatest number that is taken now."""
 
     state: TableState
@@ -323,7 +326,7 @@ def _is_known(replayed: TableState, other: TableState, log: TransactionLog) -> b
 
 
 def _has_applied(state: TableState, last: NumberedBody) -> bool:
-    """Whether a state remembers a commit of an entry at its number, and none elsewhere."""
+    """Whether a state remembers commits of an entry, each at the number of that entry."""
     number, body = last
     found: Sequence[tuple[int, bytes]] = []
     for transaction in decode_entry(body, number).transactions:

@@ -44,7 +44,11 @@ SENT = ""
 
 
 class Redriven(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of dead letters. sent: again. refused: why each of the others stays."""
+    """What became of dead letters.
+
+    sent: again.
+    refused: why each letter that was not sent stays.
+    """
 
     sent: int = 0
     refused: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Mending what fsck found, as far as that cannot make anything worse: planned, shown, then done.
 
 Nothing that was committed is touched. What is mended can be made again from the log (a cache, a
-snapshot), is nobody's (leftovers), or is a name that leads to what is there. A table whose log or
+snapshot), has no owner (leftovers), or is a name that leads to what is there. A table whose log or
 state is damaged is left alone: its cache may be the only whole state. What may be done about a log
 that has lost entries is done only when it is asked for by name (`log_repair.py`).
 """
@@ -38,7 +38,7 @@ RECOVERED = "recovered-"
 """Before the beginning of a table's id: the name of a table that lost its own."""
 
 UNREPAIRED = (ConflictError, CorruptError, DeniedError, InvalidError, NewerFormatError)
-"""By which one step of a plan may fail while the others go on."""
+"""Errors by which one step of a plan may fail while the rest go on."""
 
 HARMLESS: frozenset[str] = frozenset(
     {
@@ -55,7 +55,7 @@ HARMLESS: frozenset[str] = frozenset(
         "log-time-ahead",
     }
 )
-"""Findings beside which a table's log and state are whole, so that the others can be mended."""
+"""Findings beside which a table's log and state are whole, so that the rest can be mended."""
 
 
 class RepairStep(msgspec.Struct, frozen=True, kw_only=True):

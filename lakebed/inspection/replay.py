@@ -19,7 +19,7 @@ from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.state import Moment, TableState
 
 TRIES_MAX = 5
-"""While the log is read, somebody may truncate it: then it is read again."""
+"""A truncation may interrupt the reading of a log: then it is read again, so often."""
 
 DIFFERS = "snapshot-differs"
 
@@ -62,7 +62,7 @@ class ReplayLog:
             replay = self._run(oldest, upto)
             if replay is not None:
                 return replay
-            if self._oldest() == oldest:  # nobody truncates it: a body is gone in its midst
+            if self._oldest() == oldest:  # it was not truncated: a body is gone in its midst
                 break
         self._tell("log-gap", after=self._emptied - 1, heard_of=self._emptied)
         return Replay(None, TransactionNumber(0), whole=False, findings=tuple(self._found))
@@ -162,7 +162,7 @@ class ReplayLog:
         return last_checksum(copy) not in {None, entry_checksum(body)}
 
     def _ends_at(self, number: TransactionNumber) -> bool:
-        """Whether no entry follows: others may have added some meanwhile."""
+        """Whether no entry follows: other processes may have added some meanwhile."""
         try:
             return next(iter(self._log.read_after(number)), None) is None
         except (CorruptError, LogTruncatedError):  # something is there

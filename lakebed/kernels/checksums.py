@@ -2,7 +2,7 @@
 
 Where the processor multiplies without carries, 64 bytes at a time are folded into the next 64:
 "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ", Intel 2009, with its constants. What
-is left, or everything elsewhere, goes through tables, eight bytes at a time.
+is left, or everything on other processors, goes through tables, eight bytes at a time.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from lakebed.kernels.toolchain.memory import (
 from lakebed.kernels.unpacking import as_signed
 
 STRINGS_MAX = 1 << 13
-"""Of a dictionary here, which is small: whoever chooses a dictionary has seen half as many."""
+"""Strings of a dictionary, which is small: it is chosen by a look at half as many."""
 BYTES_MAX = 1 << 20
 """Of a dictionary's page; pyarrow gives it up there, too."""
 

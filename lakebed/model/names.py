@@ -31,7 +31,8 @@ Micros = NewType("Micros", int)
 """Microseconds since 1970-01-01T00:00Z."""
 
 CREATION = TransactionNumber(1)
-"""Of a log's first entry, which creates its table. Before it has a name nobody else commits."""
+"""Number of a log's first entry, which creates its table. Only its creator commits before it has a
+name."""
 
 MICROS_PER_SECOND = 1_000_000
 

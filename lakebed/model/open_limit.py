@@ -26,7 +26,7 @@ class OpenLimit(Generic[T]):
         self._newest: T | None = None
 
     def used(self, thing: T) -> None:
-        """Note that a thing is open and in use, and close others beyond the bound.
+        """Note that a thing is open and in use, and close unused ones beyond the bound.
 
         Call it while the thing is held, so that no other thread closes it in between.
         """

@@ -1,7 +1,7 @@
 """When a table may do something else with its rows than before, and what becomes of rows in files.
 
 Some of them the old processing would have left out, or made one of several: whether it has, is up
-to compactions. A change is right where nobody can tell. So what was left out stays left out, and
+to compactions. A change is right where no query can tell. So what was left out stays left out, and
 what was merged stays merged; with no rows there, everything is right.
 """
 

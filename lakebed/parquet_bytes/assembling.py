@@ -1,4 +1,4 @@
-"""A Parquet file put together from row groups that are bytes already, whoever encoded them.
+"""A Parquet file put together from row groups that are encoded already.
 
     assembly = Assembly(template, out.write, sorted_by=2)
     for row_group in encoded:

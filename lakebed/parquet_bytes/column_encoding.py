@@ -1,10 +1,10 @@
 """Column chunks encoded by kernels: flat columns of numbers, text and bytes.
 
 One call of a kernel writes the payloads of a chunk's pages, one makes pages of them, one writes
-their bounds. A page's header has these fields and no others: 1 type, 2 and 3 sizes, 4 CRC-32 of
-the bytes behind the header, 5 values, encoding, RLE and RLE for the levels; so whoever knows the
-sizes, the CRC-32, the number of values and the encoding knows every byte of it. pyarrow writes it
-the same.
+their bounds. A page's header has exactly these fields: 1 type, 2 and 3 sizes, 4 CRC-32 of
+the bytes behind the header, 5 values, encoding, RLE and RLE for the levels; so the
+sizes, the CRC-32, the number of values and the encoding determine every byte of it. pyarrow writes
+it the same.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ pages, so a page in another's place would pass. Whatever bytes come here, no add
 is read: headers, streams and lengths are held against each page's end, and a page must hold the
 rows that the index tells and be used up exactly.
 
-What is not understood, and what contradicts itself, is told apart by nobody here: the answer is
-None, and the caller reads the row group in the slow way.
+For bytes that are not understood, as for bytes that contradict themselves, the answer is None. The
+caller then reads the row group in the slow way.
 """
 
 from __future__ import annotations

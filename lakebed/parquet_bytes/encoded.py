@@ -93,7 +93,7 @@ def chunks_of(footer: Footer, group: int, pages: memoryview, at: int) -> list[En
 
 def _metadata(stored: Struct, start: int) -> Struct:
     metadata = shifted(stored.need(3, STRUCT), -start)
-    for field in _BLOOM_FIELDS:  # the filter lies elsewhere in the file, and stays there
+    for field in _BLOOM_FIELDS:  # the filter lies in another part of the file, and stays there
         metadata.pop(field, None)
     return metadata
 

@@ -1,7 +1,7 @@
 """Thrift's compact protocol, as far as Parquet uses it: structs read and written without loss.
 
 A struct is a `Struct`: its fields by number, each with its type, in the order in which they stood.
-So what nobody here knows is kept, and written again as it was.
+So unknown fields are kept, and written again as they were.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 

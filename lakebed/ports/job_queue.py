@@ -18,7 +18,8 @@ MESSAGES_AT_ONCE_MAX = 10
 ONCE_SECONDS = 300
 """How long a queue remembers what must be in it once: as SQS."""
 LETTER_HIDDEN_SECONDS = 30.0
-"""How long a dead letter that somebody looks at is out of sight, and his to delete."""
+"""How long a reader leases a dead letter: it is hidden from others, and the reader may delete
+it."""
 
 
 UPGRADE_WAIT_SECONDS = (60.0, 300.0, 900.0, 3_600.0, 14_400.0)
@@ -123,7 +124,8 @@ class JobQueue(Protocol):
 
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return messages that were given up, oldest first, without removing them: `delete` does.
-        For LETTER_HIDDEN_SECONDS others may not see them; then a receipt may have run out."""
+        They are hidden from other readers for LETTER_HIDDEN_SECONDS; then a receipt may have
+        expired."""
         ...
 
     def depth(self) -> tuple[int, int]:

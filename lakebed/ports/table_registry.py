@@ -62,7 +62,7 @@ class TableRegistry(Protocol):
         ...
 
     def rename(self, old: TableName, new: TableName, table: TableId) -> None:
-        """Give a table another name, in one step: nobody sees it with both names, or with none.
+        """Give a table another name, in one step: no reader sees it with both names, or with none.
 
         Again does nothing. It stays online, offline or in quarantine.
 
@@ -93,7 +93,7 @@ class TableRegistry(Protocol):
         ...
 
     def formats(self) -> Formats | None:
-        """Return the newest forms that may be written; None: nobody has recorded it. Strongly
+        """Return the newest forms that may be written; None: they are not recorded. Strongly
         consistent."""
         ...
 

@@ -71,7 +71,7 @@ class TransactionLog(Protocol):
         newest: the greatest number that is taken, as the repair has seen it; below `number`.
 
         Raises:
-            LogConflictError: somebody wrote meanwhile; nothing was changed.
+            LogConflictError: another process wrote meanwhile; nothing was changed.
             InvalidError: this log cannot do so; nothing was changed.
             UnavailableError: nothing was changed; it may be sent again.
             UnknownOutcomeError: it may have happened; look before it is sent again.

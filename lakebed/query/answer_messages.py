@@ -64,11 +64,11 @@ class AnswerMessages:
         self._reports = JobReports("query", tracker=tracker, clock=clock)
 
     def answer(self, body: bytes) -> QueryAnswer:
-        """Return the answer to somebody who waits for it.
+        """Return the answer to a caller that waits for it.
 
         Raises:
             InvalidError: it can never work; under its id, if it has one, the tracker has the
-                reason. Others as `RunQuery.run`: ask again.
+                reason. Errors of `RunQuery.run`: ask again.
         """
         named = named_in(body).job
         return self._told(body, named, kept=False)

@@ -1,7 +1,7 @@
 """Results of queries that are too large to be handed over: files of Parquet and a manifest.
 
 A result is there when its manifest is. It is put if absent, so of several runs of one request the
-first to finish counts; what others wrote expires with all else in the place of results.
+first to finish counts; what the rest wrote expires with all else in the folder of results.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class SplitLeaves:
         """Split each leaf above the threshold once. Returns how many were split.
 
         Raises:
-            CorruptError: a file of a leaf is damaged; all others were split.
+            CorruptError: a file of a leaf is damaged; all other leaves were split.
         """
         with table.head.reading() as state:
             start = start_of(state)

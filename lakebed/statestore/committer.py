@@ -2,7 +2,7 @@
 
 It makes commits cheaper and nothing else: who commits directly goes on beside it, and any number of
 committers may work on one table (H30). A message may come twice, or never; its commits are known by
-their ids. A commit that was refused stays refused, whoever delivers it again: where time could
+their ids. A commit that was refused stays refused, however often it is delivered: where time could
 undo a refusal, the id enters the log with nothing to do, under another digest.
 """
 
@@ -72,7 +72,7 @@ FINAL = (FencedError, GenerationError, ClaimLostError, TableMissingError)
 
 
 CLAIM_ENDED = (GenerationError, ClaimLostError, TableMissingError)
-"""Of a compaction job: it ended for nothing, and nobody need do anything."""
+"""Errors of a compaction job that ended without effect, and needs no action."""
 
 
 class _Arrived(msgspec.Struct, frozen=True):
@@ -166,7 +166,7 @@ class Committer:
         commits = [commit for one in arrived for commit in one.commits]
         try:
             head = self._heads(table)
-        except LakebedError as error:  # one table's damage does not hold up the others
+        except LakebedError as error:  # one table's damage does not delay other tables
             for one in arrived:
                 self._tell_failed(error, one.message)
                 self._give_back(one.message, error)
@@ -179,7 +179,7 @@ class Committer:
         ]
         try:
             self._tracker.report_many(reports)
-        except LakebedError as error:  # perhaps nobody heard: the messages come back
+        except LakebedError as error:  # reports may be lost: the messages come back
             for one in arrived:
                 self._tell_failed(error, one.message)
                 self._give_back(one.message, error)

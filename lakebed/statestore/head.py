@@ -196,8 +196,8 @@ class TableHead:
     ) -> list[TransactionNumber | LakebedError]:
         """Commit many in as few entries as can be; answer each as `commit` would, in order.
 
-        A refused member does no harm to its neighbours (H7). Nobody is answered before the entry
-        that the answer rests on is in the log.
+        A refused member does no harm to its neighbours (H7). Members are answered only when
+        the entry that the answer rests on is in the log.
         """
         members = [PendingCommit(t) for t in transactions]
         check_bases(transactions)
@@ -243,7 +243,8 @@ class TableHead:
     def _attempt(
         self, members: Sequence[PendingCommit], *, current: bool, last: bool
     ) -> LakebedError | None:
-        """Answer who can be answered, and append the others once. Returns what went wrong.
+        """Answer the members that can be answered, and append the rest once. Returns what went
+        wrong.
 
         current: the state was read from the log just now. last: do not append any more.
         """
@@ -264,7 +265,8 @@ class TableHead:
             return error
 
     def _settle(self, members: Sequence[PendingCommit], head: TableVersion) -> LakebedError | None:
-        """Answer members that the state knows (H1); notice numbers that others have taken (H3)."""
+        """Answer members that the state knows (H1); notice numbers that other writers have taken
+        (H3)."""
         lost: LakebedError | None = None
         waiting = [member for member in members if member.answer is None]
         landed = self.state.landed([member.transaction.id for member in waiting])

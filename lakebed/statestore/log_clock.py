@@ -1,6 +1,6 @@
 """Log time: the time that an entry gets, and which leaps of a clock are believed (H35, H36).
 
-Log time follows the clock of whoever commits, by a day at the most. A clock that is further ahead
+Log time follows the committing machine's clock, by a day at the most. A clock that is further ahead
 is told to the log, in an entry of its own, and believed when the clock of another machine has got
 as far, or when ten minutes have passed on the same machine. One wrong clock thus moves log time by
 a day at the most, unless it stays wrong for ten minutes.
@@ -41,7 +41,7 @@ ALONE = 600 * MICROS_PER_SECOND
 
 TimeChange = TellTime | LeapTime | SetTimeBack
 Append = Callable[[Moment, tuple[Transaction], tuple[()]], None]
-"""Writes an entry with transactions, behind all others; nobody is answered."""
+"""Appends an entry with transactions, behind the newest; it answers no commit."""
 
 
 class NextTime(msgspec.Struct, frozen=True):
@@ -158,7 +158,7 @@ class LogClock:
         return moment, (transaction,)
 
     def _was_watched(self, head: TableVersion, now: Micros) -> bool:
-        """Whether this process has seen that nobody committed since its clock agreed with log time,
+        """Whether this process has seen no commit since its clock agreed with log time,
         and the time that has passed since is what its uptime says."""
         seen = self._seen
         if seen is None or seen.number != head.number or not seen.agreed:

@@ -78,7 +78,7 @@ class OpenTable:
         """Return log time, so that what is due by then may be done.
 
         Where this machine's clock is a leap ahead of it, and something is due by the clock, the log
-        is told: else no time would pass on a table to which nobody commits (H35).
+        is told: else no time would pass on a table without commits (H35).
 
         Raises:
             ClockAheadError: this machine's clock is more than ten minutes ahead of the store's.

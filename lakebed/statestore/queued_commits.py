@@ -104,7 +104,7 @@ def read_commits(objects: ObjectStore, message: CommitsMessage) -> CommitsMessag
     """Return the message that holds the commits: itself, or what its object holds.
 
     Raises:
-        ObjectMissingError: they were committed or swept. Others: as `decode_commits`.
+        ObjectMissingError: they were committed or swept. Errors of `decode_commits`.
     """
     if not message.path:
         return message
@@ -137,7 +137,7 @@ class SendCommits:
         self._body_bytes_max = body_bytes_max
 
     def run(self, table: TableId, commits: Sequence[QueuedCommit]) -> None:
-        """Send them. Nobody relies on their order.
+        """Send them, in any order.
 
         Raises:
             UnavailableError, UnknownOutcomeError: some may be on their way: send all again, under

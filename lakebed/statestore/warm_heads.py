@@ -31,7 +31,7 @@ from lakebed.statestore.table_state.state import TableState
 _SUFFIX = ".sqlite"
 _PARTS = ("", "-wal", "-shm")
 KNOWN_HEADS_MAX = 1_024
-"""Heads that are kept while nobody has them: a few KiB each, their states closed or open."""
+"""Heads that are kept while unused: a few KiB each, their states closed or open."""
 
 
 class WarmHeads:
@@ -70,7 +70,7 @@ class WarmHeads:
         self._bytes_max = self._limits.bytes_max
         self._lock = threading.Lock()
         self._is_closed = False
-        # One head a table, as long as anybody has it; those that nobody has are kept for a while.
+        # One head a table, as long as it is in use; unused ones are kept for a while.
         self._heads: WeakValueDictionary[TableId, TableHead] = WeakValueDictionary()
         self._known: OpenLimit[TableHead] = OpenLimit(KNOWN_HEADS_MAX, close=lambda _: True)
         # The longest unused first; what a former process left is older than what this one opens.

@@ -254,7 +254,7 @@ class TableCatalog:
         """Bury logs that never got a name, and delete what late workers left of dropped tables.
 
         A log with more than its creation had a name and lost it: it is left for `fsck`. failed:
-        called with each log that cannot be read, while the others go on; None: the first such
+        called with each log that cannot be read, while the rest go on; None: the first such
         error is raised in the end.
         """
         first: LakebedError | None = None
@@ -286,7 +286,7 @@ class TableCatalog:
         with table.head.reading() as state:
             head, start = state.head(), start_of(state)
         if head.number and not head.dropped:
-            with suppress(TableMissingError):  # somebody else dropped it just now
+            with suppress(TableMissingError):  # another process dropped it just now
                 table.head.commit(table.own(start, DropTable()))
         deleted = self._delete_objects.run(table.id)
         with table.head.reading() as state:

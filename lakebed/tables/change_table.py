@@ -27,7 +27,7 @@ from lakebed.statestore.log_entries.transactions import Change
 from lakebed.statestore.open_table import OpenTable, start_of
 
 PLANS_MAX = 10
-"""Each time the table was cleared just before: nobody does that so often."""
+"""A plan is made again when the table was cleared just before, which is rare."""
 
 What = Literal["created", "settings", "fields", "processing", "cleared"]
 
@@ -57,7 +57,7 @@ class TableHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def change_settings(table: OpenTable, changes: Mapping[str, Any]) -> TransactionNumber:
-    """Give settings new values; the others stay. Returns the number of its log entry.
+    """Give settings new values; the rest stay. Returns the number of its log entry.
 
     Raises:
         InvalidError: nothing to change, an unknown setting, a value out of bounds; nothing was
@@ -87,7 +87,7 @@ def change_fields(
     Raises:
         InvalidError: nothing to change, an unknown field, a change that is not allowed; nothing was
             changed.
-        ConflictError: somebody else changed fields meanwhile; nothing was changed: look, and call
+        ConflictError: another process changed fields meanwhile; nothing was changed: look, and call
             again. UnavailableError: nothing was changed; call again.
         UnknownOutcomeError: perhaps it is done: look at the schema before calling again.
     """

@@ -1,5 +1,5 @@
-"""Whether a network of somebody's is one that tasks can work in: told when it is deployed, not by
-the first task that cannot start."""
+"""Checks that tasks can work in a user's network, when it is deployed and not when the first task
+cannot start."""
 
 from __future__ import annotations
 

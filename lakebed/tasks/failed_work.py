@@ -1,4 +1,4 @@
-"""Work that failed on one table: it is told, tried again later, and stands in nobody else's way.
+"""Work that failed on one table: it is reported, tried again later, and delays no other table.
 
 After each failure in a row the work waits twice as long, up to an hour. Kept in memory: a process
 that starts tries everything.
@@ -68,8 +68,8 @@ class FailedTables:
         self._failed: dict[tuple[TableId, str], FailedWork] = {}
 
     def attempt(self, table: TableId, name: TableName, work: str, act: Callable[[], T]) -> T | None:
-        """Do a kind of work on a table; None: it failed, now or just before. Whoever asked is told
-        by `of`, when the other tables were worked on."""
+        """Do a kind of work on a table; None: it failed, now or just before. The caller hears of
+        it by `of`, when the other tables were worked on."""
         if self.is_waiting(table, work):
             return None
         try:
@@ -102,7 +102,7 @@ class FailedTables:
         return failed
 
     def forget(self, table: TableId, work: str | None = None) -> None:
-        """Forget failures of a table: the work was done, or somebody asks for it now."""
+        """Forget failures of a table: the work was done, or a user asks for it now."""
         for key in [k for k in self._failed if k[0] == table and work in {None, k[1]}]:
             self._failed.pop(key, None)
 
@@ -131,7 +131,7 @@ def by_gravity(failures: Sequence[FailedWork]) -> list[FailedWork]:
 
 
 def raise_gravest(failures: Sequence[FailedWork]) -> None:
-    """Raise the gravest error of work that failed, with a note for each of the others."""
+    """Raise the gravest error of work that failed, with a note for each other error."""
     if not failures:
         return
     first, *others = by_gravity(failures)

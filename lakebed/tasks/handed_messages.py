@@ -24,7 +24,7 @@ class HandedMessages:
         self._in_hand = {message.receipt for message in messages}
 
     def left(self) -> set[str]:
-        """Return receipts of messages that nobody deleted."""
+        """Return receipts of messages that were not deleted."""
         return set(self._in_hand)
 
     def send(self, messages: Sequence[Message]) -> None:

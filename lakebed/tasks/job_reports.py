@@ -42,11 +42,11 @@ class JobReports:
         surely: bool = False,
         **facts: Unpack[JobFacts],
     ) -> None:
-        """Report that this happened to a job just now. Nothing fails when nobody hears it, unless
-        it must be told surely.
+        """Report that this happened to a job just now. A report may be lost without an error,
+        unless `surely` is given.
 
         Raises:
-            UnavailableError: perhaps nobody heard it; tell it again. Only of what must be told.
+            UnavailableError: the report may be lost; send it again. Only with `surely`.
         """
         reports = [msgspec.structs.replace(self._report(table, job, event), **facts)]
         if surely:

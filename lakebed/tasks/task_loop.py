@@ -94,7 +94,7 @@ class TaskLoop:
 
 
 class StopRequest:
-    """Somebody wants the task to stop. Safe to ask from the handler of a signal."""
+    """Asks the task to stop. Safe to ask from the handler of a signal."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -104,7 +104,7 @@ class StopRequest:
 
     @property
     def is_asked(self) -> bool:
-        """Whether anybody has asked."""
+        """Whether the task was asked to stop."""
         return self._asked.is_set()
 
 

@@ -1,4 +1,4 @@
-"""Fitting others' columns to a schema: what loses nothing is cast, the rest is refused."""
+"""Fits users' columns to a schema: what loses nothing is cast, the rest is refused."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def long_texts(path: Path, metadata: pq.FileMetaData, group: int, rows_max: int)
 
 
 def rows_of_shared(metadata: pq.FileMetaData, group: int) -> int:
-    """Return how many rows a batch may have, because of values that share bytes with others."""
+    """Return how many rows a batch may have, because of values that share bytes."""
     facts = metadata.row_group(group)
     sizes = [
         chunk.total_uncompressed_size

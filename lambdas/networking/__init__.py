@@ -1,1 +1,1 @@
-"""A network of somebody's is looked at before tasks are to run in it."""
+"""Checks a user's network before tasks run in it."""

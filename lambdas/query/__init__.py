@@ -1,1 +1,1 @@
-"""Rows out, for whoever sends a message."""
+"""Answers queries that come as messages."""

@@ -1,4 +1,4 @@
-"""Answer a query. Trigger: it is invoked with a query message, by somebody who waits."""
+"""Answer a query. Trigger: it is invoked with a query message, by a caller that waits."""
 
 from lakebed.bootstrap.functions import query_answers
 from lambdas.shape import invoked_handler

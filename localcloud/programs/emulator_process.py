@@ -26,9 +26,10 @@ SINGLE_FORMS = {
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
 }
-"""AWS permits a batch to whoever may do the single thing; MiniStack asks for the batch's name."""
+"""AWS permits a batch to a role that may do the single thing; MiniStack asks for the batch's
+name."""
 ASSUMED = ":assumed-role/"
-"""In the ARN of whoever has a role."""
+"""A part of the ARN of a session of a role."""
 
 
 def main() -> None:
@@ -206,11 +207,11 @@ def _cluster_arn(name: str) -> str:
 
 def _queues() -> dict[str, dict[str, float]]:
     """Return of each queue by name how many messages can be received, how many are in hand or wait
-    to be received again, when the first of these comes back, and the age of the oldest: what SQS
-    tells CloudWatch only, or nobody."""
+    to be received again, when the first of these comes back, and the age of the oldest: SQS reports
+    some of these to CloudWatch only, and some not at all."""
     now = time.time()
     found = {}
-    for queue in list(sqs._queues._data.values()):  # noqa: SLF001 - tells it to nobody
+    for queue in list(sqs._queues._data.values()):  # noqa: SLF001 - no public member has it
         messages = list(queue["messages"])
         hidden = [m["visible_at"] - now for m in messages if m["visible_at"] > now]
         ages = [now - message["sent_at"] for message in messages]

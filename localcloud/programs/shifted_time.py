@@ -67,7 +67,7 @@ def _utcnow(kind: type[datetime.datetime]) -> datetime.datetime:
 
 
 def _members_of(kind: type) -> dict[str, object]:
-    """Return the members of a class that Python lets nobody change: `datetime` is one of them."""
+    """Return the members of a class that Python keeps read-only: `datetime` is one of them."""
     (members,) = gc.get_referents(kind.__dict__)
     return dict.__ior__(members, {})  # the very same
 

@@ -48,12 +48,12 @@ class Properties:
             raise self._unknown({name: found})
 
     def rest(self) -> dict[str, Any]:
-        """Return all that nobody took."""
+        """Return all that was not taken."""
         left, self._values = self._values, {}
         return left
 
     def end(self) -> None:
-        """Refuse what nobody took: the template wants something that nothing here stands for."""
+        """Refuse what was not taken: the template wants something that nothing here stands for."""
         self._values.pop("Tags", None)
         if self._values:
             raise self._unknown(self._values)

@@ -31,7 +31,7 @@ from localcloud.resources.stores import (
 )
 from localcloud.resources.watching import make_alarm, make_dashboard, make_log_group
 
-EMULATOR, RUNNER, NOBODY = "emulator", "runner", "nobody"
+EMULATOR, RUNNER, NOTED = "emulator", "runner", "noted"
 
 
 class ResourceType(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class ResourceType(msgspec.Struct, frozen=True):
 
 RESOURCE_TYPES = {
     "AWS::CloudFormation::CustomResource": ResourceType(
-        NOBODY, "it looks at AWS when an instance is deployed", make_custom
+        NOTED, "it looks at AWS when an instance is deployed", make_custom
     ),
     "AWS::CloudWatch::Alarm": ResourceType(
         EMULATOR, "judged there, by metrics that the runner counts", make_alarm
@@ -58,16 +58,14 @@ RESOURCE_TYPES = {
     "AWS::EMRServerless::Application": ResourceType(
         RUNNER, "runs are local Spark processes, with the run's role", make_application
     ),
-    **{
-        name: ResourceType(NOBODY, "one machine has one network", note_network) for name in PREFIXES
-    },
+    **{name: ResourceType(NOTED, "one machine has one network", note_network) for name in PREFIXES},
     "AWS::Events::Rule": ResourceType(
         RUNNER, "schedules call functions, in real or virtual time", make_rule
     ),
     "AWS::IAM::Policy": ResourceType(EMULATOR, "every request is judged by it", make_policy),
     "AWS::IAM::Role": ResourceType(EMULATOR, "functions have its credentials only", make_role),
     "AWS::Lambda::EventInvokeConfig": ResourceType(
-        NOBODY, "a failed call is repeated twice, whatever it says", make_invoke_config
+        NOTED, "a failed call is repeated twice, whatever it says", make_invoke_config
     ),
     "AWS::Lambda::EventSourceMapping": ResourceType(
         RUNNER, "receives with the function's role, batches beside each other", make_source

@@ -34,7 +34,7 @@ def _metric(told: dict[str, Any]) -> tuple[str, str, tuple[tuple[str, str], ...]
 
 
 def make_dashboard(making: Making, properties: Properties) -> Made:
-    """A dashboard: kept by the emulator, looked at by nobody."""
+    """A dashboard: the emulator keeps it, and does not show it."""
     cloudwatch = making.client("cloudwatch")
     name = properties.need("DashboardName")
     cloudwatch.put_dashboard(DashboardName=name, DashboardBody=properties.need("DashboardBody"))

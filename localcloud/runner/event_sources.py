@@ -24,7 +24,7 @@ class InjectedFaults:
 
     def __init__(self) -> None:
         self.dies_before_delete: Callable[[str, Batch], bool] = lambda *_: False
-        """The process is killed when its work is done, before anybody knows of it."""
+        """The process is killed when its work is done, before it has said so."""
         self.delivers_twice: Callable[[str, Batch], bool] = lambda *_: False
         """The same messages call the function again before they are deleted."""
 

@@ -1,4 +1,4 @@
-"""Calls of functions through the emulator: `aws lambda invoke`, and whoever has boto3.
+"""Calls of functions through the emulator: by `aws lambda invoke`, and by users of boto3.
 
 The emulator knows each function by name and role, judges who may call it, and hands the event on to
 a server of ours on loopback (MiniStack's proxy mode), which lets the runner do it. The answer tells

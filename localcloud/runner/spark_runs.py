@@ -32,7 +32,7 @@ ON_THIS_MACHINE = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
 }
-"""Nobody else may reach it; and one machine compiles no more than it needs."""
+"""Only this machine may reach it; and one machine compiles no more than it needs."""
 OF_CLUSTERS = ("spark.archives", "spark.dynamicAllocation", "spark.executor.", "spark.driver.")
 """Settings of what one machine has not: it has one process of Java, and its own memory."""
 NO_SPARK = "Spark is not installed here: pip install 'pyspark==4.0.2' and Java 17, beside lakebed"

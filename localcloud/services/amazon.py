@@ -14,7 +14,7 @@ from localcloud.services.emulator import REGION, ROOT_KEY, Emulator
 
 SESSION_SECONDS = 43_200
 RENEWED_SECONDS = 900
-"""How long before its end a session of a role is no longer given to anybody."""
+"""How long before its end a session of a role is replaced by a new one."""
 
 Client = Any
 """One of boto3's: their classes are made at run time."""

@@ -1,4 +1,4 @@
-"""The cloud's time: this machine's, and as far ahead of it as somebody said."""
+"""The cloud's time: this machine's, and as far ahead of it as a command moved it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MiniStack on loopback, started and stopped by whoever wants a local cloud."""
+"""MiniStack on loopback, started and stopped with a local cloud."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Emulator:
 
 def _port_of(noted: Path) -> int:
     """Return the port of the last start, which is in the URLs of the queues that are kept; another
-    one, noted for the next start, if there was none or somebody has it."""
+    one, noted for the next start, if there was none or another process has it."""
     last = noted.read_text() if noted.exists() else ""
     try:
         port = _free_port(int(last) if last.isdecimal() else 0)

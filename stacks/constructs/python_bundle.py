@@ -106,7 +106,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def target_of(architecture: Architecture, *, python: str = PYTHON) -> Target:
-    """Return where functions of an instance run. python: of what runs elsewhere on AWS."""
+    """Return where functions of an instance run. python: the version of functions on AWS."""
     if architecture != "machine":
         return Target(architecture, python)
     machine = platform.machine().lower()
@@ -213,7 +213,7 @@ def _leave_out(folder: Path) -> None:
 
 
 def _compile(folder: Path, *rooms: str) -> None:
-    """Put bytecode beside sources, which nobody compares with their dates. rooms: only of these."""
+    """Put bytecode beside sources, whose dates are not compared. rooms: only of these."""
     for room in rooms or ("",):
         compileall.compile_dir(
             folder / room,

@@ -19,7 +19,7 @@ from stacks.constructs.python_function import PythonFunction
 MESSAGES_AT_ONCE = 10
 """The most that a FIFO queue hands to one run."""
 RUNS_AT_ONCE_MAX = 20
-"""So that a busy instance leaves others of the account something to run with."""
+"""A busy instance so leaves capacity to the account's other functions."""
 
 
 class QueueLambda(Construct):

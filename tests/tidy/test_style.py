@@ -1,5 +1,6 @@
 """One thing, one name: names that were replaced do not come back (`docs/style.md` lists them), and
-no two classes share one. Docstrings open with what a thing is or does. Folders stay small."""
+no two classes share one. Docstrings open with what a thing is or does, and name who acts: no error,
+hint, help or docstring leaves the reader to guess. Folders stay small."""
 
 import ast
 import io
@@ -21,6 +22,14 @@ PREPOSITIONS = re.compile(
     r"(About|After|At|Before|Behind|Beside|Between|Beyond|By|For|From|In|Into|Of|On|Over|To|Under"
     r"|With|Without)\b"
 )
+
+VAGUE = re.compile(r"\b(nobody|somebody|someone|anybody|anyone|whoever|elsewhere)\b", re.IGNORECASE)
+"""Subjects and places that the reader has to guess."""
+VAGUE_TO_USERS = re.compile(rf"{VAGUE.pattern}|\bothers\b", re.IGNORECASE)
+SAID_TO_USERS = {"hint", "help", "description", "meaning", "without_alarm"}
+"""Keyword arguments and variables whose texts users read."""
+NOBODY_MAX = 20
+"""In code and pages that are written by hand, the rules of style and the decisions included."""
 
 
 def replaced() -> set[str]:
@@ -71,6 +80,43 @@ def opening_with_prepositions(source: Source) -> Iterator[str]:
                 yield f"{source.path}: {text[:60]}"
 
 
+def texts_of(node: ast.expr) -> str:
+    """Return the constant text of an expression, also inside of an f-string or a choice."""
+    found = (part for part in ast.walk(node) if isinstance(part, ast.Constant))
+    return " ".join(part.value for part in found if isinstance(part.value, str))
+
+
+def said_to_users(source: Source) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each error's message, of hints, help and meanings."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if name.endswith("Error") and node.args:
+                yield node.lineno, texts_of(node.args[0])
+            for keyword in node.keywords:
+                if keyword.arg in SAID_TO_USERS:
+                    yield node.lineno, texts_of(keyword.value)
+        elif isinstance(node, ast.Assign):
+            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            if names & SAID_TO_USERS:
+                yield node.lineno, texts_of(node.value)
+
+
+def explained(source: Source) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring, of classes' members and of constants, too."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.lineno, texts_of(node.value)
+
+
+def vague(source: Source) -> Iterator[str]:
+    """Yield where a text leaves the reader to guess who acts, or where."""
+    for pattern, texts in ((VAGUE_TO_USERS, said_to_users(source)), (VAGUE, explained(source))):
+        for line, text in texts:
+            if word := pattern.search(text):
+                yield f"{source.path}:{line} {word[0]}: {text[:60]}"
+
+
 def test_no_identifier_is_a_replaced_name() -> None:
     names = replaced()
     assert {"chance", "WhomToTell", "whom"} <= names
@@ -93,6 +139,36 @@ def test_docstrings_open_with_what_a_thing_is_or_does() -> None:
 def test_a_docstring_that_opens_with_a_preposition_is_found() -> None:
     text = 'def load():\n    """Of a table, the rows."""\n'
     assert list(opening_with_prepositions(Source("lakebed/x.py", text)))
+
+
+def test_texts_name_who_acts_and_where() -> None:
+    assert [found for source in product() for found in vague(source)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'raise ConflictError("somebody was first")',
+        'raise ConflictError(f"table {name} is read by others")',
+        'hint = "look elsewhere"',
+        'click.option("--x", help="For others.")',
+        'raise InvalidError("no such file", hint="ask someone" if a else None)',
+        '"""Nobody calls it."""',
+        'SECONDS = 1\n"""Whoever waits, waits so long."""',
+    ],
+)
+def test_a_vague_text_is_found(text: str) -> None:
+    assert list(vague(Source("lakebed/x.py", text)))
+
+
+def test_nobody_is_a_rare_word() -> None:
+    by_hand = [
+        s
+        for s in project_files()
+        if not s.inside("tests", "benchmarks", "docs/reference", "lakebed/pages")
+    ]
+    uses = Counter({s.path: len(re.findall(r"(?i)\bnobody\b", s.text)) for s in by_hand})
+    assert uses.total() <= NOBODY_MAX, uses.most_common(9)
 
 
 def test_folders_are_small_enough_to_be_read() -> None:

@@ -112,7 +112,7 @@ class Items:
         self._clients.at_once.run(self.puts(items))
 
     def puts(self, items: Sequence[Item]) -> list[Callable[[], None]]:
-        """Return the calls that `put_many` makes, for who makes others at the same time."""
+        """Return the calls that `put_many` makes, for a caller that makes more at the same time."""
         writes = [{"PutRequest": {"Item": item}} for item in items]
         starts = range(0, len(writes), PUT_AT_ONCE)
         return [partial(self._put_some, writes[at : at + PUT_AT_ONCE]) for at in starts]

@@ -71,7 +71,7 @@ _LOOK = Request(what="looking at a queue", needs="sqs:GetQueueAttributes, sqs:Ge
 class SqsJobQueue:
     """One queue, with the dead letters that its redrive policy names.
 
-    rng: makes ids of messages that nobody named. Safe to share among threads.
+    rng: makes ids of messages that have no name. Safe to share among threads.
     """
 
     def __init__(self, clients: AmazonClients, url: str, *, rng: random.Random) -> None:
@@ -278,7 +278,7 @@ def _received(message: MessageTypeDef, prefix: str = "") -> Received:
     system: Any = message.get("Attributes", {})
     own: Any = message.get("MessageAttributes", {})
     sent = own.get(_SENT, {}).get("StringValue") or ""
-    sent = sent if sent.isascii() and sent.isdigit() else ""  # others may call theirs so, too
+    sent = sent if sent.isascii() and sent.isdigit() else ""  # other programs may use the name, too
     group = system.get("MessageGroupId", _ALONE)
     return Received(
         _body_of(message["Body"]),
@@ -316,7 +316,7 @@ def _text_of(body: bytes) -> str:
 
 
 def _body_of(text: str) -> bytes:
-    """Return what was sent; what others sent as it is, even if it only looks like base64."""
+    """Return what was sent; what other programs sent as it is, even if it looks like base64."""
     if text.startswith(_BASE64):
         try:
             return base64.b64decode(text.removeprefix(_BASE64), validate=True)

@@ -90,7 +90,7 @@ class S3ObjectStore:
         self.objects = open_(self._root + OBJECTS)
         self.bucket_root = open_(None, seconds=600)
         self._unfinished = open_(self._root + UNFINISHED)
-        # Parts of what nobody sees may be repeated by obstore itself.
+        # obstore itself may repeat parts: an unfinished upload is invisible.
         self.uploads = open_(self._root + UNFINISHED, patience=patience)
         self.requests = Requests(S3, bucket, clock=clock, rng=rng, patience=patience)
         once = Patience(tries_max=1)

@@ -139,7 +139,7 @@ class S3ObjectWriter:
             self._upload = None
 
     def _uploading(self) -> Request:
-        """Return the request to upload: obstore repeats parts itself, and nobody sees them."""
+        """Return the request to upload: obstore repeats parts itself, which are invisible."""
         return Request(what="uploading an object", needs="s3:PutObject", path=self._path)
 
     def _copy(self) -> None:

@@ -108,7 +108,7 @@ class DynamoTableRegistry:
                 return
             try:
                 self._items.transact(_moved(found, new))
-            except ConditionError:  # an earlier try of this call did it, or others were faster
+            except ConditionError:  # an earlier try did it, or another process was faster
                 continue
             return
         raise UnavailableError(

@@ -122,7 +122,7 @@ class EcsTaskRunner:
 
 
 def _failed(task: dict[str, Any]) -> FailedTask | None:
-    """Return how a task failed; None: it has not ended, or ended in order or by somebody's wish."""
+    """Return how a task failed; None: it has not ended, or ended in order or was stopped."""
     stopped_at = task.get("stoppedAt")
     if stopped_at is None:
         return None

@@ -208,7 +208,7 @@ class DynamoTransactionLog:
         try:
             writer.write(body)
             writer.finish()
-        except (ObjectExistsError, UnknownOutcomeError):  # a lost answer: nobody else has the name
+        except (ObjectExistsError, UnknownOutcomeError):  # a lost answer: the name is unique
             if self._objects.size_of(path) != len(body):
                 message = "an entry's body may not be stored"
                 raise UnavailableError(message, path=path) from None

@@ -29,7 +29,7 @@ class CrashPlan:
 
     @contextmanager
     def effect(self, name: str) -> Iterator[None]:
-        """Do something that others can see. name: such as `log append`."""
+        """Do something that other processes can see. name: such as `log append`."""
         self.check_alive()
         self.effects.append(name)
         number = len(self.effects)

@@ -138,7 +138,7 @@ class Faults:
                 self._late.append(request)
                 continue
             self.fired[Fault.LATE_DELIVERED] += 1
-            with suppress(LakebedError):  # nobody waits for the answer
+            with suppress(LakebedError):  # no caller waits for the answer
                 request()
 
     def settle(self) -> None:
@@ -158,7 +158,7 @@ class Faults:
             self.rates, self.let_another_run = before
 
     def note_put(self, path: str, checksum: int) -> None:
-        """Remember that an object was put, or that somebody tried."""
+        """Remember that an object was put, or that a process tried."""
         if self._checksums.setdefault(path, checksum) != checksum:
             self.reused_paths.add(path)
         self.recent_puts.append(path)

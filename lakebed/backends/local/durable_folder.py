@@ -23,8 +23,8 @@ def sync_file(descriptor: int) -> None:
 def begin_sync(descriptor: int, start: int, end: int) -> None:
     """Let the disk begin with these bytes of a file, so that syncing it waits for fewer.
 
-    A hint. Linux writes what it is told that nobody needs in memory, and keeps what it has not
-    written yet in memory all the same; what it had written before goes.
+    A hint. Linux drops from memory what it has written by now. It begins to write the rest, and
+    keeps that in memory.
     """
     if sys.platform == "linux":
         with suppress(OSError):  # a file system that takes no hints

@@ -68,8 +68,8 @@ _TAKE_ONCE = "INSERT OR IGNORE INTO once VALUES (?, ?, ?)"
 HIDDEN_SECONDS_MAX = 43_200
 """A message is out of sight for twelve hours at most, as in SQS."""
 HIDDEN_MICROS_MAX = (HIDDEN_SECONDS_MAX + 3_600) * MICROS_PER_SECOND
-"""Whoever hid a message for longer has a clock that is ahead: the message is in sight. An hour is
-for clocks that differ."""
+"""A process that hid a message for longer has a clock that is ahead: the message is visible. An
+hour is for clocks that differ."""
 _IN_SIGHT = f"visible_at NOT BETWEEN ?3 + 1 AND ?3 + {HIDDEN_MICROS_MAX}"
 _IS_HELD = f"""
     message_group <> '' AND EXISTS (

@@ -1,6 +1,6 @@
 """A directory that is a lake: made, recognised, and refused where it could not keep its promises.
 
-lakebed.json     the format of the directory, and where its objects are when they are elsewhere
+lakebed.json     the format of the directory, and where its objects are if not below it
 objects/         sorted files and snapshots          unfinished/   objects on their way
 logs/            a SQLite file per table             queues/       jobs, in SQLite
 cache/           state of tables; may be deleted     spill/        rows being sorted; may be deleted
@@ -24,7 +24,8 @@ from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 from lakebed.model.disk_errors import meaning_of
 
 FORMAT, FORMAT_ELSEWHERE = 1, 2
-"""Objects in the directory; elsewhere, so that a Lakebed that would not look there refuses it."""
+"""Formats of a lake with objects in the directory, and in another place. The second has a number of
+its own, so that a Lakebed that would not look there refuses it."""
 
 MARK = "lakebed.json"
 FOLDERS = ("objects", "unfinished", "logs", "queues", "cache", "spill")
@@ -158,7 +159,7 @@ def _probe(root: Path) -> None:
     probed = False
     while not probed:
         with new.open("wb") as file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # what nobody holds is swept
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # a sweep removes what is not locked
             if not is_still_at(file, new):
                 continue
             try:

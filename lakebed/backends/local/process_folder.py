@@ -1,4 +1,4 @@
-"""A folder for one process's rows on their way: its own while it lives, anybody's to remove after.
+"""A folder for one process's rows on their way. Any process may remove it when its owner has died.
 
 <name>.lock   held by the process while it lives; the kernel frees it when it dies, however
 <name>/       what it spills

@@ -212,7 +212,7 @@ class SqliteDatabase:
         connection.execute("COMMIT")
 
     def _make(self) -> None:
-        """Make the file under another name and link it, so that nobody sees half of it."""
+        """Make the file under another name and link it, so that no process sees half of it."""
         folder, name = self.path.parent, self.path.name
         new = folder / f".{name}.{os.getpid()}.{threading.get_ident()}.new"
         new.unlink(missing_ok=True)

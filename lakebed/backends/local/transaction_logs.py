@@ -32,7 +32,7 @@ PAGE_ENTRIES = 1_000
 OPEN_LOGS_MAX = 64
 """Each open log holds up to three file descriptors; the longest unused one is closed."""
 KNOWN_LOGS_MAX = 1_024
-"""Logs that are kept while nobody has them: a KiB each, their files closed or open."""
+"""Logs that are kept while unused: a KiB each, their files closed or open."""
 
 SUFFIX = ".sqlite"
 PARTS = ("-wal", "-shm", "")
@@ -144,7 +144,7 @@ class SqliteTransactionLog:
         self, entries: Iterable[tuple[TransactionNumber, bytes]], *, oldest: TransactionNumber
     ) -> None:
         """Add consecutive entries behind the newest, all or none; entries below `oldest` go, and
-        their numbers stay taken. For a log that is a copy: nobody appends to it.
+        their numbers stay taken. For a log that is a copy: no process appends to it.
 
         Raises:
             CorruptError: the numbers are not consecutive; nothing was changed.
@@ -213,7 +213,7 @@ class SqliteTransactionLogs:
         self._root = Path(root).absolute()
         self._clock = clock
         self._lock = threading.Lock()
-        # One log a table, as long as anybody has it: each has a connection of its own.
+        # One log a table, as long as it is in use: each has a connection of its own.
         self._logs: WeakValueDictionary[TableId, SqliteTransactionLog] = WeakValueDictionary()
         self._known: OpenLimit[SqliteTransactionLog] = OpenLimit(KNOWN_LOGS_MAX, lambda _: True)
         self._open = OpenLimit(open_max, SqliteDatabase.close_if_unused)

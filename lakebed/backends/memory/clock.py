@@ -1,4 +1,4 @@
-"""A clock that moves only when somebody sleeps or advances it."""
+"""A clock that moves only when a caller sleeps or advances it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ START = Micros(1_767_225_600 * MICROS_PER_SECOND)
 
 
 class VirtualClock:
-    """True time of a simulated world. on_sleep: called after each sleep, to let others work."""
+    """True time of a simulated world. on_sleep: called after each sleep, to let other workers
+    run."""
 
     def __init__(
         self, start: Micros = START, *, on_sleep: Callable[[float], None] | None = None
@@ -35,7 +36,7 @@ class VirtualClock:
         return Uptime("world", Micros(self._now - self._start))
 
     def sleep(self, seconds: float) -> None:
-        """Advance by so many seconds, then let others work."""
+        """Advance by so many seconds, then let other workers run."""
         self.advance(seconds)
         if self.on_sleep is not None:
             self.on_sleep(seconds)

@@ -35,7 +35,7 @@ class RowLayout:
         return b"".join([encode(v) for encode, v in zip(self._row_encoders, row, strict=False)])
 
     def checked(self, row: Row) -> tuple[bytes, Row]:
-        """Return the key of a row that somebody gave, and the row with key values as its keys.
+        """Return the key of a given row, and the row with key values as its keys.
 
         Raises:
             InvalidError: a key is null, of the wrong type or too long.

@@ -1,4 +1,4 @@
-"""Tasks in memory: they run until somebody says how they ended."""
+"""Tasks in memory: they run until a test says how they ended."""
 
 from __future__ import annotations
 

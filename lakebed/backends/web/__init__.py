@@ -1,1 +1,1 @@
-"""Ports on the web: what servers give to whoever asks."""
+"""Ports on the web: files that servers give without credentials."""

@@ -1,4 +1,4 @@
-"""What the function needs that looks at a network of somebody's when an instance is deployed."""
+"""Services of the function that checks a user's network when an instance is deployed."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Helper:
             self._process.kill()
 
     def end(self) -> None:
-        """End the process; nobody asks it any more."""
+        """End the process, which gets no more ranges."""
         self.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

@@ -1,4 +1,4 @@
-"""What a process that merges tells others that help it, and what they answer: lines of JSON.
+"""Messages between a process that merges and the processes that help it: lines of JSON.
 
 Both run the same release, so these forms have no format number; nothing stores them.
 """
@@ -56,7 +56,7 @@ class RangeMerged(msgspec.Struct, frozen=True, tag=True):
 
 
 class RangeFailed(msgspec.Struct, frozen=True, tag=True):
-    """Whoever asked merges the range itself, and meets the same problem if it lasts."""
+    """The process that asked merges the range itself, and meets the same problem if it lasts."""
 
     problem: str
 

@@ -1,8 +1,8 @@
 """Row groups that one process encodes and another one puts into its file.
 
 They lie in an object of their own on this machine: their bytes one behind the other, and then what
-is told of each. It is no Parquet file: whoever takes them over need not read footers and indexes
-to make others of them.
+is told of each. It is no Parquet file: the process that takes them over need not read footers and
+indexes to make new ones of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether an expression of Arrow may keep a row of a group, from the bounds of its columns.
 
-Nobody looks inside: Arrow itself simplifies the expression by what is known of a row group, as it
-does with the parts of a data set, and tells whether it can still be true.
+The expression stays opaque to us: Arrow itself simplifies it by what is known of a row
+group, as it does with the parts of a data set, and tells whether it can still be true.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def expression_may_keep(expression: pc.Expression, columns: pa.Schema, bounds: B
     try:
         return bool(list(groups.get_fragments(filter=expression)))
     except (pa.ArrowException, TypeError, ValueError):
-        return True  # whoever computes it for the rows tells
+        return True  # computing it for the rows raises the error
 
 
 def _known(column: pa.Field, bounds: FieldBounds) -> pc.Expression | None:

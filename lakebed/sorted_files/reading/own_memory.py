@@ -11,7 +11,7 @@ KEPT_FRACTION = 4
 
 def own_memory(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch that keeps at most four times the memory of its rows: a copy, where it is a
-    slice of more. For rows that go to whoever may keep them."""
+    slice of more. For rows that their receiver may keep."""
     kept = batch.get_total_buffer_size()
     if kept < COPIED_FROM_BYTES or KEPT_FRACTION * batch.nbytes >= kept:
         return batch

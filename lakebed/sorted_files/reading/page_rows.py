@@ -48,7 +48,7 @@ def rows_of_pages(parts: Mapping[int, PartPages]) -> dict[int, list[pa.RecordBat
     broken: set[int] = set()
     others = {run: _others(parts[run[0]]) for run in runs}
     first = {run: parts[run[0]].choice.keys for run in runs}
-    if len(runs) == 1:  # to open one more file costs more than columns that nobody may want
+    if len(runs) == 1:  # to open one more file costs more than columns that may go unused
         first = {run: (*keys, *others.pop(run)) for run, keys in first.items()}
     keys = _decoded(parts, first, broken)
     spans = {run: _spans(parts[run[0]], columns) for run, columns in keys.items()}

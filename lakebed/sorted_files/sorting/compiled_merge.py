@@ -25,7 +25,7 @@ from lakebed.sorted_files.sorting.window_merge import Mask, Source
 
 HELD_BATCHES_MAX = 4096
 MASKED_MIN = 0.5
-"""Of a batch's rows. Where fewer are wanted they are copied, and the others forgotten at once."""
+"""Of a batch's rows. Where fewer are wanted they are copied, and the batch is freed at once."""
 
 
 class CompiledMerge:

@@ -85,7 +85,7 @@ class Engine(Protocol):
         """Return the rows of batches that are in no order, in order. Empties the list.
 
         bytes_max: of each batch, about, unless one row has more. In memory are at most two copies
-        of the rows, besides what others hold; where this engine sorts at once, one.
+        of the rows, besides what their owners hold; where this engine sorts at once, one.
         """
         ...
 

@@ -42,7 +42,7 @@ def sorted_order(columns: Sequence[pa.Array]) -> Rows:
 def sorted_rows(batches: list[pa.RecordBatch], fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of batches in the order of these key fields. Empties the list.
 
-    In memory are at most two copies of the rows, besides what others hold.
+    In memory are at most two copies of the rows, besides what their owners hold.
     """
     table = pa.Table.from_batches(batches)
     batches.clear()

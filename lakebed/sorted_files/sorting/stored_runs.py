@@ -1,4 +1,4 @@
-"""Sorted runs as objects: rows that one task put in order, for others to merge into files.
+"""Sorted runs as objects: rows that one task put in order, for other tasks to merge into files.
 
 A run is a row of blocks. A block holds rows of one key range, sorted, as an Arrow record batch that
 is compressed as a whole: those who merge a key range read exactly its blocks, in few requests.
@@ -56,7 +56,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredRun(msgspec.Struct, frozen=True, array_like=True):
-    """A run, or the part of it that somebody is to read. Blocks lie one behind the other."""
+    """A run, or the part of it that one task is to read. Blocks lie one behind the other."""
 
     path: str
     blocks: tuple[Block, ...]
@@ -140,8 +140,8 @@ def merged_runs(
     job, about. processing: what is done with rows that are in order; none is left out.
 
     Raises:
-        ObjectMissingError: a run is not there any more. CorruptError: its bytes are others.
-        As processing does.
+        ObjectMissingError: a run is not there any more. CorruptError: its bytes are not those that
+        were written. As processing does.
     """
     at_once = max(READ_BYTES_MIN, min(READ_BYTES_MAX, AHEAD_BYTES // max(1, len(runs))))
     sources = [

@@ -2,7 +2,7 @@
 
 Both give the same pages of the same rows, the same statistics and page indexes; pyarrow's are what
 the kernels' are held to. See `parquet_bytes.encoded` for what can be done with a row group that
-is bytes: join it with others, from whatever thread or file, into one file.
+is bytes: row groups of any thread or file can be joined into one file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ long as reading so many bytes more from S3, and packing them still longer."""
 TRIED_EVERY = 8
 """Row groups: one of so many is packed whatever its numbers are, and tells of those behind it."""
 TELLING_ROWS_MIN = 4096
-"""A row group of fewer tells nothing of others: on few rows neither zstd nor dictionaries pay."""
+"""A smaller row group says nothing about the next: on few rows neither zstd nor dictionaries
+pay."""
 _NUMBERS = (Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE)
 
 _CODEC_NAMES = {Codec.ZSTD: "zstd", Codec.UNCOMPRESSED: "none"}

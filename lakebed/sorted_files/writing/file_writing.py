@@ -45,7 +45,7 @@ def write_file(
     """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises.
 
     contents: row groups that are passed on need one key range; they stay as they are.
-    encoder: of the others.
+    encoder: of the rest.
     """
     groups = iter(_groups(contents))
     first = next(groups, None)

@@ -34,7 +34,7 @@ class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):
 
 
 class ClaimFiles(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
-    """A compaction job takes files of a leaf; nobody else takes them until the claim ends
+    """A compaction job takes files of a leaf; no other job takes them until the claim ends
     (H21)."""
 
     job: JobId

@@ -102,7 +102,7 @@ class ChangeProcessing(msgspec.Struct, frozen=True, array_like=True, tag="reproc
 
 
 class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
-    """A leaf becomes several. It refuses nobody: references and claims move down (H17, H18).
+    """A leaf becomes several. It refuses no commit: references and claims move down (H17, H18).
 
     points: sorted, encodings of one or more leading row keys. shares: for a file, the weight of
     each new leaf from its sample; files that are not named share their rows evenly. dimension:

@@ -12,7 +12,7 @@ from lakebed.statestore.table_state.state import TableState
 OPEN_STATES_MAX = 64
 """Each open state holds three file descriptors: the cache file, its log and its shared memory."""
 WARM_STATES_MAX = 4
-"""States that keep their pages in memory (`CACHE_KIB` each) while nobody uses them."""
+"""States that keep their pages in memory (`CACHE_KIB` each) while unused."""
 
 
 class ClosableState:
@@ -38,7 +38,7 @@ class ClosableState:
 
     @contextmanager
     def held(self) -> Iterator[TableState]:
-        """Give the state; nobody else uses it or closes it until the end.
+        """Give the state, which no other thread uses or closes until the end.
 
         Raises:
             CorruptError: its file is damaged. UnavailableError: it cannot be opened.
@@ -81,11 +81,11 @@ class ClosableState:
         return True
 
     def close_if_unused(self) -> bool:
-        """Close it, unless somebody holds it: False, at once."""
+        """Close it, unless it is held: False, at once."""
         return self._if_unused(self._close)
 
     def drop_pages_if_unused(self) -> bool:
-        """Give back the memory of its pages, unless somebody holds it: False, at once."""
+        """Give back the memory of its pages, unless it is held: False, at once."""
         return self._if_unused(self._drop_pages)
 
     def _if_unused(self, act: Callable[[], None]) -> bool:

@@ -33,14 +33,14 @@ _WHOLE = (
 
 
 def last_parts(state: TableState, references: Sequence[FileReference]) -> list[FileReference]:
-    """Return those references that are the last of files which had several: nobody reads the rest
-    of such a file, and it takes room until the part is rewritten."""
+    """Return those references that are the last of files which had several: the rest
+    of such a file is never read, and takes room until the part is rewritten."""
     parts = [r for r in references if not r.exact or is_shared(r.file.name)]
     return [r for r in parts if len(state.references_of(r.file.name)) == 1]
 
 
 def leaves_with_last_parts(state: TableState, upto: TransactionNumber) -> list[PartitionId]:
-    """Return the leaves that have the last part of a file which nobody claims. upto: the greatest
+    """Return the leaves that have the last part of a file that is not claimed. upto: the greatest
     base of such a file."""
     below = (upto + 1).to_bytes(BASE_BYTES, "big")
     rows = state.connection.execute(_LEAVES, (_SHARED_FROM, below))

@@ -126,8 +126,8 @@ def open_cache(path: Path, *, begin: Callable[[Path], object] | None = None) -> 
 
 
 def set_aside_if_damaged(path: Path, *, kept_max: int = ASIDE_MAX) -> bool:
-    """Put a cache file that does not prove itself out of the way; whoever opens the path next makes
-    it anew. Returns whether it did: another process may have been faster.
+    """Put a cache file that does not prove itself out of the way; the process that opens the
+    path next makes it anew. Returns whether it did: another process may have been faster.
 
     Safe while processes have it open: they keep the file that they opened. kept_max: damaged files
     of this cache that are kept, to be looked at.
@@ -206,7 +206,7 @@ def remove_cache(path: Path) -> None:
 
 
 def _remove_companions(path: Path) -> None:
-    for suffix in ("-wal", "-shm"):  # those who have them open share them with nobody
+    for suffix in ("-wal", "-shm"):  # processes that have them open keep them
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
@@ -218,7 +218,7 @@ def _prepared(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
-        if upgradable_format(connection, str(path)) != STATE_FORMAT:  # else nobody is waited for
+        if upgradable_format(connection, str(path)) != STATE_FORMAT:  # else no writer is waited for
             begin_writing(connection, seconds_max=BUSY_SECONDS)
             _upgrade_or_lay_out(connection, path)
             connection.execute("COMMIT")

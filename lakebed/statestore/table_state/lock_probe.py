@@ -1,7 +1,7 @@
 """A program that asks the kernel which process writes to a database of SQLite, and prints its id.
 
-It runs in a process of its own: whoever closes a file gives up all locks that his process has on
-it (POSIX), those of SQLite too.
+It runs in a process of its own: closing a file gives up all locks that the process has on it
+(POSIX), those of SQLite too.
 """
 
 from __future__ import annotations

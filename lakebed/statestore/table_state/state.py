@@ -1,7 +1,7 @@
 """The state of one table at one log number, in SQLite: what is known, and the writes `apply` makes.
 
-Nobody loads a table's state into objects: each method is one or a few statements. Writes belong to
-`transactions.py` only, inside the transaction that the head has begun.
+A table's state is never loaded into objects: each method is one or a few statements. Writes belong
+to `transactions.py` only, inside the transaction that the head has begun.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sums that a state keeps of its own rows, so that rows which a disk changed or lost are noticed.
 
 A row's sum is the CRC-32 of its values; a set of rows has their number and the sum of their sums.
-Triggers keep them in the SQLite transaction that changes the rows, so whoever reads a set compares
+Triggers keep them in the SQLite transaction that changes the rows, so a reader of a set compares
 without knowing its history. Nothing here is digested: sums say nothing about the table.
 
 `row_sums`: each table of the layout. `partition_sums`: of each partition its own row (node), and
@@ -185,7 +185,7 @@ def verify_node(partition: int, node: int | None, row: Sequence[Any]) -> None:
 
 
 def verify_table(connection: sqlite3.Connection, table: str) -> None:
-    """Raise CacheDamagedError unless a table holds the rows that were written, and no others."""
+    """Raise CacheDamagedError unless a table holds exactly the rows that were written."""
     if _summed(connection, table) != _kept(connection, table):
         raise damaged(table)
 
