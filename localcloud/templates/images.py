@@ -13,6 +13,9 @@ from lakebed.errors import InvalidError
 
 IGNORED = ("FROM", "USER", "EXPOSE", "LABEL", "ARG", "STOPSIGNAL")
 INSTALL = ("pip", "install")
+COMPILERS = ("compileall", "lakebed.kernels.toolchain.filling")
+"""Programs of Python that an image runs while it is built. What they would compile is compiled
+here when it is first needed."""
 PYTHONS = ("python", "python3")
 
 
@@ -49,6 +52,8 @@ def make_image(context: Path, dockerfile: str, folder: Path) -> Image:
                 _copy(context, folder, rest)
             case "RUN" if tuple(shlex.split(rest)[:2]) == INSTALL:
                 packages = True
+            case "RUN" if _compiles(rest):
+                pass
             case "ENV":
                 environment |= dict(pair.split("=", 1) for pair in shlex.split(rest))
             case "CMD" | "ENTRYPOINT":
@@ -77,6 +82,14 @@ def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
             word, _, rest = line.strip().partition(" ")
             found.append((word.upper(), rest.strip()))
     return found
+
+
+def _compiles(rest: str) -> bool:
+    """Whether a step does nothing but compile what is in the image."""
+    match shlex.split(rest):
+        case [python, "-m", module, *_]:
+            return python in PYTHONS and module in COMPILERS and not set(rest) & set("&|;>")
+    return False
 
 
 def _copy(context: Path, folder: Path, rest: str) -> None:

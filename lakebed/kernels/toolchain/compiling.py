@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from llvmlite import binding
-
+from lakebed.errors import InvalidError
 from lakebed.kernels.toolchain.native import is_kept, load
 from lakebed.kernels.toolchain.presence import checked
+from lakebed.kernels.toolchain.processors import Processor, baseline, compiled_for
 
 PLACE = "LAKEBED_KERNEL_CACHE"
 """A directory that is read first, perhaps filled when an image was built; else the user's cache.
@@ -28,8 +28,6 @@ CHECKED = checked()
 """A constant to the compiler: checks that are off cost nothing."""
 
 _VERSIONED = ("numba", "llvmlite", "numpy")
-_TARGET = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
-"""Where these are set, numba compiles for them and not for the machine that it runs on."""
 _KERNELS: list[tuple[FunctionType, Callable[[], object]]] = []
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -81,7 +79,7 @@ def kernel(function: _Function) -> _Function:
 
     @functools.cache
     def loaded() -> Callable[..., Any]:
-        return load(cast("FunctionType", function), _DIRECTORY)
+        return load(cast("FunctionType", function), cache_directories())
 
     @functools.wraps(function)
     def call(*args: object) -> object:
@@ -95,8 +93,23 @@ def load_kept() -> None:
     """Load the kernels of all modules that are imported, if they are in the cache: before the first
     call waits for that. Compiles none."""
     for function, loaded in _KERNELS:
-        if is_kept(function, _DIRECTORY):
+        if is_kept(function, cache_directories()):
             loaded()
+
+
+def compile_all() -> int:
+    """Put the kernels of all modules that are imported into the cache. Returns how many.
+
+    Raises:
+        InvalidError: the cache cannot be written.
+    """
+    own = cache_directories()[0]
+    for function, loaded in _KERNELS:
+        loaded()
+        if not is_kept(function, [own]):
+            hint = f"let {PLACE} name a directory that can be written"
+            raise InvalidError("kernels cannot be kept", directory=own, hint=hint)
+    return len(_KERNELS)
 
 
 def with_parts(function: FunctionType) -> FunctionType:
@@ -111,11 +124,20 @@ def with_parts(function: FunctionType) -> FunctionType:
     return made
 
 
-def cache_directory() -> Path:
-    """Return where kernels of these sources are kept, for this machine and this numba."""
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    place = Path(os.environ.get(PLACE) or usual / "lakebed" / "kernels")
-    return place / (_digest() + ("-checked" if CHECKED else ""))
+@functools.cache
+def cache_directories() -> tuple[Path, ...]:
+    """Return where kernels of these sources and this numba are looked for, in this order.
+
+    First of the processor that this process compiles for: there are kept those that were in none.
+    Then of the baseline, if the machine has its features: an image's are.
+    """
+    told = os.environ.get(PLACE)
+    place = Path(told) if told else _user_cache() / "lakebed" / "kernels"
+    processors = [compiled_for()]
+    common = baseline()
+    if common is not None and common.supported():
+        processors.append(common)
+    return tuple(place / name for name in dict.fromkeys(_names(processors)))
 
 
 def sources() -> list[Path]:
@@ -123,18 +145,18 @@ def sources() -> list[Path]:
     return sorted(Path(__file__).parents[1].rglob("*.py"))
 
 
-def _digest() -> str:
-    digest = hashlib.sha256()
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+
+
+def _names(processors: Iterable[Processor]) -> Iterator[str]:
+    """Yield the name of each processor's directory: a digest of all that code depends on."""
+    made_of = hashlib.sha256()
     for path in sources():
-        digest.update(path.read_bytes())
+        made_of.update(path.read_bytes())
     for name in _VERSIONED:
-        digest.update(f"{name} {metadata.version(name)}\n".encode())
-    for name in _TARGET:
-        digest.update(f"{name} {os.environ.get(name)}\n".encode())
-    if _TARGET[0] not in os.environ:
-        host = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
-        digest.update(host.encode())
-    return digest.hexdigest()[:16]
-
-
-_DIRECTORY = cache_directory()
+        made_of.update(f"{name} {metadata.version(name)}\n".encode())
+    for processor in processors:
+        digest = made_of.copy()
+        digest.update(f"{processor.name} {processor.features}".encode())
+        yield digest.hexdigest()[:16] + ("-checked" if CHECKED else "")

@@ -37,23 +37,29 @@ _ENGINES: list[Any] = []
 """What holds the code: for ever, as functions may be called at any time."""
 
 
-def load(function: FunctionType, directory: Path) -> Callable[..., int | None]:
-    """Return a kernel that can be called, from the cache in a directory if it is there."""
-    path = _path(function, directory)
+def load(function: FunctionType, directories: Sequence[Path]) -> Callable[..., int | None]:
+    """Return a kernel that can be called, from the first directory that holds it. Where none does,
+    it is compiled and kept in the first."""
     with _LOCK:
-        code = _kept(path)
+        code = _found(function, directories)
         if code is None:
             from lakebed.kernels.toolchain import building  # noqa: PLC0415  loads numba
 
             code = building.build(function)
-            _keep(path, code)
+            _keep(_path(function, directories[0]), code)
         address = _linked(code)
     return _Kernel(function, address)
 
 
-def is_kept(function: FunctionType, directory: Path) -> bool:
-    """Whether a kernel is in the cache, whole."""
-    return _kept(_path(function, directory)) is not None
+def is_kept(function: FunctionType, directories: Sequence[Path]) -> bool:
+    """Whether one of the directories holds a kernel, whole."""
+    return _found(function, directories) is not None
+
+
+def _found(function: FunctionType, directories: Sequence[Path]) -> bytes | None:
+    """Return a kernel's code from the first directory that holds it."""
+    found = (_kept(_path(function, directory)) for directory in directories)
+    return next((code for code in found if code is not None), None)
 
 
 def _path(function: FunctionType, directory: Path) -> Path:

@@ -34,7 +34,7 @@ def _loads() -> bool:
     try:
         compiling = importlib.import_module("lakebed.kernels.toolchain.compiling")
         importlib.import_module("llvmlite.binding")
-        if not compiling.cache_directory().is_dir():
+        if not any(directory.is_dir() for directory in compiling.cache_directories()):
             importlib.import_module("numba")
     except (ImportError, OSError) as error:  # absent; of another numpy; a library that is missing
         problem = "not installed" if isinstance(error, ModuleNotFoundError) else str(error)

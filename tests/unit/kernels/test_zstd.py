@@ -31,7 +31,7 @@ Call = Callable[[int, int, int, int, int, int], int]
 @pytest.fixture(scope="module")
 def call(tmp_path_factory: pytest.TempPathFactory) -> Call:
     """Return a kernel that does nothing but call."""
-    return cast("Call", load(cast("FunctionType", called), tmp_path_factory.mktemp("kernels")))
+    return cast("Call", load(cast("FunctionType", called), [tmp_path_factory.mktemp("kernels")]))
 
 
 @pytest.fixture(params=["by the library", "by Python"])

@@ -17,7 +17,7 @@ from tests.tidy.source import ROOT
 pytest.importorskip("numba")
 
 from lakebed.kernels.gathering import gather_64
-from lakebed.kernels.toolchain.compiling import cache_directory, sources
+from lakebed.kernels.toolchain.compiling import cache_directories, sources
 from lakebed.kernels.toolchain.native import array_of, load
 
 GATHER = """
@@ -82,7 +82,7 @@ def test_every_kernel_compiles_as_it_is_annotated_and_needs_nothing_from_elsewhe
     names = {function.__name__ for function in kernels()}
     assert {"merge_rows", "sort_order", "encode_strings", "read_places"} <= names
     for function in kernels():
-        load(function, cache_directory())
+        load(function, cache_directories())
 
 
 def test_a_change_of_any_loop_or_of_the_toolchain_makes_new_machine_code() -> None:
@@ -114,7 +114,7 @@ def test_arrays_that_are_not_as_annotated_are_refused() -> None:
 def test_records_are_passed_as_their_fields_also_by_code_from_the_cache(tmp_path: Path) -> None:
     numbers, table = np.array([5, 7], np.int64), np.arange(6, dtype=np.int64).reshape(2, 3)
     for _ in range(2):
-        kernel, out = load(cast("FunctionType", weighed), tmp_path), np.zeros(2, np.int64)
+        kernel, out = load(cast("FunctionType", weighed), [tmp_path]), np.zeros(2, np.int64)
         assert kernel(1, Weights(numbers, table, 3, False), Pair(2, 3), out) == 325
         assert out.tolist() == [16, 22]
         assert kernel(0, Weights(numbers, table, -1, True), Pair(0, 0), out) == -5
@@ -122,7 +122,7 @@ def test_records_are_passed_as_their_fields_also_by_code_from_the_cache(tmp_path
 
 
 def test_a_record_of_another_kind_or_with_other_fields_is_refused(tmp_path: Path) -> None:
-    kernel, out = load(cast("FunctionType", weighed), tmp_path), np.zeros(2, np.int64)
+    kernel, out = load(cast("FunctionType", weighed), [tmp_path]), np.zeros(2, np.int64)
     weights = Weights(out, out.reshape(1, 2), 1, False)
     for wrong in ((1, 2), weights, 3):
         with pytest.raises(AssertionError, match="weighed takes a record Pair, not "):
