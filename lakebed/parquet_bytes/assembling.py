@@ -61,8 +61,8 @@ class Assembly:
         self._template = template
         self._write = write
         self._sorting = [
-            Struct({1: (I32, place), 2: (BOOL, False), 3: (BOOL, False)})
-            for place in range(sorted_by)
+            Struct({1: (I32, index), 2: (BOOL, False), 3: (BOOL, False)})
+            for index in range(sorted_by)
         ]
         self._at = 0
         self._rows = 0
@@ -133,20 +133,20 @@ def encode_pages(chunks: Sequence[tuple[EncodedPages | None, int]]) -> list[byte
     """Return OffsetIndexes of chunks that begin at these offsets: what `thrift.encode_struct` would
     give, all at once."""
     known = [pages for pages, _ in chunks if pages is not None]
-    places = np.tile(np.array(_PAGE, np.int64), (sum(len(p.offsets) for p in known), 1))
+    locations = np.tile(np.array(_PAGE, np.int64), (sum(len(p.offsets) for p in known), 1))
     counts = [pages.byte_counts for pages in known if pages.byte_counts is not None]
     row = 0
     for pages, start in chunks:
         if pages is not None:
-            here = places[row : row + len(pages.offsets)]
+            here = locations[row : row + len(pages.offsets)]
             here[:, 1], here[:, 3], here[:, 5] = (
                 pages.offsets + start,
                 pages.sizes,
                 pages.first_rows,
             )
             row += len(here)
-    places[:, 1::2] <<= 1  # a sign, which is their lowest bit
-    located = _Stream(places.ravel())
+    locations[:, 1::2] <<= 1  # a sign, which is their lowest bit
+    located = _Stream(locations.ravel())
     counted = _Stream(2 * np.concatenate(counts) if counts else np.empty(0, np.int64))
     found: list[bytes | None] = []
     for pages, _ in chunks:

@@ -60,7 +60,7 @@ class ColumnEncoder:
         self._memory = EncoderMemory.of_idle()
 
     def forget(self) -> None:
-        """Let the next chunks take the place of those that were returned."""
+        """Let the next chunks overwrite those that were returned."""
         self._memory.written.clear()
 
     def close(self) -> None:
@@ -182,15 +182,15 @@ class _Arrays:
         self.is_text = column.physical == Physical.BYTE_ARRAY
         self.width = 4 if self.is_text else column.type.bit_width // 8
         self._bytes_count = 0
-        for place, array in enumerate(arrays):
+        for index, array in enumerate(arrays):
             validity, data, *texts = array.buffers()
-            values[place] = data.address + self.width * array.offset
+            values[index] = data.address + self.width * array.offset
             if validity is not None and array.null_count:
-                bits[place] = validity.address
+                bits[index] = validity.address
             if self.is_text:
                 offsets = np.frombuffer(data, np.int32, len(array) + 1, 4 * array.offset)
                 self._bytes_count += int(offsets[-1]) - int(offsets[0])
-                bytes_[place] = texts[0].address if texts[0] is not None else 0
+                bytes_[index] = texts[0].address if texts[0] is not None else 0
 
     def room(self, pages: int) -> int:
         """Return how many bytes their pages may take, whatever the values are."""

@@ -2,9 +2,9 @@
 
 The caller has verified the bytes, each once: pages by the checksums of the file's blocks, the index
 that tells where they lie with the tail. Page checksums are for other readers: they lie beside their
-pages, so a page in another's place would pass. Whatever bytes come here, no address outside of them
-is read: headers, streams and lengths are held against each page's end, and a page must hold the
-rows that the index tells and be used up exactly.
+pages, so a page that was swapped for another would pass. Whatever bytes come here, no address
+outside of them is read: headers, streams and lengths are held against each page's end, and a page
+must hold the rows that the index tells and be used up exactly.
 
 For bytes that are not understood, as for bytes that contradict themselves, the answer is None. The
 caller then reads the row group in the slow way.
@@ -32,7 +32,7 @@ from lakebed.kernels.page_headers import DATA_PAGE, DICTIONARY_PAGE, read_places
 from lakebed.kernels.zstd import zstd
 from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, ParquetColumn, Physical, RowGroup
 
-_PLACE_BYTES_MIN = 7
+_LOCATION_BYTES_MIN = 7
 _PLAIN_DICTIONARY = 2
 """The number that a page of a dictionary may have in old files, for plain values."""
 
@@ -81,7 +81,7 @@ class Dictionary(msgspec.Struct, frozen=True):
     bytes: Any  # a buffer of Arrow
 
 
-class Places(msgspec.Struct, frozen=True):
+class PageLocations(msgspec.Struct, frozen=True):
     """Where the pages of a row group's chunks, which all begin with the same rows, begin and end in
     the file: a row for each chunk; and the first row of each, then all rows."""
 
@@ -122,7 +122,9 @@ def _kind(type_: pa.DataType, leaf: ParquetColumn) -> tuple[int, int] | None:
     return (NUMBERS, size) if physical == (wide if size == 8 else narrow) else None
 
 
-def places_of(footer: Footer, group: RowGroup, chunks: Sequence[Chunk]) -> Places | None:
+def page_locations(
+    footer: Footer, group: RowGroup, chunks: Sequence[Chunk]
+) -> PageLocations | None:
     """Return where the pages of some chunks lie, as `page_index.pages_of` tells it; None: it is not
     told, or contradicts itself, or they do not begin with the same rows."""
     found = []
@@ -131,15 +133,15 @@ def places_of(footer: Footer, group: RowGroup, chunks: Sequence[Chunk]) -> Place
             return None
         start, end = (offset - footer.tail_offset for offset in chunk.offset_index)
         found.append((start, end, chunk.start, chunk.end))
-    pages_max = max(end - start for start, end, *_ in found) // _PLACE_BYTES_MIN + 1
+    pages_max = max(end - start for start, end, *_ in found) // _LOCATION_BYTES_MIN + 1
     starts = np.empty((len(chunks), pages_max), np.int64)
     ends, first_rows = np.empty_like(starts), np.empty(pages_max + 1, np.int64)
     tail = address_of(footer.tail)
     count = read_places(tail, np.array(found, np.int64), group.rows, starts, ends, first_rows)
     if count <= 0:
         return None
-    starts, ends = (np.ascontiguousarray(places[:, :count]) for places in (starts, ends))
-    return Places(starts, ends, first_rows[: count + 1])
+    starts, ends = (np.ascontiguousarray(part[:, :count]) for part in (starts, ends))
+    return PageLocations(starts, ends, first_rows[: count + 1])
 
 
 def address_of(raw: bytes | memoryview | npt.NDArray[Any]) -> int:
@@ -158,8 +160,8 @@ def decode_dictionary(column: Flat, raw: memoryview) -> Dictionary | None:
     if count < 0:
         return None
     words = msgspec.structs.replace(column, optional=False, encodings=_DICTIONARY_ENCODINGS)
-    places = Places(np.array([[0]]), np.array([[len(raw)]]), np.array([0, count]))
-    pages = GroupPages([words], places, kind=DICTIONARY_PAGE)
+    locations = PageLocations(np.array([[0]]), np.array([[len(raw)]]), np.array([0, count]))
+    pages = GroupPages([words], locations, kind=DICTIONARY_PAGE)
     pages.lies_at(0, at)
     decoded = pages.decode(0, 1)
     if decoded is None:
@@ -197,9 +199,11 @@ class _Layout(msgspec.Struct, frozen=True):
 class GroupPages:
     """Decodes pages of some columns of one row group, the same rows of each."""
 
-    def __init__(self, columns: Sequence[Flat], places: Places, *, kind: int = DATA_PAGE) -> None:
+    def __init__(
+        self, columns: Sequence[Flat], locations: PageLocations, *, kind: int = DATA_PAGE
+    ) -> None:
         self._flats = columns
-        self._places = places
+        self._locations = locations
         self._kind = kind
         self._facts = np.zeros((len(columns), kernels.COLUMN_FACTS), np.int64)
         for fact, flat in zip(self._facts, columns, strict=True):
@@ -213,18 +217,18 @@ class GroupPages:
         self._facts[:, kernels.WORDS_END] = 1
         self._room: npt.NDArray[np.uint8] | None = None
 
-    def lies_at(self, place: int, base: int) -> None:
-        """Tell where a column's bytes lie: an address, less the place in the file."""
-        self._facts[place, kernels.BASE] = base
+    def lies_at(self, index: int, base: int) -> None:
+        """Tell where a column's bytes lie: an address, less the offset in the file."""
+        self._facts[index, kernels.BASE] = base
 
     def forget_room(self) -> None:
         """Give up memory that pages were decompressed into. What was decoded does not need it."""
         self._room = None
 
-    def take_dictionary(self, place: int, found: Dictionary) -> None:
+    def take_dictionary(self, index: int, found: Dictionary) -> None:
         """Tell a column's dictionary."""
-        self._dictionaries[place] = found  # keeps its bytes, too
-        fact, words = self._facts[place], len(self._words)
+        self._dictionaries[index] = found  # keeps its bytes, too
+        fact, words = self._facts[index], len(self._words)
         self._words = np.concatenate([self._words, found.offsets])
         fact[kernels.WORDS], fact[kernels.WORDS_END] = words, len(self._words)
         fact[kernels.WORDS_AT] = found.bytes.address
@@ -235,7 +239,7 @@ class GroupPages:
 
         Arrays share buffers.
         """
-        first_rows, facts, scratch = self._places.first_rows, self._facts, _SCRATCH
+        first_rows, facts, scratch = self._locations.first_rows, self._facts, _SCRATCH
         rows = int(first_rows[last] - first_rows[page])
         if rows > _ROWS_MAX:
             return None
@@ -260,10 +264,10 @@ class GroupPages:
 
     def _open(self, page: int, last: int, opened: OpenedPages) -> bool:
         """Whether pages are what they should be. They are decompressed then."""
-        scratch, places = _SCRATCH, self._places
+        scratch, locations = _SCRATCH, self._locations
         functions, room = zstd(), scratch.room
         pages = kernels.PageRange(
-            self._kind, places.starts, places.ends, places.first_rows, page, last
+            self._kind, locations.starts, locations.ends, locations.first_rows, page, last
         )
         while True:
             decompressor = kernels.Decompressor(
@@ -295,8 +299,8 @@ class GroupPages:
         """Return decoded columns; None where a number is too large for its type."""
         arrays = []
         facts: list[list[int]] = self._facts.tolist()
-        places = zip(facts, layout.values.tolist(), layout.bits.tolist(), strict=True)
-        for flat, (fact, at, bits_at) in zip(self._flats, places, strict=True):
+        parts = zip(facts, layout.values.tolist(), layout.bits.tolist(), strict=True)
+        for flat, (fact, at, bits_at) in zip(self._flats, parts, strict=True):
             nulls = fact[kernels.NULLS]
             validity = fixed.slice(bits_at, -(-rows // 8)) if nulls else None
             buffers = [validity, fixed.slice(at, _value_bytes(flat, rows))]

@@ -110,8 +110,8 @@ class Chunk(msgspec.Struct, frozen=True):
     """A column's pages in one row group: `[start, end)` of the file, a dictionary first if any.
 
     bytes_count: of the pages without compression, headers included. values: nulls included; where
-    nothing is repeated, as many as the group has rows. column_index, offset_index: their places in
-    the file.
+    nothing is repeated, as many as the group has rows. column_index, offset_index: where they
+    begin and end in the file.
     """
 
     leaf: int
@@ -142,7 +142,8 @@ class Footer:
 
     leaves: the columns; elements: the same as they are stored; rows: of the whole file;
     groups_count: how many row groups; key_values: the notes; created_by: who wrote it. outside: all
-    but row groups as it is stored; places: where each row group is in the tail, and their end.
+    but row groups as it is stored; group_offsets: where each row group begins in the tail, and
+    where the last ends.
 
     Raises:
         MalformedError: these bytes do not end a Parquet file.
@@ -163,7 +164,7 @@ class Footer:
 
     @property
     def groups_count(self) -> int:
-        return max(0, len(self.places) - 1)
+        return max(0, len(self.group_offsets) - 1)
 
     def group(self, group: int) -> RowGroup:
         """Return a row group.
@@ -183,7 +184,7 @@ class Footer:
         if len(found) != len(self.leaves):
             raise MalformedError("a row group has other columns than the schema")
         rows = _counted(fields.need(3, I64))
-        chunks = [self._chunk(place, chunk, rows) for place, chunk in enumerate(found)]
+        chunks = [self._chunk(index, chunk, rows) for index, chunk in enumerate(found)]
         return RowGroup(rows, _counted(fields.need(2, I64)), tuple(chunks))
 
     def group_fields(self, group: int) -> Struct:
@@ -192,7 +193,7 @@ class Footer:
         Raises:
             MalformedError: it is none.
         """
-        return Reader(self.tail, self.places[group]).struct()
+        return Reader(self.tail, self.group_offsets[group]).struct()
 
     def fields(self) -> Struct:
         """Return the whole footer as it is stored, unchecked, every row group in it.
@@ -205,7 +206,7 @@ class Footer:
     def _fields(self, reader: Reader) -> Struct:
         """Return what is outside of row groups; remember where those begin."""
         found = Struct()
-        self.places: list[int] = []
+        self.group_offsets: list[int] = []
         number, kind = reader.field(0)
         while kind:
             if number in found:
@@ -215,9 +216,9 @@ class Footer:
                 if element != STRUCT and count:
                     raise MalformedError("row groups are no structs")
                 for _ in range(count):
-                    self.places.append(reader.at)
+                    self.group_offsets.append(reader.at)
                     reader.skip(STRUCT)
-                self.places.append(reader.at)
+                self.group_offsets.append(reader.at)
             elif kind > BOOL + 1:
                 found[number] = (kind, reader.value(kind))
             number, kind = reader.field(number)
@@ -252,11 +253,11 @@ class Footer:
             dictionary_page_offset=dictionary,
             bytes_count=_counted(meta.need(6, I64)),
             statistics=_statistics(meta.find(12, STRUCT)),
-            column_index=self._place(fields, 6, 7),
-            offset_index=self._place(fields, 4, 5),
+            column_index=self._range(fields, 6, 7),
+            offset_index=self._range(fields, 4, 5),
         )
 
-    def _place(self, fields: Struct, offset: int, length: int) -> tuple[int, int] | None:
+    def _range(self, fields: Struct, offset: int, length: int) -> tuple[int, int] | None:
         """Return where a part of the tail is, as offsets in the file."""
         start, size = fields.find(offset, I64), fields.find(length, I32)
         if start is None or size is None:
@@ -324,7 +325,7 @@ def _statistics(fields: Struct | None) -> Statistics | None:
 
 def _counted(value: int) -> int:
     if value < 0:
-        raise MalformedError("a count or place is negative")
+        raise MalformedError("a count or offset is negative")
     return value
 
 

@@ -24,7 +24,7 @@ UNORDERED, ASCENDING, DESCENDING = range(3)
 
 
 class Pages(msgspec.Struct, frozen=True):
-    """An OffsetIndex: of each data page its place in the file, its size with the header, and the
+    """An OffsetIndex: of each data page its offset in the file, its size with the header, and the
     group's row that it begins with. All ascend, and the first row is 0. byte_counts: of strings, if
     known."""
 
@@ -96,10 +96,10 @@ def page_count(footer: Footer, chunk: Chunk) -> int | None:
     Raises:
         MalformedError: the bytes are no page index.
     """
-    place = chunk.offset_index
-    if place is None:
+    location = chunk.offset_index
+    if location is None:
         return None
-    reader = Reader(footer.tail, place[0] - footer.tail_offset)
+    reader = Reader(footer.tail, location[0] - footer.tail_offset)
     if reader.field(0) != (1, LIST):
         raise MalformedError("a page index that does not begin with its pages")
     return reader.list_head()[1]
@@ -130,10 +130,10 @@ def bounds_of(footer: Footer, chunk: Chunk, pages: Pages) -> PageBounds | None:
     return bounds
 
 
-def _fields(footer: Footer, place: tuple[int, int] | None) -> Struct | None:
-    if place is None:
+def _fields(footer: Footer, location: tuple[int, int] | None) -> Struct | None:
+    if location is None:
         return None
-    start, end = place[0] - footer.tail_offset, place[1] - footer.tail_offset
+    start, end = location[0] - footer.tail_offset, location[1] - footer.tail_offset
     reader = Reader(footer.tail[start:end])
     fields = reader.struct()
     if reader.at != end - start:

@@ -34,7 +34,7 @@ def unpacked(raw: bytes) -> tuple[Numbers, Numbers]:
     starts = np.concatenate(([0], ends))[:-1]
     values = np.zeros(len(ends), np.int64)
     here, left = np.arange(len(ends)), ends - starts
-    for place in range(8):
-        here = here[left[here] > place]
-        values[here] |= (bytes_[starts[here] + place] & 0x7F).astype(np.int64) << 7 * place
+    for index in range(8):
+        here = here[left[here] > index]
+        values[here] |= (bytes_[starts[here] + index] & 0x7F).astype(np.int64) << 7 * index
     return values, ends

@@ -41,8 +41,9 @@ class _Alike(msgspec.Struct, frozen=True):
 
 
 class FileSummary(msgspec.Struct, frozen=True, eq=False):
-    """A file whose tail is not kept. rows: of each row group; places: where each is described in
-    the tail, and their end; checksums: of each PIECE_BYTES of the tail; sample: few keys of it."""
+    """A file whose tail is not kept. rows: of each row group; group_offsets: where each is
+    described in the tail, and where the last ends; checksums: of each PIECE_BYTES of the tail;
+    sample: few keys of it."""
 
     objects: ObjectReader
     part: FilePart
@@ -51,7 +52,7 @@ class FileSummary(msgspec.Struct, frozen=True, eq=False):
     last: bytes
     blocks: array[int]
     rows: array[int]
-    places: array[int]
+    group_offsets: array[int]
     checksums: array[int]
     sample: Sample
 
@@ -76,13 +77,15 @@ class FileSummary(msgspec.Struct, frozen=True, eq=False):
         if found is None:
             raise MalformedError("no page index")
         tail_offset = self.part.file.tail_offset
-        if found[0] < tail_offset or found[1] > tail_offset + self.places[0]:
+        if found[0] < tail_offset or found[1] > tail_offset + self.group_offsets[0]:
             raise MalformedError("a page index does not lie in its file's tail")
         index = self._bytes(found[0] - tail_offset, found[1] - tail_offset)
         return self.alike.template.opened(fields, index, found[0])
 
     def _fields(self, group: int) -> Struct:
-        return Reader(self._bytes(self.places[group], self.places[group + 1])).struct()
+        return Reader(
+            self._bytes(self.group_offsets[group], self.group_offsets[group + 1])
+        ).struct()
 
     def _bytes(self, start: int, end: int) -> bytes:
         """Read some of the tail again."""
@@ -164,7 +167,7 @@ class FileSummaries:
             last=tail.last,
             blocks=array("I", tail.blocks),
             rows=array("I", map(tail.rows_of, range(count))),
-            places=array("I", tail.footer.places),
+            group_offsets=array("I", tail.footer.group_offsets),
             checksums=_checksums(tail.raw),
             sample=tail.sample.thinned(SAMPLE_FRACTION),
         )

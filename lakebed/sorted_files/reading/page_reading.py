@@ -18,11 +18,11 @@ from lakebed.model.files import FilePart
 from lakebed.parquet_bytes.decoding import (
     Flat,
     GroupPages,
-    Places,
+    PageLocations,
     address_of,
     decode_dictionary,
     flat_of,
-    places_of,
+    page_locations,
 )
 from lakebed.parquet_bytes.footer import Chunk
 from lakebed.parquet_bytes.thrift import MalformedError
@@ -132,7 +132,7 @@ class PagedGroups:
         read = self._open_groups.take(self._part.path, group) or self._group(group)
         if read is None:
             return
-        first_rows = read.places.first_rows
+        first_rows = read.locations.first_rows
         rows = int(first_rows[-1])
         page = max(0, int(np.searchsorted(first_rows, wanted.start, "right")) - 1)
         pages = int(np.searchsorted(first_rows, wanted.stop))
@@ -184,10 +184,10 @@ class PagedGroups:
             for field, leaf, chunk in zip(self._schema, leaves, chunks, strict=True)
             if (flat := flat_of(field, leaf, chunk)) is not None
         ]
-        places = places_of(footer, found, chunks)
-        if places is None or len(flats) < len(chunks):
+        locations = page_locations(footer, found, chunks)
+        if locations is None or len(flats) < len(chunks):
             return None
-        return OpenGroup(flats, chunks, places)
+        return OpenGroup(flats, chunks, locations)
 
     def _load_dictionaries(self, read: OpenGroup) -> bool:
         """Read the dictionaries of a row group that is not read from its begin. Whether they are
@@ -211,7 +211,7 @@ class PagedGroups:
         # What lies between them is at most as much as what is wanted.
         gap_max = sum(end - start for start, end in ranges) // max(1, len(ranges))
         spans = joined_spans(ranges, tail_offset, gap_max=min(gap_max, GAP_BYTES_MAX))
-        is_all = page == 0 and last == len(read.places.first_rows) - 1
+        is_all = page == 0 and last == len(read.locations.first_rows) - 1
         parts = read_verified(self._objects, self._part, self._tail, spans)
         begins = [start for start, _ in spans]
         for place, (start, stop) in enumerate(wanted):
@@ -240,10 +240,12 @@ class OpenGroup:
     they are known, if there are any. decoded: the last rows that were read, of which the next keys
     may be."""
 
-    def __init__(self, flats: Sequence[Flat], chunks: Sequence[Chunk], places: Places) -> None:
+    def __init__(
+        self, flats: Sequence[Flat], chunks: Sequence[Chunk], locations: PageLocations
+    ) -> None:
         self.chunks = chunks
-        self.places = places
-        self.pages = GroupPages(flats, places)
+        self.locations = locations
+        self.pages = GroupPages(flats, locations)
         self.has_dictionaries = False
         self.decoded: _Decoded | None = None
         self._flats = flats
@@ -259,8 +261,8 @@ class OpenGroup:
     def missing(self, page: int, last: int, data_end: int) -> list[tuple[int, int]]:
         """Return the blocks of each column to be read for pages from one up to another. What
         precedes them is forgotten, but not the block that they share with it."""
-        firsts = self.places.starts[:, page].tolist()
-        stops = self.places.ends[:, last - 1].tolist()
+        firsts = self.locations.starts[:, page].tolist()
+        stops = self.locations.ends[:, last - 1].tolist()
         wanted = []
         for place, (chunk, first, stop) in enumerate(zip(self.chunks, firsts, stops, strict=True)):
             begin = first if self.has_dictionaries else chunk.start

@@ -24,7 +24,7 @@ from lakebed.parquet_bytes.decoding import (
     address_of,
     decode_dictionary,
     flat_of,
-    places_of,
+    page_locations,
 )
 
 TEXTS = ["", "a", "ab", "abc" * 20, "\0", "ü", "日本", "prefix", "prefixed", "b" * 300]
@@ -79,17 +79,17 @@ def decoded(file: bytes, first: int = 0, last: int | None = None) -> pa.Array | 
     footer = footer_of(file)
     group = footer.group(0)
     (chunk,) = group.chunks
-    index, places = pages_of(footer, group, chunk), places_of(footer, group, [chunk])
+    index, locations = pages_of(footer, group, chunk), page_locations(footer, group, [chunk])
     assert index is not None
-    assert places is not None
-    assert tuple(places.starts[0]) == index.offsets
-    assert tuple(places.ends[0] - places.starts[0]) == index.sizes
-    assert places.first_rows.tolist() == [*index.first_rows, group.rows]
+    assert locations is not None
+    assert tuple(locations.starts[0]) == index.offsets
+    assert tuple(locations.ends[0] - locations.starts[0]) == index.sizes
+    assert locations.first_rows.tolist() == [*index.first_rows, group.rows]
     field = pq.read_schema(pa.BufferReader(file)).field(0)
     flat = flat_of(field, footer.leaves[0], chunk)
     if flat is None:
         return None
-    pages = GroupPages([flat], places)
+    pages = GroupPages([flat], locations)
     pages.lies_at(0, address_of(file))
     if chunk.dictionary_page_offset is not None:
         found = decode_dictionary(flat, memoryview(file)[chunk.start : chunk.data_page_offset])

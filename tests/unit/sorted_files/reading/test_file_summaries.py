@@ -109,8 +109,8 @@ def test_a_row_group_is_described_alone_as_with_all_others(tmp_path: Path, schem
         assert isinstance(whole, Tail)
         assert summary.columns.equals(whole.columns, check_metadata=True)
         for group in range(len(whole.groups)):
-            metadata, place = summary.metadata_of(group)
-            assert (metadata.num_row_groups, place) == (1, 0)
+            metadata, index = summary.metadata_of(group)
+            assert (metadata.num_row_groups, index) == (1, 0)
             assert metadata.num_rows == summary.rows_of(group) == whole.rows_of(group)
             assert facts_of(metadata, 0) == facts_of(whole.metadata, group)
             columns = metadata.schema.to_arrow_schema()
@@ -136,12 +136,13 @@ def test_a_tail_that_is_no_longer_what_it_was_is_noticed(tmp_path: Path) -> None
     assert isinstance(summary, FileSummary)
     _, group = summary.group_of(3)
     assert group.rows == summary.rows_of(3) == 100
-    for at in (summary.places[3], summary.places[0] - 1):  # a row group, an OffsetIndex
+    offsets = summary.group_offsets
+    for at in (offsets[3], offsets[0] - 1):  # a row group, an OffsetIndex
         changed = bytearray(body)
         changed[part.file.tail_offset + at] ^= 1
         store.body = bytes(changed)
         with pytest.raises(CorruptError, match="tail contradicts its checksum"):
-            summary.group_of(3 if at == summary.places[3] else len(summary.groups) - 1)
+            summary.group_of(3 if at == offsets[3] else len(summary.groups) - 1)
 
 
 def test_a_file_of_many_row_groups_and_columns_keeps_little(
