@@ -20,21 +20,21 @@ _FOLDED = 64
 
 
 def _tables() -> Numbers:
-    """Return of each byte, at each place of a word, what it makes of the bytes behind it."""
+    """Return of each byte, at each index of a word, what it makes of the bytes behind it."""
     tables = np.zeros((8, 256), np.int64)
     for byte in range(256):
         rest = byte
         for _ in range(8):
             rest = rest >> 1 ^ (_POLYNOMIAL if rest & 1 else 0)
         tables[0, byte] = rest
-    for place in range(1, 8):
-        before = tables[place - 1]
-        tables[place] = before >> 8 ^ tables[0][before & 0xFF]
+    for index in range(1, 8):
+        before = tables[index - 1]
+        tables[index] = before >> 8 ^ tables[0][before & 0xFF]
     return tables.ravel()
 
 
 def _powers() -> Numbers:
-    """Return what 2 ** place zero bits make of a checksum: a factor."""
+    """Return what 2 ** index zero bits make of a checksum: a factor."""
     powers = [1 << 30]  # one bit
     while len(powers) < 64:
         powers.append(_product(powers[-1], powers[-1]))
@@ -63,9 +63,9 @@ def _word(rest: int, word: np.uint64) -> int:
     """Return what is left after eight more bytes."""
     both = word ^ np.uint64(rest)
     found = 0
-    for place in range(8):
-        byte = int(both >> np.uint64(8 * place) & np.uint64(0xFF))
-        found ^= _TABLES[(7 - place) * 256 + byte]
+    for index in range(8):
+        byte = int(both >> np.uint64(8 * index) & np.uint64(0xFF))
+        found ^= _TABLES[(7 - index) * 256 + byte]
     return found
 
 
@@ -83,8 +83,8 @@ def crc32(before: int, at: int, size: int) -> int:
         rest = _word(rest, load_u64(at))
         at += 8
         size -= 8
-    for place in range(size):
-        rest = rest >> 8 ^ _TABLES[(rest ^ load_u8(at + place)) & 0xFF]
+    for index in range(size):
+        rest = rest >> 8 ^ _TABLES[(rest ^ load_u8(at + index)) & 0xFF]
     return rest ^ _ONES
 
 
@@ -92,10 +92,10 @@ def crc32(before: int, at: int, size: int) -> int:
 def joined_crc32(first: int, second: int, size: int) -> int:
     """Return the CRC-32 of bytes of which the second ones are so many."""
     factor = 1 << 31
-    place = 3
+    index = 3
     while size:
         if size & 1:
-            factor = _multiplied(_POWERS[place], factor)
+            factor = _multiplied(_POWERS[index], factor)
         size >>= 1
-        place += 1
+        index += 1
     return _multiplied(factor, first) ^ second

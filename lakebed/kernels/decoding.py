@@ -3,7 +3,7 @@
 A page is a row of `pages`: where it begins and ends in memory, its first row in the output, its
 rows, the number of its encoding, and its size decompressed. Every read is held against the page's
 end, every write against its rows; a page must be used up exactly. Functions return `DECODED`, or
-the place of the first page that is not what it should be.
+the index of the first page that is not what it should be.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ def page_values(page: Numbers, optional: bool, present: Bytes, spare: Bytes) -> 
 @part
 def copy_exactly(to: int, source: int, size: int) -> None:
     """Copy bytes, and no others."""
-    place = 0
-    while place + 32 <= size:
-        copy_32(to + place, source + place)
-        place += 32
-    while place < size:
-        store_u8(to + place, load_u8(source + place))
-        place += 1
+    offset = 0
+    while offset + 32 <= size:
+        copy_32(to + offset, source + offset)
+        offset += 32
+    while offset < size:
+        store_u8(to + offset, load_u8(source + offset))
+        offset += 1
 
 
 @part
@@ -106,22 +106,22 @@ def decode_numbers(pages: Table, optional: bool, size: int, present: Bytes, to: 
     present: becomes 1 for each row with a value, where the column is optional.
     """
     spare = np.empty(SPARE_BYTES, np.uint8)
-    for place in range(len(pages)):
-        page = pages[place]
+    for index in range(len(pages)):
+        page = pages[index]
         first, rows, end = page[FIRST], page[ROWS], page[END]
         count, at = page_values(page, optional, present, spare)
         if at == BROKEN:
-            return place
+            return index
         target = to + size * first
         if page[ENCODING] == PLAIN:
             if at + size * count != end:
-                return place
+                return index
             copy_exactly(target, at, size * count)
         elif page[ENCODING] == DELTA_NUMBERS:
             if unpack_deltas(at, end, count, size, target, spare) != end:
-                return place
+                return index
         else:
-            return place
+            return index
         if count < rows:
             _spread(target, size, count, present[first : first + rows])
     return DECODED
@@ -133,12 +133,12 @@ def decode_bits(pages: Table, optional: bool, present: Bytes, to: int) -> int:
     spare = np.empty(SPARE_BYTES, np.uint8)
     rows = pages[len(pages) - 1, FIRST] + pages[len(pages) - 1, ROWS]
     out = np.zeros(rows, np.uint8)
-    for place in range(len(pages)):
-        page = pages[place]
+    for index in range(len(pages)):
+        page = pages[index]
         first, end = page[FIRST], page[END]
         count, at = page_values(page, optional, present, spare)
         if at == BROKEN or page[ENCODING] != PLAIN or at + (count + 7) // 8 != end:
-            return place
+            return index
         bit = 0
         for row in range(first, first + page[ROWS]):
             if not optional or present[row]:
@@ -152,14 +152,14 @@ def decode_bits(pages: Table, optional: bool, present: Bytes, to: int) -> int:
 def pack_bits(flags: Bytes, to: int) -> int:
     """Write a bit at `to` for each flag, which is 0 or 1; return how many are 1."""
     count = byte = 0
-    for place in range(len(flags)):
-        count += flags[place]
+    for index in range(len(flags)):
+        count += flags[index]
     whole = len(flags) >> 3
     at = flags.ctypes.data
-    for place in range(whole):
-        store_u8(to + place, bits_of_eight(load_u64(at + 8 * place)))
-    for place in range(8 * whole, len(flags)):
-        byte |= flags[place] << (place & 7)
+    for index in range(whole):
+        store_u8(to + index, bits_of_eight(load_u64(at + 8 * index)))
+    for index in range(8 * whole, len(flags)):
+        byte |= flags[index] << (index & 7)
     if len(flags) & 7:
         store_u8(to + whole, byte)
     return count
@@ -169,12 +169,12 @@ def pack_bits(flags: Bytes, to: int) -> int:
 def decode_decimals(pages: Table, optional: bool, size: int, present: Bytes, to: int) -> int:
     """Write numbers of 16 bytes, little-endian, at `to`, from plain ones of `size`, big-endian."""
     spare = np.empty(SPARE_BYTES, np.uint8)
-    for place in range(len(pages)):
-        page = pages[place]
+    for index in range(len(pages)):
+        page = pages[index]
         first, rows, end = page[FIRST], page[ROWS], page[END]
         count, at = page_values(page, optional, present, spare)
         if at == BROKEN or page[ENCODING] != PLAIN or at + size * count != end:
-            return place
+            return index
         for row in range(first, first + rows):
             low, high = np.uint64(0), np.uint64(0)
             if not optional or present[row]:
@@ -193,7 +193,7 @@ def _wide(at: int, size: int) -> tuple[np.uint64, np.uint64]:
     """Return the two words of a signed number of less than 16 bytes, big-endian."""
     fill = np.uint64(0) - np.uint64(load_u8(at) >> 7)
     low, high = fill, fill
-    for place in range(size):
+    for index in range(size):
         high = (high << np.uint64(8)) | (low >> np.uint64(56))
-        low = (low << np.uint64(8)) | np.uint64(load_u8(at + place))
+        low = (low << np.uint64(8)) | np.uint64(load_u8(at + index))
     return low, high

@@ -40,7 +40,7 @@ class OpenedPages(NamedTuple):
     """Pages, and what the first call tells the second.
 
     pages: as in `decoding`. present: 1 for each row that has a value, where the column is optional.
-    shared: of each row's value the bytes that it shares with the last one, or its place in the
+    shared: of each row's value the bytes that it shares with the last one, or its index in the
     dictionary. own: the bytes that stand in the page. bytes_at: of each page where its bytes begin.
     """
 
@@ -71,8 +71,8 @@ def measure_strings(
     spare = np.empty(SPARE_BYTES, np.uint8)
     total = 0
     store_32(offsets, 0)
-    for place in range(len(pages)):
-        page = pages[place]
+    for index in range(len(pages)):
+        page = pages[index]
         first, rows = page[FIRST], page[ROWS]
         last = first + rows
         count, at = page_values(page, optional, present, spare)
@@ -81,7 +81,7 @@ def measure_strings(
         at = _lengths(page, at, count, words, shared[first:last], own[first:last], spare)
         if at == BROKEN:
             return NO_STRINGS
-        bytes_at[place] = at
+        bytes_at[index] = at
         if page[ENCODING] == DELTA_LENGTHS:
             there, to = present[first:last], offsets + _WORD * first
             total = _offsets_of(own[first:last], total, optional, there, to)
@@ -140,8 +140,8 @@ def _lengths(
 def _any(numbers: Lengths, count: int) -> bool:
     """Whether any of the first numbers is not zero."""
     found = 0
-    for place in range(count):
-        found |= numbers[place]
+    for index in range(count):
+        found |= numbers[index]
     return found != 0
 
 
@@ -183,10 +183,10 @@ def _offsets_of(own: Lengths, total: int, optional: bool, present: Bytes, offset
             total += own[row]
             store_32(offsets + _WORD * (row + 1), total)
     else:
-        place = 0
+        index = 0
         for row in range(len(own)):
-            total += own[place] * present[row]
-            place += present[row]
+            total += own[index] * present[row]
+            index += present[row]
             store_32(offsets + _WORD * (row + 1), total)
     return total if total <= STRINGS_BYTES_MAX else NO_STRINGS
 
@@ -240,10 +240,10 @@ def fill_strings(
     pages, present, shared, own, bytes_at = strings
     words = dictionary.offsets
     room_end = to + size + SLACK
-    for place in range(len(pages)):
-        page = pages[place]
+    for index in range(len(pages)):
+        page = pages[index]
         encoding, first, end = page[ENCODING], page[FIRST], page[END]
-        source = bytes_at[place]
+        source = bytes_at[index]
         if encoding == DELTA_LENGTHS:  # they lie together here and there
             copy_exactly(to + load_i32(offsets + _WORD * first), source, end - source)
             continue
@@ -270,12 +270,12 @@ def fill_strings(
 def _copy_rounded(to: int, source: int, size: int, end: int) -> None:
     """Copy bytes, perhaps up to 31 more behind them; none is read from `end` on."""
     if source + ((size + 31) & -32) > end:
-        for place in range(size):
-            store_u8(to + place, load_u8(source + place))
+        for offset in range(size):
+            store_u8(to + offset, load_u8(source + offset))
     elif size <= 16:
         copy_16(to, source)
     else:
-        place = 0
-        while place < size:
-            copy_32(to + place, source + place)
-            place += 32
+        offset = 0
+        while offset < size:
+            copy_32(to + offset, source + offset)
+            offset += 32

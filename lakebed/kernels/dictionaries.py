@@ -1,6 +1,6 @@
-"""Pages of strings that come again and again: their places in a dictionary, which is a page, too.
+"""Pages of strings that come again and again: their indices in a dictionary, which is a page, too.
 
-What segments are is said in `encoding`. A string's place is that of its first coming.
+What segments are is said in `encoding`. A string's index is that of its first coming.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def _slot(first: np.uint64, last: np.uint64, at: int, length: int) -> int:
     """Return where to look for a string first."""
     mixed = (first ^ np.uint64(length)) * _ODD
     mixed = (mixed ^ mixed >> np.uint64(32) ^ last) * _ODD
-    place = _WORD
-    while place < length - _WORD:
-        mixed = (mixed ^ mixed >> np.uint64(32) ^ load_u64(at + place)) * _ODD
-        place += _WORD
+    offset = _WORD
+    while offset < length - _WORD:
+        mixed = (mixed ^ mixed >> np.uint64(32) ^ load_u64(at + offset)) * _ODD
+        offset += _WORD
     mixed = (mixed ^ mixed >> np.uint64(32)) * _ODD
     return as_signed(mixed >> np.uint64(64 - _SLOT_BITS))
 
@@ -82,8 +82,8 @@ def _middle_is(a: int, b: int, length: int) -> bool:
 
 
 @part
-def _place_of(at: int, length: int, slots: int, words: int, count: int) -> int:
-    """Return a string's place in the dictionary; `count`, where it is put, if it is new.
+def _index_of(at: int, length: int, slots: int, words: int, count: int) -> int:
+    """Return a string's index in the dictionary; `count`, where it is put, if it is new.
 
     Of each string `words` has address, length and the first and last word, which with its length
     are all of a short one. Addresses, not arrays: those are counted when they are passed.
@@ -91,13 +91,13 @@ def _place_of(at: int, length: int, slots: int, words: int, count: int) -> int:
     first, last = _first_word(at, length), _last_word(at, length)
     slot = _slot(first, last, at, length)
     while True:
-        place = load_i64(slots + _WORD * slot) - 1
-        if place < 0:
+        index = load_i64(slots + _WORD * slot) - 1
+        if index < 0:
             break
-        word = words + _ENTRY * place
+        word = words + _ENTRY * index
         same = load_u64(word + 2 * _WORD) == first and load_u64(word + 3 * _WORD) == last
         if same and load_i64(word + _WORD) == length and _middle_is(load_i64(word), at, length):
-            return place
+            return index
         slot = (slot + 1) & (SLOTS - 1)
     store_64(slots + _WORD * slot, count + 1)
     word = words + _ENTRY * count
@@ -114,8 +114,8 @@ def _put_group(to: int, codes: Numbers, first: int, count: int, width: int) -> i
     word = np.uint64(0)
     filled = 0
     at = to
-    for place in range(first, min(count, first + _GROUP)):
-        code = np.uint64(codes[place])
+    for index in range(first, min(count, first + _GROUP)):
+        code = np.uint64(codes[index])
         word |= code << np.uint64(filled)
         filled += width
         if filled >= 64:
@@ -141,23 +141,23 @@ def _equal_from(codes: Numbers, first: int, count: int) -> int:
 def _put_codes(to: int, codes: Numbers, count: int, width: int) -> int:
     """Write numbers of so many bits, runs of eight or more as one number and how often it comes:
     the bytes that pyarrow writes."""
-    head = groups = place = 0
-    while place < count:
-        run = _equal_from(codes, place, count)
-        if run >= _GROUP or (place + run == count and not groups):
+    head = groups = index = 0
+    while index < count:
+        run = _equal_from(codes, index, count)
+        if run >= _GROUP or (index + run == count and not groups):
             if groups:
                 store_u8(head, groups << 1 | 1)
                 groups = 0
             to = put_varint(to, np.uint64(run << 1))
-            store_32(to, codes[place])
+            store_32(to, codes[index])
             to += (width + 7) >> 3
-            place += run
+            index += run
             continue
         if not groups:
             head = to
             to += 1
-        to = _put_group(to, codes, place, count, width)
-        place += _GROUP
+        to = _put_group(to, codes, index, count, width)
+        index += _GROUP
         groups += 1
         if groups == _GROUPS_MAX:
             store_u8(head, groups << 1 | 1)
@@ -169,17 +169,17 @@ def _put_codes(to: int, codes: Numbers, count: int, width: int) -> int:
 
 @part
 def _width(count: int) -> int:
-    """Return how many bits places in a dictionary have, as pyarrow counts them."""
+    """Return how many bits indices in a dictionary have, as pyarrow counts them."""
     return count if count < 2 else 64 - leading_zeros(np.uint64(count - 1))
 
 
 @part
 def _put_dictionary(to: int, words: Numbers, count: int) -> int:
     """Write the strings of a dictionary, each with its length."""
-    for place in range(count):
-        length = words[4 * place + 1]
+    for index in range(count):
+        length = words[4 * index + 1]
         store_32(to, length)
-        copy_bytes(to + _LENGTH_BYTES, words[4 * place], length)
+        copy_bytes(to + _LENGTH_BYTES, words[4 * index], length)
         to += _LENGTH_BYTES + length
     return to
 
@@ -193,7 +193,7 @@ def encode_repeated(
     payloads: Payloads,
     sizes: Numbers,
 ) -> int:
-    """Write pages of places in a dictionary, and behind them the dictionary's page.
+    """Write pages of indices in a dictionary, and behind them the dictionary's page.
 
     slots, words: zeros, as many as SLOTS and WORDS say; the caller's, since an array of a kernel's
     own is freed when nothing but its address is used. payloads: its ends get the dictionary's, too.
@@ -211,11 +211,11 @@ def encode_repeated(
         last = min(segments.firsts[-1], begin + rows)
         count = load_string_page(segments, begin, last, starts, lengths, levels)
         sizes[page] = 0
-        for place in range(count):
-            length = lengths[place]
+        for index in range(count):
+            length = lengths[index]
             sizes[page] += length
-            code = _place_of(starts[place], length, slots_at, words_at, found)
-            starts[place] = code
+            code = _index_of(starts[index], length, slots_at, words_at, found)
+            starts[index] = code
             if code == found:
                 found += 1
                 found_bytes += _LENGTH_BYTES + length

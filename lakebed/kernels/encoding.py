@@ -33,7 +33,7 @@ class ColumnSegments(NamedTuple):
     """Where a column's values are, segment by segment.
 
     values: addresses of numbers, or of 32-bit offsets into bytes at `bytes_`. bits: addresses of
-    validity, 0 where no value is null; skip: the place of the first row's bit there. firsts: the
+    validity, 0 where no value is null; skip: the index of the first row's bit there. firsts: the
     row that each segment begins with, and the number of all rows last.
     """
 
@@ -47,7 +47,7 @@ class ColumnSegments(NamedTuple):
 class Payloads(NamedTuple):
     """Where pages are written.
 
-    rows: of every page but the last. to: the address of `room` bytes. ends: gets the places where
+    rows: of every page but the last. to: the address of `room` bytes. ends: gets the offsets where
     pages end, counted from `to`. kept: gets how many values of each are not null.
     """
 
@@ -70,9 +70,9 @@ class NumberFormat(NamedTuple):
 
 
 @part
-def is_set(bits: int, place: int) -> int:
+def is_set(bits: int, index: int) -> int:
     """Return a bit."""
-    return (load_u8(bits + (place >> 3)) >> (place & 7)) & 1
+    return (load_u8(bits + (index >> 3)) >> (index & 7)) & 1
 
 
 @part
@@ -98,7 +98,7 @@ def _load_numbers(
 ) -> int:
     """Load those of some values of a segment that are not null; return how many.
 
-    values: the address of the first one. skip: the place of its bit. levels: one for each value.
+    values: the address of the first one. skip: the index of its bit. levels: one for each value.
     """
     width, unsigned = format.width, format.unsigned
     if bits == 0:
@@ -171,18 +171,18 @@ def encode_numbers(
         if encoding == DELTAS:
             at = put_deltas(at, loaded, count, width < 8)
         elif width == 8:
-            for place in range(count):
-                store_64(at + 8 * place, loaded[place])
+            for index in range(count):
+                store_64(at + 8 * index, loaded[index])
             at += 8 * count
         else:
-            for place in range(count):
-                store_32(at + 4 * place, loaded[place])
+            for index in range(count):
+                store_32(at + 4 * index, loaded[index])
             at += 4 * count
         if bounded != UNBOUNDED:
             least = greatest = loaded[0]
-            for place in range(1, count):
-                least = min(least, loaded[place])
-                greatest = max(greatest, loaded[place])
+            for index in range(1, count):
+                least = min(least, loaded[index])
+                greatest = max(greatest, loaded[index])
             bounds[2 * page] = least
             bounds[2 * page + 1] = greatest
         ends[page] = at - to

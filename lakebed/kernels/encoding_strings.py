@@ -43,7 +43,7 @@ def _load_strings(
     """Load addresses and lengths of those of some strings of a segment that are not null; return
     how many.
 
-    offsets: the address of the first one's. skip: the place of its bit. levels: one for each.
+    offsets: the address of the first one's. skip: the index of its bit. levels: one for each.
     """
     kept = 0
     start = load_i32(offsets)
@@ -87,15 +87,15 @@ def load_string_page(
 @part
 def shared_bytes(a: int, b: int, both: int) -> int:
     """Return how many first bytes two strings share, of `both` at most."""
-    place = 0
-    while place + _WORD <= both:
-        differ = load_u64(a + place) ^ load_u64(b + place)
+    offset = 0
+    while offset + _WORD <= both:
+        differ = load_u64(a + offset) ^ load_u64(b + offset)
         if differ:
-            return place + (trailing_zeros(differ) >> 3)
-        place += _WORD
-    while place < both and load_u8(a + place) == load_u8(b + place):
-        place += 1
-    return place
+            return offset + (trailing_zeros(differ) >> 3)
+        offset += _WORD
+    while offset < both and load_u8(a + offset) == load_u8(b + offset):
+        offset += 1
+    return offset
 
 
 @part
@@ -111,33 +111,33 @@ def is_below(a: int, a_length: int, b: int, b_length: int) -> bool:
 def copy_bytes(to: int, source: int, size: int) -> None:
     """Copy exactly so many bytes."""
     if size >= 32:
-        place = 0
-        while place + 32 <= size:
-            copy_32(to + place, source + place)
-            place += 32
+        offset = 0
+        while offset + 32 <= size:
+            copy_32(to + offset, source + offset)
+            offset += 32
         copy_32(to + size - 32, source + size - 32)
     elif size >= 8:
-        place = 0
-        while place + 8 <= size:
-            store_64(to + place, load_i64(source + place))
-            place += 8
+        offset = 0
+        while offset + 8 <= size:
+            store_64(to + offset, load_i64(source + offset))
+            offset += 8
         store_64(to + size - 8, load_i64(source + size - 8))
     elif size >= 4:
         store_32(to, load_i32(source))
         store_32(to + size - 4, load_i32(source + size - 4))
     else:
-        for place in range(size):
-            store_u8(to + place, load_u8(source + place))
+        for offset in range(size):
+            store_u8(to + offset, load_u8(source + offset))
 
 
 @part
 def _share_beginnings(starts: Numbers, lengths: Numbers, count: int, shared: Numbers) -> int:
     """Write how many bytes each string shares with the one before; return how many all do."""
     before = before_length = all_ = 0
-    for place in range(count):
-        start, length = starts[place], lengths[place]
-        shared[place] = shared_bytes(before, start, min(before_length, length))
-        all_ += shared[place]
+    for index in range(count):
+        start, length = starts[index], lengths[index]
+        shared[index] = shared_bytes(before, start, min(before_length, length))
+        all_ += shared[index]
         before, before_length = start, length
     return all_
 
@@ -154,26 +154,26 @@ def _put_prefixed(to: int, starts: Numbers, lengths: Numbers, count: int, prefix
         to = put_deltas(to, lengths, count, True)
         return _put_bytes(to, starts, lengths, count)
     to = put_deltas(to, prefixes, count, True)
-    for place in range(count):
-        lengths[place] -= prefixes[place]
+    for index in range(count):
+        lengths[index] -= prefixes[index]
     to = put_deltas(to, lengths, count, True)
-    for place in range(count):
-        copy_bytes(to, starts[place] + prefixes[place], lengths[place])
-        to += lengths[place]
+    for index in range(count):
+        copy_bytes(to, starts[index] + prefixes[index], lengths[index])
+        to += lengths[index]
     return to
 
 
 @part
 def _put_bytes(to: int, starts: Numbers, lengths: Numbers, count: int) -> int:
     """Copy strings, those together that lie one behind the other."""
-    place = 0
-    while place < count:
-        start = starts[place]
-        end = start + lengths[place]
-        place += 1
-        while place < count and starts[place] == end:
-            end += lengths[place]
-            place += 1
+    index = 0
+    while index < count:
+        start = starts[index]
+        end = start + lengths[index]
+        index += 1
+        while index < count and starts[index] == end:
+            end += lengths[index]
+            index += 1
         copy_bytes(to, start, end - start)
         to += end - start
     return to
@@ -187,12 +187,12 @@ def _bound_strings(
     greatest = count - 1
     if bounded == UNSORTED:
         greatest = 0
-        for place in range(1, count):
-            start, length = starts[place], lengths[place]
+        for index in range(1, count):
+            start, length = starts[index], lengths[index]
             if is_below(start, length, starts[least], lengths[least]):
-                least = place
+                least = index
             elif is_below(starts[greatest], lengths[greatest], start, length):
-                greatest = place
+                greatest = index
     bounds[4 * page] = starts[least]
     bounds[4 * page + 1] = lengths[least]
     bounds[4 * page + 2] = starts[greatest]
@@ -221,8 +221,8 @@ def encode_strings(
         last = min(segments.firsts[-1], begin + rows)
         count = load_string_page(segments, begin, last, starts, lengths, levels)
         size = 0
-        for place in range(count):
-            size += lengths[place]
+        for index in range(count):
+            size += lengths[index]
         sizes[page] = size
         if bounded != UNBOUNDED:
             _bound_strings(bounded, starts, lengths, count, bounds, page)

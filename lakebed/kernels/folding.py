@@ -21,7 +21,7 @@ class NumberColumn(NamedTuple):
     """Where a column's numbers are.
 
     kind: INT64 or INT32. values: the address of each segment's; bits: of their validity, 0 where
-    none is null; skip: the place of the first row's bit.
+    none is null; skip: the index of the first row's bit.
     """
 
     kind: int
@@ -35,20 +35,20 @@ def _group_numbers(kind: int, values: Numbers, order: Order, starts: Rows) -> in
     """Do `group_rows` for keys that are one number."""
     segments, rows = order
     groups, before = 0, 0
-    for place in range(len(rows)):
-        row = int(rows[place])
+    for index in range(len(rows)):
+        row = int(rows[index])
         if CHECKED:
             assert row >= 0
-        number = number_at(kind, values[segments[place]], row)
-        starts[groups] = place  # no branch: how long groups are is chance
-        groups += int(number != before or place == 0)
+        number = number_at(kind, values[segments[index]], row)
+        starts[groups] = index  # no branch: how long groups are is chance
+        groups += int(number != before or index == 0)
         before = number
     return groups
 
 
 @kernel
 def group_rows(keys: Keys, order: Order, starts: Rows) -> int:
-    """Write the places of rows whose key is not that of the row before; return how many.
+    """Write the indices of rows whose key is not that of the row before; return how many.
 
     starts: has room for all rows.
     """
@@ -56,12 +56,12 @@ def group_rows(keys: Keys, order: Order, starts: Rows) -> int:
         return _group_numbers(keys.kinds[0], keys.values[0], order, starts)
     segments, rows = order
     groups = 0
-    for place in range(len(rows)):
-        if place == 0 or (
-            compare_rows(keys, segments[place - 1], rows[place - 1], segments[place], rows[place])
+    for index in range(len(rows)):
+        if index == 0 or (
+            compare_rows(keys, segments[index - 1], rows[index - 1], segments[index], rows[index])
             != 0
         ):
-            starts[groups] = place
+            starts[groups] = index
             groups += 1
     return groups
 
@@ -89,8 +89,8 @@ def fold_numbers(
     for group in range(len(starts)):
         stop = starts[group + 1] if group + 1 < len(starts) else len(rows)
         found, has = 0, 0
-        for place in range(starts[group], stop):
-            segment, row = segments[place], int(rows[place])
+        for index in range(starts[group], stop):
+            segment, row = segments[index], int(rows[index])
             if CHECKED:
                 assert row >= 0
             if bits[segment] != 0:

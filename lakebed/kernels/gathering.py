@@ -1,6 +1,6 @@
 """Rows of many segments, copied into one buffer in a given order.
 
-`segments` and `rows` tell for each place of the output which row of which segment it holds.
+`segments` and `rows` tell for each index of the output which row of which segment it holds.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ SLACK = 32
 @kernel
 def gather_64(values: Numbers, segments: Segments, rows: Rows, out: Words) -> None:
     """Copy values of eight bytes. values: the address of each segment's."""
-    for place in range(len(rows)):
-        out[place] = load_u64(values[segments[place]] + 8 * np.int64(rows[place]))
+    for index in range(len(rows)):
+        out[index] = load_u64(values[segments[index]] + 8 * np.int64(rows[index]))
 
 
 @kernel
 def gather_32(values: Numbers, segments: Segments, rows: Rows, out: npt.NDArray[np.int32]) -> None:
     """Copy values of four bytes."""
-    for place in range(len(rows)):
-        out[place] = load_i32(values[segments[place]] + 4 * np.int64(rows[place]))
+    for index in range(len(rows)):
+        out[index] = load_i32(values[segments[index]] + 4 * np.int64(rows[index]))
 
 
 @kernel
 def gather_bits(
     bits: Numbers, skip: Numbers, segments: Segments, rows: Rows, out: npt.NDArray[np.uint8]
 ) -> int:
-    """Copy bits; return how many are set. bits: addresses, 0 where all are set; skip: the place of
+    """Copy bits; return how many are set. bits: addresses, 0 where all are set; skip: the index of
     the first row's bit. out: has a byte for each eight rows, rounded up."""
     count = 0
     gathered = 0
-    for place in range(len(rows)):
-        segment = segments[place]
+    for index in range(len(rows)):
+        segment = segments[index]
         bit = 1
         if bits[segment] != 0:
-            at = int(rows[place]) + int(skip[segment])
+            at = int(rows[index]) + int(skip[segment])
             bit = (load_u8(int(bits[segment]) + (at >> 3)) >> (at & 7)) & 1
         count += bit
-        gathered |= bit << (place & 7)
-        if place & 7 == 7:
-            out[place >> 3] = gathered
+        gathered |= bit << (index & 7)
+        if index & 7 == 7:
+            out[index >> 3] = gathered
             gathered = 0
     if len(rows) & 7:
         out[len(rows) >> 3] = gathered
@@ -67,7 +67,7 @@ def gather_bits(
 def rows_where(bits: int, skip: int, count: int, rows: Rows) -> int:
     """Write the numbers of the rows, out of `count`, whose bit is set; return how many.
 
-    bits: an address; skip: the place of the first row's bit. rows: has room for all.
+    bits: an address; skip: the index of the first row's bit. rows: has room for all.
     """
     found = 0
     for row in range(count):
@@ -81,8 +81,8 @@ def rows_where(bits: int, skip: int, count: int, rows: Rows) -> int:
 def string_bytes(offsets: Numbers, segments: Segments, rows: Rows) -> int:
     """Return how many bytes strings have together. offsets: the address of each segment's."""
     count = 0
-    for place in range(len(rows)):
-        at = offsets[segments[place]] + 4 * np.int64(rows[place])
+    for index in range(len(rows)):
+        at = offsets[segments[index]] + 4 * np.int64(rows[index])
         count += load_i32(at + 4) - load_i32(at)
     return count
 
@@ -105,15 +105,15 @@ def gather_bytes(
     written = 0
     offsets_out[0] = 0
     count = len(rows)
-    for place in range(count):
-        far, near = min(place + 32, count - 1), min(place + 16, count - 1)
+    for index in range(count):
+        far, near = min(index + 32, count - 1), min(index + 16, count - 1)
         prefetch(offsets[segments[far]] + 4 * np.int64(rows[far]))
         coming = segments[near]
         at = offsets[coming] + 4 * np.int64(rows[near])
         prefetch(bytes_[coming] + load_i32(at))
         prefetch(bytes_[coming] + load_i32(at + 4))
-        segment = segments[place]
-        at = offsets[segment] + 4 * np.int64(rows[place])
+        segment = segments[index]
+        at = offsets[segment] + 4 * np.int64(rows[index])
         start = load_i32(at)
         length = load_i32(at + 4) - start
         source = bytes_[segment] + start
@@ -134,4 +134,4 @@ def gather_bytes(
                 copy_32(target + byte, source + byte)
                 byte += 32
         written += length
-        offsets_out[place + 1] = written
+        offsets_out[index + 1] = written

@@ -57,18 +57,18 @@ def compare_bytes(
     a_start += a_bytes
     b_start += b_bytes
     both = min(a_length, b_length)
-    place = 0
-    while place + _WORD <= both:
-        a_word = load_u64(a_start + place)
-        b_word = load_u64(b_start + place)
+    offset = 0
+    while offset + _WORD <= both:
+        a_word = load_u64(a_start + offset)
+        b_word = load_u64(b_start + offset)
         if a_word != b_word:
             return -1 if big_endian(a_word) < big_endian(b_word) else 1
-        place += _WORD
-    while place < both:
-        differ = load_u8(a_start + place) - load_u8(b_start + place)
+        offset += _WORD
+    while offset < both:
+        differ = load_u8(a_start + offset) - load_u8(b_start + offset)
         if differ != 0:
             return differ
-        place += 1
+        offset += 1
     return a_length - b_length
 
 
@@ -108,10 +108,10 @@ def shared_bytes(
     both = min(most, min(a_length, b_length))  # noqa: PLW3301  compiled, two are faster than three
     a_start += a_bytes
     b_start += b_bytes
-    place = 0
-    while place < both and load_u8(a_start + place) == load_u8(b_start + place):
-        place += 1
-    return place
+    offset = 0
+    while offset < both and load_u8(a_start + offset) == load_u8(b_start + offset):
+        offset += 1
+    return offset
 
 
 @part
@@ -124,8 +124,8 @@ def bytes_prefix(values: int, bytes_: int, row: int, skip: int) -> np.uint64:
     if length >= _WORD:
         return big_endian(load_u64(start))
     word = np.uint64(0)
-    for place in range(length):
-        word |= np.uint64(load_u8(start + place)) << np.uint64(56 - 8 * place)
+    for index in range(length):
+        word |= np.uint64(load_u8(start + index)) << np.uint64(56 - 8 * index)
     return word
 
 

@@ -33,7 +33,7 @@ number), and by how many bits numbers are shifted to the left."""
 
 
 class Order(NamedTuple):
-    """Rows in an order: of each its segment, and its place in that."""
+    """Rows in an order: of each its segment, and its index in that."""
 
     segments: Segments
     rows: Rows
@@ -216,17 +216,17 @@ def merge_rows(
     losers = np.empty(leaves, np.uint64)
     best = _plant(keys, difference, cursors, masks, nexts, coming, losers)
     ties = _ties_from(keys, difference, leaves)
-    for place in range(filled, most):
+    for index in range(filled, most):
         run = int(np.int64(best & mask))
         segment, row = segments[run], rows[run]
         if CHECKED:
             assert 0 <= row < ends[run]
-        out.segments[place] = segment
-        out.rows[place] = row
+        out.segments[index] = segment
+        out.rows[index] = row
         row = nexts[run]
         rows[run] = row
         if row == ends[run]:
-            return place + 1
+            return index + 1
         best = coming[run]
         row = _next_row(masks, segment, row, ends[run])
         nexts[run] = row

@@ -61,8 +61,8 @@ def put_levels(to: int, levels: Levels, count: int, kept: int) -> int:
         whole, flags, bits = count >> 3, levels.ctypes.data, 0
         for group in range(whole):
             store_u8(at + group, bits_of_eight(load_u64(flags + 8 * group)))
-        for place in range(8 * whole, count):
-            bits |= int(levels[place]) << (place & 7)
+        for index in range(8 * whole, count):
+            bits |= int(levels[index]) << (index & 7)
         if count & 7:
             store_u8(at + whole, bits)
         at += groups
@@ -84,8 +84,8 @@ def put_zeros(to: int, count: int) -> int:
     block = MINIBLOCKS * 32
     to = _put_head(to, block, count, 0)
     size = -(-max(0, count - 1) // block) * (1 + MINIBLOCKS)
-    for place in range(size):
-        store_u8(to + place, 0)
+    for index in range(size):
+        store_u8(to + index, 0)
     return to + size
 
 
@@ -102,11 +102,11 @@ def put_deltas(to: int, values: Numbers, count: int, narrow: bool) -> int:
     for first in range(1, count, block):
         filled = min(block, count - first)
         least = 0x7FFFFFFFFFFFFFFF
-        for place in range(filled):
-            delta = int(values[first + place]) - int(values[first + place - 1])
+        for index in range(filled):
+            delta = int(values[first + index]) - int(values[first + index - 1])
             if narrow:
                 delta = ((delta + 0x80000000) & 0xFFFFFFFF) - 0x80000000
-            deltas[place] = delta
+            deltas[index] = delta
             least = min(least, delta)
         to = put_varint(to, zigzag(least))
         widths = to
@@ -115,12 +115,12 @@ def put_deltas(to: int, values: Numbers, count: int, narrow: bool) -> int:
             start = number * miniblock
             end = min(filled, start + miniblock)
             joined = np.uint64(0)
-            for place in range(start, end):
-                delta = deltas[place] - least
-                deltas[place] = delta
+            for index in range(start, end):
+                delta = deltas[index] - least
+                deltas[index] = delta
                 joined |= np.uint64(delta)
-            for place in range(max(start, end), start + miniblock):
-                deltas[place] = 0
+            for index in range(max(start, end), start + miniblock):
+                deltas[index] = 0
             width = 64 - leading_zeros(joined)
             store_u8(widths + number, width)
             if width:
@@ -134,8 +134,8 @@ def _put_bits(to: int, values: Numbers, start: int, end: int, width: int) -> int
     word = np.uint64(0)
     filled = 0
     begin = to
-    for place in range(start, end):
-        value = np.uint64(values[place])
+    for index in range(start, end):
+        value = np.uint64(values[index])
         word |= value << np.uint64(filled)
         filled += width
         if filled >= 64:

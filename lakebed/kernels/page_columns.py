@@ -47,7 +47,7 @@ from lakebed.kernels.unpacking import Bytes
     NULLS,
 ) = range(15)
 """Of a column: kind; size of a fixed-width value; whether it may be null; a bit for each encoding;
-whether its pages are compressed; what added to a place in the file makes an address; its part of
+whether its pages are compressed; what added to an offset in the file makes an address; its part of
 `words`, which are offsets of dictionaries, and the address of its words' bytes, and behind them;
 where its values or offsets, validity and strings go; how many bytes its strings have; nulls."""
 COLUMN_FACTS = 15
@@ -101,8 +101,8 @@ def open_columns(
     needed = _read_columns(columns, wanted, opened.pages)
     if needed == NOT_UNDERSTOOD or needed > room:
         return needed
-    for place in range(len(columns)):
-        column, some = columns[place], _of_column(opened, place, count, rows)
+    for index in range(len(columns)):
+        column, some = columns[index], _of_column(opened, index, count, rows)
         if column[PACKED] != 0:
             end = decompress_pages(function, context, to, some.pages)
             if end == NOT_UNDERSTOOD:
@@ -125,15 +125,15 @@ def open_columns(
 
 
 @part
-def _of_column(opened: OpenedPages, place: int, count: int, rows: int) -> OpenedPages:
+def _of_column(opened: OpenedPages, index: int, count: int, rows: int) -> OpenedPages:
     """Return the pages of one column, of so many rows."""
-    first, behind = place * rows, (place + 1) * rows
+    first, behind = index * rows, (index + 1) * rows
     return OpenedPages(
-        opened.pages[place * count : (place + 1) * count],
+        opened.pages[index * count : (index + 1) * count],
         opened.present[first:behind],
         opened.shared[first:behind],
         opened.own[first:behind],
-        opened.bytes_at[place * count : (place + 1) * count],
+        opened.bytes_at[index * count : (index + 1) * count],
     )
 
 
@@ -152,17 +152,17 @@ def _read_columns(columns: Table, wanted: PageRange, pages: Table) -> int:
     page, last = wanted.page, wanted.last
     count = last - page
     needed, most = 0, 0
-    for place in range(len(columns)):
-        column = columns[place]
+    for index in range(len(columns)):
+        column = columns[index]
         size = read_headers(
             wanted.kind,
             column[BASE],
-            wanted.starts[place, page:last],
-            wanted.ends[place, page:last],
+            wanted.starts[index, page:last],
+            wanted.ends[index, page:last],
             wanted.first_rows[page : last + 1],
             column[ENCODINGS],
             column[PACKED] != 0,
-            pages[place * count : (place + 1) * count],
+            pages[index * count : (index + 1) * count],
         )
         if size == NOT_UNDERSTOOD:
             return NOT_UNDERSTOOD
@@ -188,11 +188,11 @@ def _decode_fixed(column: Numbers, pages: Table, present: Bytes) -> int:
 def fill_columns(columns: Table, words: Lengths, opened: OpenedPages, rows: int) -> None:
     """Copy the bytes of all strings of columns that were opened; the rest as they were then."""
     count = len(opened.pages) // len(columns)
-    for place in range(len(columns)):
-        column = columns[place]
+    for index in range(len(columns)):
+        column = columns[index]
         if column[KIND] == STRINGS:
             fill_strings(
-                _of_column(opened, place, count, rows),
+                _of_column(opened, index, count, rows),
                 column[OPTIONAL] != 0,
                 _dictionary_of(column, words),
                 column[VALUES_AT],

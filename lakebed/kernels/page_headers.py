@@ -80,7 +80,7 @@ def _header(at: int, end: int, kind: int, facts: Numbers) -> int:
 
 
 @part
-def _place(at: int, end: int, field: int) -> tuple[int, int]:
+def _signed_field(at: int, end: int, field: int) -> tuple[int, int]:
     """Return a signed number whose field has this head, and the address behind."""
     if at >= end or load_u8(at) != field:
         return 0, BROKEN
@@ -101,21 +101,23 @@ def _list_head(at: int, end: int, step: int, kind: int) -> tuple[int, int]:
 
 
 @part
-def _read_places(at: int, end: int, starts: Numbers, ends: Numbers, first_rows: Numbers) -> int:
+def _read_offset_index(
+    at: int, end: int, starts: Numbers, ends: Numbers, first_rows: Numbers
+) -> int:
     """Read an OffsetIndex between two addresses; return how many pages it tells, NOT_UNDERSTOOD
     where it is not as expected."""
     count, at = _list_head(at, end, 1, _STRUCT)
     if at == BROKEN or not 0 < count <= len(starts):
         return NOT_UNDERSTOOD
     for page in range(count):
-        starts[page], at = _place(at, end, 1 << 4 | _LONG)
+        starts[page], at = _signed_field(at, end, 1 << 4 | _LONG)
         if at == BROKEN:
             return NOT_UNDERSTOOD
-        size, at = _place(at, end, 1 << 4 | _NUMBER)
+        size, at = _signed_field(at, end, 1 << 4 | _NUMBER)
         if at == BROKEN or size <= 0:
             return NOT_UNDERSTOOD
         ends[page] = starts[page] + size
-        first_rows[page], at = _place(at, end, 1 << 4 | _LONG)
+        first_rows[page], at = _signed_field(at, end, 1 << 4 | _LONG)
         if at == BROKEN or at >= end or load_u8(at) != 0:
             return NOT_UNDERSTOOD
         at += 1
@@ -132,7 +134,7 @@ def _read_places(at: int, end: int, starts: Numbers, ends: Numbers, first_rows: 
 
 
 @kernel
-def read_places(
+def read_page_locations(
     base: int, chunks: Table, rows: int, starts: Table, ends: Table, first_rows: Numbers
 ) -> int:
     """Read where the pages of a row group's chunks lie; return how many each has, NOT_UNDERSTOOD
@@ -144,10 +146,10 @@ def read_places(
     """
     found = np.empty(len(first_rows), np.int64)
     count = 0
-    for place in range(len(chunks)):
-        chunk, some_starts, some_ends = chunks[place], starts[place], ends[place]
-        pages = _read_places(base + chunk[0], base + chunk[1], some_starts, some_ends, found)
-        if pages < 0 or (place > 0 and pages != count):
+    for index in range(len(chunks)):
+        chunk, some_starts, some_ends = chunks[index], starts[index], ends[index]
+        pages = _read_offset_index(base + chunk[0], base + chunk[1], some_starts, some_ends, found)
+        if pages < 0 or (index > 0 and pages != count):
             return NOT_UNDERSTOOD
         count = pages
         found[count] = rows
@@ -156,7 +158,7 @@ def read_places(
             if some_starts[page] < behind or found[page] >= found[page + 1]:
                 return NOT_UNDERSTOOD
             behind = some_ends[page]
-            if place > 0 and found[page] != first_rows[page]:
+            if index > 0 and found[page] != first_rows[page]:
                 return NOT_UNDERSTOOD
         if behind > chunk[3] or found[0] != 0:
             return NOT_UNDERSTOOD
@@ -193,20 +195,20 @@ def read_headers(
     """
     fact = np.empty(FACTS, np.int64)
     total = 0
-    for place in range(len(starts)):
-        end = base + ends[place]
-        if _header(base + starts[place], end, kind, fact) != end:
+    for index in range(len(starts)):
+        end = base + ends[index]
+        if _header(base + starts[index], end, kind, fact) != end:
             return NOT_UNDERSTOOD
         encoding = fact[ENCODING]
         if not 0 <= encoding < 64 or (encodings >> encoding) & 1 == 0:
             return NOT_UNDERSTOOD
-        if fact[VALUES] != first_rows[place + 1] - first_rows[place]:
+        if fact[VALUES] != first_rows[index + 1] - first_rows[index]:
             return NOT_UNDERSTOOD
         if not is_packed and fact[UNPACKED] != fact[BODY_END] - fact[BODY]:
             return NOT_UNDERSTOOD
-        page = pages[place]
+        page = pages[index]
         page[AT], page[END], page[SIZE] = fact[BODY], fact[BODY_END], fact[UNPACKED]
-        page[FIRST], page[ROWS] = first_rows[place] - first_rows[0], fact[VALUES]
+        page[FIRST], page[ROWS] = first_rows[index] - first_rows[0], fact[VALUES]
         page[PAGE_ENCODING] = PLAIN if kind == DICTIONARY_PAGE else encoding
         total += fact[UNPACKED]
     return total
@@ -216,8 +218,8 @@ def read_headers(
 def decompress_pages(function: int, context: int, to: int, pages: Table) -> int:
     """Decompress pages, one behind the other; return the address behind the last, or
     NOT_UNDERSTOOD. function, context: as `zstd` tells them. to: has room for them."""
-    for place in range(len(pages)):
-        page = pages[place]
+    for index in range(len(pages)):
+        page = pages[index]
         size = page[SIZE]
         if call_5(function, context, to, size, page[AT], page[END] - page[AT]) != size:
             return NOT_UNDERSTOOD

@@ -55,7 +55,7 @@ class ChunkPayloads(NamedTuple):
 
 
 class WrittenPages(NamedTuple):
-    """Where each page lies: its place, its size, that of its header, and the CRC-32 of both."""
+    """Where each page lies: its offset, its size, that of its header, and the CRC-32 of both."""
 
     offsets: Numbers
     sizes: Numbers
@@ -103,8 +103,8 @@ def write_pages(
     encoding, rows, last, words, source, ends = payloads
     at = to
     pages = len(ends) if words < 0 else len(ends) - 1
-    for place in range(len(ends)):
-        page = place + pages - len(ends)
+    for index in range(len(ends)):
+        page = index + pages - len(ends)
         type_, values, page_encoding = DATA, rows if page + 1 < pages else last, encoding
         if page < 0:
             type_, values, page_encoding, page = DICTIONARY, words, PLAIN, pages
@@ -124,10 +124,10 @@ def write_pages(
         while moved < stored:  # downwards: what is written over was read
             copy_32(behind + moved, body + moved)
             moved += 32
-        written.offsets[place] = at - to
-        written.sizes[place] = behind + stored - at
-        written.headers[place] = behind - at
-        written.checksums[place] = joined_crc32(crc32(0, at, behind - at), checksum, stored)
+        written.offsets[index] = at - to
+        written.sizes[index] = behind + stored - at
+        written.headers[index] = behind - at
+        written.checksums[index] = joined_crc32(crc32(0, at, behind - at), checksum, stored)
         at = behind + stored
     return at - to
 
@@ -143,15 +143,15 @@ def _goes_below(width: int, bounds: Numbers, a: int, b: int) -> bool:
 @part
 def _put_bounds(width: int, bounds: Numbers, first: int, step: int, to: int) -> int:
     """Write one bound of each page, its length before it."""
-    for place in range(first, len(bounds), step):
+    for index in range(first, len(bounds), step):
         if width:
             store_u8(to, width)
-            store_64(to + 1, bounds[place])
+            store_64(to + 1, bounds[index])
             to += 1 + width
         else:
-            length = bounds[place + 1]
+            length = bounds[index + 1]
             to = put_varint(to, length)
-            copy_bytes(to, bounds[place], length)
+            copy_bytes(to, bounds[index], length)
             to += length
     return to
 
@@ -168,14 +168,14 @@ def write_bounds(width: int, bounds: Numbers, to: int, found: Numbers) -> None:
     step = 2 * each
     ascends = descends = True
     least = greatest = 0
-    for place in range(step, len(bounds), step):
-        for bound in (place, place + each):
+    for index in range(step, len(bounds), step):
+        for bound in (index, index + each):
             ascends = ascends and not _goes_below(width, bounds, bound, bound - step)
             descends = descends and not _goes_below(width, bounds, bound - step, bound)
-        if _goes_below(width, bounds, place, least):
-            least = place
-        if _goes_below(width, bounds, greatest + each, place + each):
-            greatest = place
+        if _goes_below(width, bounds, index, least):
+            least = index
+        if _goes_below(width, bounds, greatest + each, index + each):
+            greatest = index
     behind = _put_bounds(width, bounds, 0, step, to)
     found[0] = behind - to
     found[1] = _put_bounds(width, bounds, each, step, behind) - to

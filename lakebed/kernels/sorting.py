@@ -76,12 +76,12 @@ def _narrow(words: Words, mask: np.uint64) -> None:
     while room > 0 and (mask >> np.uint64(64 - room)) != 0:
         room -= 1
     fit = min(8, room // width)
-    for place in range(len(words)):
-        word, narrow = words[place], np.uint64(0)
+    for index in range(len(words)):
+        word, narrow = words[index], np.uint64(0)
         for step in range(fit):
             letter = np.int64(word >> np.uint64(56 - 8 * step)) & 255
             narrow = (narrow << np.uint64(width)) | ranks[letter]
-        words[place] = narrow << np.uint64(64 - width * fit)
+        words[index] = narrow << np.uint64(64 - width * fit)
 
 
 @part
@@ -99,21 +99,21 @@ def _pack_texts(
     Where only zeros follow, which look like nothing, the strings that end come first.
     """
     row_mask = (1 << row_bits) - 1
-    for place in range(len(codes)):
-        code = codes[place]
+    for index in range(len(codes)):
+        code = codes[index]
         segment = code >> row_bits
-        out[place] = bytes_prefix(values[segment], bytes_[segment], code & row_mask, skip)
+        out[index] = bytes_prefix(values[segment], bytes_[segment], code & row_mask, skip)
     if len(codes) >= _NARROWED_MIN:
         _narrow(out[: len(codes)], mask)
     alike = True
-    for place in range(len(codes)):
-        out[place] = (out[place] & ~mask) | np.uint64(codes[place])
-        alike &= (out[place] ^ out[0]) <= mask
+    for index in range(len(codes)):
+        out[index] = (out[index] & ~mask) | np.uint64(codes[index])
+        alike &= (out[index] ^ out[0]) <= mask
     if alike:
-        for place in range(len(codes)):
-            code = codes[place]
+        for index in range(len(codes)):
+            code = codes[index]
             goes_on = _length(values[code >> row_bits], code & row_mask) > skip
-            out[place] = (np.uint64(goes_on) << np.uint64(63)) | np.uint64(code)
+            out[index] = (np.uint64(goes_on) << np.uint64(63)) | np.uint64(code)
 
 
 @part
@@ -134,17 +134,17 @@ def _pack(keys: Keys, codes: Numbers, row_bits: int, mask: np.uint64, out: Words
             return True
         least = number_at(kind, where[codes[0] >> row_bits], codes[0] & row_mask)
         most = least
-        for place in range(len(codes)):
-            code = codes[place]
+        for index in range(len(codes)):
+            code = codes[index]
             number = number_at(kind, where[code >> row_bits], code & row_mask)
             least, most = min(least, number), max(most, number)
-            out[place] = np.uint64(number)
+            out[index] = np.uint64(number)
         if least == most:
             continue
         base, shift = np.uint64(least), np.uint64(left_shift(least, most))
-        for place in range(len(codes)):
-            prefix = (out[place] - base) << shift
-            out[place] = (prefix & ~mask) | np.uint64(codes[place])
+        for index in range(len(codes)):
+            prefix = (out[index] - base) << shift
+            out[index] = (prefix & ~mask) | np.uint64(codes[index])
         return True
     return False
 
@@ -162,16 +162,16 @@ def _radix(words: Words, spare: Words, low: int) -> Words:
         shift = np.uint64(low + _DIGIT_BITS * step)
         if counts[step, np.int64((words[0] >> shift) & mask)] == len(words):
             continue
-        places = counts[step]
+        next_index = counts[step]
         before = 0
         for digit in range(_DIGITS):
-            count = places[digit]
-            places[digit] = before
+            count = next_index[digit]
+            next_index[digit] = before
             before += count
         for word in words:
             at = np.int64((word >> shift) & mask)
-            spare[places[at]] = word
-            places[at] += 1
+            spare[next_index[at]] = word
+            next_index[at] += 1
         words, spare = spare, words
     return words
 
@@ -180,10 +180,10 @@ def _radix(words: Words, spare: Words, low: int) -> Words:
 def _insert(keys: Keys, codes: Numbers, row_bits: int) -> None:
     """Sort a few rows by comparing their keys."""
     row_mask = (1 << row_bits) - 1
-    for place in range(1, len(codes)):
-        code = codes[place]
+    for index in range(1, len(codes)):
+        code = codes[index]
         segment, row = code >> row_bits, code & row_mask
-        at = place
+        at = index
         while at > 0:
             other = codes[at - 1]
             if compare_rows(keys, segment, row, other >> row_bits, other & row_mask) >= 0:
@@ -204,21 +204,21 @@ def _split(
 ) -> int:
     """Put a group in the order of its packed words; sort what ties, if it is small.
 
-    Returns how many larger groups are left; `todo` has the place and the size of each.
+    Returns how many larger groups are left; `todo` has the index and the size of each.
     """
     size, left, same = len(group), 0, 0
-    for place in range(size):
-        group[place] = np.int64(ascending[place] & mask)
-        if place + 1 < size and (ascending[place] ^ ascending[place + 1]) <= mask:
+    for index in range(size):
+        group[index] = np.int64(ascending[index] & mask)
+        if index + 1 < size and (ascending[index] ^ ascending[index + 1]) <= mask:
             continue
-        count = place + 1 - same
+        count = index + 1 - same
         if count >= GROUP_MIN:
             todo[2 * left] = same
             todo[2 * left + 1] = count
             left += 1
         elif count > 1:
-            _insert(keys, group[same : place + 1], row_bits)
-        same = place + 1
+            _insert(keys, group[same : index + 1], row_bits)
+        same = index + 1
     return left
 
 
@@ -259,13 +259,13 @@ def sort_order(keys: Keys, starts: Numbers, row_bits: int, out: Order) -> None:
         ascending = _radix(packed[:size], spare[:size], bits)
         found = todo[2 * left :]
         more = _split(keys, group, row_bits, ascending, mask, found)
-        for place in range(more):
-            found[2 * place] += begin
+        for index in range(more):
+            found[2 * index] += begin
         left += more
     row_mask = (1 << row_bits) - 1
-    for place in range(total):
-        segment, row = codes[place] >> row_bits, codes[place] & row_mask
+    for index in range(total):
+        segment, row = codes[index] >> row_bits, codes[index] & row_mask
         if CHECKED:
             assert row < starts[segment + 1] - starts[segment]
-        out.segments[place] = segment
-        out.rows[place] = row
+        out.segments[index] = segment
+        out.rows[index] = row

@@ -43,12 +43,12 @@ def as_signed(word: np.uint64) -> int:
 def read_varint(at: int, end: int) -> tuple[np.uint64, int]:
     """Return an unsigned number of seven bits a byte, and the address behind it."""
     value = np.uint64(0)
-    for place in range(_VARINT_BYTES_MAX):
+    for index in range(_VARINT_BYTES_MAX):
         if at >= end:
             return value, BROKEN
         byte = load_u8(at)
         at += 1
-        value |= np.uint64(byte & 127) << np.uint64(7 * place)
+        value |= np.uint64(byte & 127) << np.uint64(7 * index)
         if byte < 128:
             return value, at
     return value, BROKEN
@@ -83,8 +83,8 @@ def readable_group(at: int, size: int, end: int, spare: Bytes) -> int:
     """Return an address at which these bytes lie, with nine more that can be read behind them."""
     if at + size + 9 <= end:
         return at
-    for place in range(size):
-        spare[place] = load_u8(at + place)
+    for index in range(size):
+        spare[index] = load_u8(at + index)
     return int(spare.ctypes.data)
 
 
@@ -219,10 +219,10 @@ def unpack_runs(at: int, end: int, count: int, width: int, size: int, to: int, s
 @part
 def _repeat(at: int, end: int, length: int, width: int, size: int, to: int) -> int:
     value = 0
-    for place in range((width + 7) // 8):
+    for index in range((width + 7) // 8):
         if at >= end:
             return BROKEN
-        value |= load_u8(at) << (8 * place)
+        value |= load_u8(at) << (8 * index)
         at += 1
     if value >> width != 0:
         return BROKEN

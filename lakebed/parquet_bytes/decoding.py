@@ -28,7 +28,12 @@ from lakebed.kernels.decoding_strings import OpenedPages
 from lakebed.kernels.gathering import SLACK
 from lakebed.kernels.keys import Numbers, Table
 from lakebed.kernels.page_columns import BITS, DECIMALS, NUMBERS, STRINGS
-from lakebed.kernels.page_headers import DATA_PAGE, DICTIONARY_PAGE, read_places, words_of_page
+from lakebed.kernels.page_headers import (
+    DATA_PAGE,
+    DICTIONARY_PAGE,
+    read_page_locations,
+    words_of_page,
+)
 from lakebed.kernels.zstd import zstd
 from lakebed.parquet_bytes.footer import Chunk, Codec, Footer, ParquetColumn, Physical, RowGroup
 
@@ -137,7 +142,9 @@ def page_locations(
     starts = np.empty((len(chunks), pages_max), np.int64)
     ends, first_rows = np.empty_like(starts), np.empty(pages_max + 1, np.int64)
     tail = address_of(footer.tail)
-    count = read_places(tail, np.array(found, np.int64), group.rows, starts, ends, first_rows)
+    count = read_page_locations(
+        tail, np.array(found, np.int64), group.rows, starts, ends, first_rows
+    )
     if count <= 0:
         return None
     starts, ends = (np.ascontiguousarray(part[:, :count]) for part in (starts, ends))

@@ -87,12 +87,12 @@ def _entry(target: Any, compiled: Any, library: Any) -> ir.Module:
     entry = ir.Function(module, kind, ENTRY)
     builder = ir.IRBuilder(entry.append_basic_block())
     given, out = entry.args
-    place = 0
+    index = 0
 
     def word() -> Any:
-        nonlocal place
-        place += 1
-        return builder.load(builder.gep(given, [_WORD(place - 1)]))
+        nonlocal index
+        index += 1
+        return builder.load(builder.gep(given, [_WORD(index - 1)]))
 
     values = [_argument(target, builder, type_, word) for type_ in compiled.signature.args]
     name = compiled.fndesc.llvm_func_name

@@ -20,7 +20,7 @@ from lakebed.kernels.toolchain.native import is_kept, load
 from lakebed.kernels.toolchain.presence import checked
 from lakebed.kernels.toolchain.processors import Processor, baseline, compiled_for
 
-PLACE = "LAKEBED_KERNEL_CACHE"
+CACHE_VARIABLE = "LAKEBED_KERNEL_CACHE"
 """A directory that is read first, perhaps filled when an image was built; else the user's cache.
 Who can write it can run code: what lies there is machine code."""
 
@@ -40,7 +40,7 @@ class Part:
 
     @functools.cached_property
     def for_numba(self) -> object:
-        """Return what numba takes in its place. Loads numba."""
+        """Return what numba takes instead of it. Loads numba."""
         from lakebed.kernels.toolchain import building  # noqa: PLC0415  loads numba
 
         return building.part_of(with_parts(self._function))
@@ -54,7 +54,7 @@ class Instruction:
 
     @functools.cached_property
     def for_numba(self) -> object:
-        """Return what numba takes in its place. Loads numba."""
+        """Return what numba takes instead of it. Loads numba."""
         from lakebed.kernels.toolchain import instructions  # noqa: PLC0415  loads numba
 
         return getattr(instructions, self._name)
@@ -107,13 +107,13 @@ def compile_all() -> int:
     for function, loaded in _KERNELS:
         loaded()
         if not is_kept(function, [own]):
-            hint = f"let {PLACE} name a directory that can be written"
+            hint = f"let {CACHE_VARIABLE} name a directory that can be written"
             raise InvalidError("kernels cannot be kept", directory=own, hint=hint)
     return len(_KERNELS)
 
 
 def with_parts(function: FunctionType) -> FunctionType:
-    """Return the function with what numba takes in place of each part and instruction."""
+    """Return the function with what numba takes instead of each part and instruction."""
     names = set(function.__code__.co_names)
     given = {
         name: value.for_numba if name in names and isinstance(value, Part | Instruction) else value
@@ -131,13 +131,13 @@ def cache_directories() -> tuple[Path, ...]:
     First of the processor that this process compiles for: there are kept those that were in none.
     Then of the baseline, if the machine has its features: an image's are.
     """
-    told = os.environ.get(PLACE)
-    place = Path(told) if told else _user_cache() / "lakebed" / "kernels"
+    told = os.environ.get(CACHE_VARIABLE)
+    directory = Path(told) if told else _user_cache() / "lakebed" / "kernels"
     processors = [compiled_for()]
     common = baseline()
     if common is not None and common.supported():
         processors.append(common)
-    return tuple(place / name for name in dict.fromkeys(_names(processors)))
+    return tuple(directory / name for name in dict.fromkeys(_names(processors)))
 
 
 def sources() -> list[Path]:

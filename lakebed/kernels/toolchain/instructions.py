@@ -180,9 +180,9 @@ def _folded(builder: Any, rest: Any, at: Any, times: Any) -> Any:
     kind = ir.FunctionType(_LANES, [_LANES, _LANES, byte])
     multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq", fnty=kind)
 
-    def lanes(address: Any, place: int) -> Any:
+    def lanes(address: Any, index: int) -> Any:
         pointer = builder.inttoptr(
-            builder.add(address, ir.Constant(word, 16 * place)), _LANES.as_pointer()
+            builder.add(address, ir.Constant(word, 16 * index)), _LANES.as_pointer()
         )
         return builder.load(pointer, align=1)
 
@@ -193,7 +193,7 @@ def _folded(builder: Any, rest: Any, at: Any, times: Any) -> Any:
 
     begun = ir.Constant(_LANES, [0, 0])
     begun = builder.insert_element(begun, rest, ir.IntType(32)(0))
-    first = [builder.xor(lanes(at, 0), begun), *(lanes(at, place) for place in (1, 2, 3))]
+    first = [builder.xor(lanes(at, 0), begun), *(lanes(at, index) for index in (1, 2, 3))]
     before = builder.block
     loop, end = builder.append_basic_block("fold"), builder.append_basic_block("folded")
     one = ir.Constant(word, 1)
@@ -208,8 +208,8 @@ def _folded(builder: Any, rest: Any, at: Any, times: Any) -> Any:
     builder.cbranch(builder.icmp_unsigned("<", done, times), body, end)
     builder.position_at_end(body)
     here = builder.add(at, builder.mul(done, ir.Constant(word, 64)))
-    for place, value in enumerate(held):
-        value.add_incoming(onto(value, _FOLD_FOUR, lanes(here, place)), body)
+    for index, value in enumerate(held):
+        value.add_incoming(onto(value, _FOLD_FOUR, lanes(here, index)), body)
     done.add_incoming(builder.add(done, one), body)
     builder.branch(loop)
     builder.position_at_end(end)

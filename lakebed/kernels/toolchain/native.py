@@ -97,7 +97,7 @@ class _Kernel:
         return result.value if self._has_result else None
 
     def _values(self, args: Sequence[Any]) -> Sequence[Any]:
-        """Return the arguments, the fields of a record one after the other in its place."""
+        """Return the arguments, the fields of a record one after the other."""
         if not self._has_records:
             return args
         values: list[Any] = []

@@ -11,7 +11,7 @@ from lakebed.observe import events
 
 SWITCH = "LAKEBED_KERNELS"
 """`off`: the plain path everywhere. `always`: kernels for jobs of any size. `checked`: they are
-compiled with a check of every row and place."""
+compiled with a check of every row and index."""
 
 
 def available() -> bool:

@@ -80,7 +80,7 @@ def kernels() -> list[FunctionType]:
 @pytest.mark.timeout(600)
 def test_every_kernel_compiles_as_it_is_annotated_and_needs_nothing_from_elsewhere() -> None:
     names = {function.__name__ for function in kernels()}
-    assert {"merge_rows", "sort_order", "encode_strings", "read_places"} <= names
+    assert {"merge_rows", "sort_order", "encode_strings", "read_page_locations"} <= names
     for function in kernels():
         load(function, cache_directories())
 
@@ -134,20 +134,20 @@ def test_a_record_of_another_kind_or_with_other_fields_is_refused(tmp_path: Path
 def test_kept_kernels_are_loaded_before_they_are_called_and_others_not_compiled(
     tmp_path: Path,
 ) -> None:
-    place = str(tmp_path)
+    cache = str(tmp_path)
     loads = "from lakebed.kernels.toolchain.compiling import load_kept\nload_kept()\n"
-    run(f"import lakebed.kernels.gathering\n{loads}", LAKEBED_KERNEL_CACHE=place)
+    run(f"import lakebed.kernels.gathering\n{loads}", LAKEBED_KERNEL_CACHE=cache)
     assert kept(tmp_path) == {}
-    run(GATHER, LAKEBED_KERNEL_CACHE=place)
+    run(GATHER, LAKEBED_KERNEL_CACHE=cache)
     (path,) = kept(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])  # what is damaged is left to the first call
-    run(f"{loads}import sys\nassert 'numba' not in sys.modules\n", LAKEBED_KERNEL_CACHE=place)
+    run(f"{loads}import sys\nassert 'numba' not in sys.modules\n", LAKEBED_KERNEL_CACHE=cache)
     path.write_bytes(whole)
     first, _, rest = GATHER.partition("values")
-    forget = f"import shutil, sys\nshutil.rmtree({place!r})\n"
+    forget = f"import shutil, sys\nshutil.rmtree({cache!r})\n"
     without = "assert 'numba' not in sys.modules\n"
-    run(f"{first}{loads}{forget}values{rest}{without}", LAKEBED_KERNEL_CACHE=place)
+    run(f"{first}{loads}{forget}values{rest}{without}", LAKEBED_KERNEL_CACHE=cache)
 
 
 def test_calling_kept_kernels_does_without_numba(tmp_path: Path) -> None:
