@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from lakebed.errors import SumTooLargeError
 from lakebed.processing.value_order import (
+    Indices,
     Numbers,
-    Places,
     digits,
+    index_array,
     integers_of,
-    places_array,
     winners,
     without_nulls,
 )
@@ -27,7 +27,7 @@ _LIMB = 32
 _LIMB_MASK = np.int64((1 << _LIMB) - 1)
 
 
-def folded(column: pa.Array, starts: Places, function: str, field: str) -> pa.Array:
+def folded(column: pa.Array, starts: Indices, function: str, field: str) -> pa.Array:
     """Return one value for each group of neighbouring rows.
 
     starts: where groups begin, ascending from 0; no group is empty. function: sum, min or max.
@@ -63,7 +63,7 @@ def folded(column: pa.Array, starts: Places, function: str, field: str) -> pa.Ar
 
 
 def _float_fold(
-    column: pa.Array, valid: npt.NDArray[np.bool_] | None, starts: Places, function: str
+    column: pa.Array, valid: npt.NDArray[np.bool_] | None, starts: Indices, function: str
 ) -> npt.NDArray[np.floating[Any]]:
     values = without_nulls(column).to_numpy(zero_copy_only=False)
     if valid is not None:
@@ -76,7 +76,7 @@ def _float_fold(
     return found.astype(values.dtype, copy=False)
 
 
-def _fits(numbers: Numbers, starts: Places, sums: Numbers, least: int, most: int) -> bool:
+def _fits(numbers: Numbers, starts: Indices, sums: Numbers, least: int, most: int) -> bool:
     """Whether sums are right, and within the limits of their type."""
     longest = int(np.diff(starts, append=len(numbers)).max())
     reach = max(abs(int(numbers.min())), abs(int(numbers.max()))) * longest
@@ -93,7 +93,7 @@ def _too_large(field: str, type_: pa.DataType) -> SumTooLargeError:
     return SumTooLargeError("a sum does not fit its field", field=field, type=type_, hint=hint)
 
 
-def _decimal_sum(column: pa.Array, starts: Places, field: str) -> pa.Array:
+def _decimal_sum(column: pa.Array, starts: Indices, field: str) -> pa.Array:
     """Add four limbs of 32 bits apart, then carry: numpy has no integers of 128 bits."""
     raw = np.frombuffer(column.buffers()[1], np.uint32, 4 * len(column), 16 * column.offset)
     limbs = raw.reshape(-1, 4).astype(np.int64)
@@ -102,9 +102,9 @@ def _decimal_sum(column: pa.Array, starts: Places, field: str) -> pa.Array:
     if valid is not None:
         limbs[~valid] = 0
     sums = np.add.reduceat(limbs, starts, axis=0)
-    for place in range(3):
-        sums[:, place + 1] += sums[:, place] >> _LIMB
-        sums[:, place] &= _LIMB_MASK
+    for index in range(3):
+        sums[:, index + 1] += sums[:, index] >> _LIMB
+        sums[:, index] &= _LIMB_MASK
     top = sums[:, 3]
     if (top != top.astype(np.int32)).any():
         raise _too_large(field, column.type)
@@ -120,14 +120,14 @@ def _decimal_sum(column: pa.Array, starts: Places, field: str) -> pa.Array:
     return found
 
 
-def _picked(column: pa.Array, starts: Places, function: str) -> pa.Array:
+def _picked(column: pa.Array, starts: Indices, function: str) -> pa.Array:
     """Return the least or greatest of each group, by the order of values."""
     groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(column)))
-    places = winners(groups, len(starts), [column], least=function == "min")
-    return column.take(pa.array(places))
+    indices = winners(groups, len(starts), [column], least=function == "min")
+    return column.take(pa.array(indices))
 
 
-def _folded_map(column: pa.Array, starts: Places, function: str, field: str) -> pa.Array:
+def _folded_map(column: pa.Array, starts: Indices, function: str, field: str) -> pa.Array:
     """Return maps with the keys of all maps of a group, ascending; their values become one."""
     offsets = column.offsets.to_numpy()
     entries = slice(int(offsets[0]), int(offsets[-1]))
@@ -135,22 +135,22 @@ def _folded_map(column: pa.Array, starts: Places, function: str, field: str) -> 
     groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(column)))[rows]
     keys, items = (child[entries] for child in (column.keys, column.items))
     valid = _valid_bits(column)
-    places = np.arange(len(rows)) if valid is None else np.flatnonzero(valid[rows])
+    indices = np.arange(len(rows)) if valid is None else np.flatnonzero(valid[rows])
     counts = np.zeros(len(starts), np.int64)
-    if len(places):
+    if len(indices):
         (numbers,) = digits(keys)
-        places = places[np.lexsort((numbers[places], groups[places]))]
-        is_new = np.diff(numbers[places], prepend=numbers[places[0]]) != 0
-        is_new |= np.diff(groups[places], prepend=-1) != 0
+        indices = indices[np.lexsort((numbers[indices], groups[indices]))]
+        is_new = np.diff(numbers[indices], prepend=numbers[indices[0]]) != 0
+        is_new |= np.diff(groups[indices], prepend=-1) != 0
         firsts = np.flatnonzero(is_new)
-        items = folded(items.take(pa.array(places)), firsts, function, field)
-        counts += np.bincount(groups[places[firsts]], minlength=len(starts))
-        places = places[firsts]
+        items = folded(items.take(pa.array(indices)), firsts, function, field)
+        counts += np.bincount(groups[indices[firsts]], minlength=len(starts))
+        indices = indices[firsts]
     else:
         items = items[:0]
     ends = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
     missing = None if valid is None else pa.array(~np.logical_or.reduceat(valid, starts))
-    keys = keys.take(pa.array(places))
+    keys = keys.take(pa.array(indices))
     return pa.MapArray.from_arrays(ends, keys, items, type=column.type, mask=missing)
 
 
@@ -168,7 +168,7 @@ def _array(
     values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, type_: pa.DataType
 ) -> pa.Array:
     if missing is None and type_ == pa.int64():
-        return places_array(values)
+        return index_array(values)
     if pa.types.is_boolean(type_):
         return pa.array(values.astype(bool), mask=missing)
     if pa.types.is_temporal(type_):

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from lakebed.model.processing import Fold, Latest, Processing, fold_of
 from lakebed.model.schema import Schema
 from lakebed.processing.folding import folded
-from lakebed.processing.value_order import Places, integers_of, places_array, winners
+from lakebed.processing.value_order import Indices, index_array, integers_of, winners
 
-MergeRows = Callable[[pa.RecordBatch, Places], pa.RecordBatch]
+MergeRows = Callable[[pa.RecordBatch, Indices], pa.RecordBatch]
 
 
 def row_merge(processing: Processing, schema: Schema, columns: Sequence[str]) -> MergeRows | None:
@@ -50,7 +50,7 @@ def merged_rows(
             rows = rows.slice(1) if len(first) == 1 else rows
         if len(rows) > 1:
             yield rows.slice(0, len(rows) - 1)
-        held = rows.take(places_array(np.array([len(rows) - 1])))
+        held = rows.take(index_array(np.array([len(rows) - 1])))
     if held is not None:
         yield held
 
@@ -61,7 +61,7 @@ def merged_batch(batch: pa.RecordBatch, keys: Sequence[str], merge: MergeRows) -
     return batch if len(starts) == len(batch) else merge(batch, starts)
 
 
-def group_starts(keys: Sequence[pa.Array]) -> Places:
+def group_starts(keys: Sequence[pa.Array]) -> Indices:
     """Return where rows differ from those before them in some key. keys: columns without nulls."""
     rows = len(keys[0])
     differs = np.zeros(rows, bool)
@@ -87,7 +87,7 @@ class LatestRows:
         self._order = [*first, *(f.name for f in values if f.name not in first)]
         self._delete = latest.delete
 
-    def __call__(self, batch: pa.RecordBatch, starts: Places) -> pa.RecordBatch:
+    def __call__(self, batch: pa.RecordBatch, starts: Indices) -> pa.RecordBatch:
         groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(batch)))
         columns = [batch.column(name) for name in self._order]
         return batch.take(pa.array(winners(groups, len(starts), columns)))
@@ -122,8 +122,8 @@ class AggregatedRows:
             return None
         return {name: text.replace("count", "sum") for name, text in self._functions.items()}
 
-    def __call__(self, batch: pa.RecordBatch, starts: Places) -> pa.RecordBatch:
-        firsts = places_array(starts)
+    def __call__(self, batch: pa.RecordBatch, starts: Indices) -> pa.RecordBatch:
+        firsts = index_array(starts)
         found: dict[str, pa.Array] = {}
         for ordered in self._ordered:
             found |= _ordered_values(batch, starts, ordered)
@@ -138,7 +138,7 @@ class AggregatedRows:
 
 
 def _ordered_values(
-    batch: pa.RecordBatch, starts: Places, ordered: _Ordered
+    batch: pa.RecordBatch, starts: Indices, ordered: _Ordered
 ) -> dict[str, pa.Array]:
     """Return the values of the first or last row of each group; among rows that tie, of that which
     is greatest in these fields."""
@@ -147,5 +147,5 @@ def _ordered_values(
     order = pa.array(~sequence if ordered.fold.function == "first" else sequence)
     groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(batch)))
     columns = [batch.column(name) for name in ordered.names]
-    places = pa.array(winners(groups, len(starts), [order, *columns]))
-    return {name: batch.column(name).take(places) for name in ordered.names}
+    indices = pa.array(winners(groups, len(starts), [order, *columns]))
+    return {name: batch.column(name).take(indices) for name in ordered.names}

@@ -127,15 +127,15 @@ def _that_choose(latest: Latest, schema: Schema, columns: Collection[str]) -> se
 def _taken_in(rows: pa.RecordBatch, aggregate: Mapping[str, str]) -> pa.RecordBatch:
     """Return new rows as groups of one: each counts once, maps have each key once, ascending."""
     for name, text in aggregate.items():
-        place, function = rows.schema.get_field_index(name), fold_of(text).function
-        column = rows.column(place)
+        index, function = rows.schema.get_field_index(name), fold_of(text).function
+        column = rows.column(index)
         if function == "count":
             column = pa.array(np.ones(len(rows), np.int64))
         elif pa.types.is_map(column.type) and function in ("sum", "min", "max") and len(rows):
             column = folded(column, np.arange(len(rows)), function, name)
         else:
             continue
-        rows = rows.set_column(place, rows.schema.field(place), column)
+        rows = rows.set_column(index, rows.schema.field(index), column)
     return rows
 
 

@@ -14,32 +14,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Numbers = npt.NDArray[np.int64]
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 _BITS = {1: pa.int8(), 8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def winners(
-    groups: Places, count: int, columns: Sequence[pa.Array], *, least: bool = False
-) -> Places:
-    """Return for each group of rows the place of one that is greatest, column after column.
+    groups: Indices, count: int, columns: Sequence[pa.Array], *, least: bool = False
+) -> Indices:
+    """Return for each group of rows the index of one that is greatest, column after column.
 
     groups: of each row, ascending from 0 to `count` - 1, none empty. Rows that tie in all columns
     are equal. least: the least instead; null comes after all values then, too.
     """
-    places: Places = np.arange(len(groups))
+    indices: Indices = np.arange(len(groups))
     for column in columns:
-        if len(places) == count:
-            return places
-        of_places = column if len(places) == len(groups) else column.take(pa.array(places))
-        left: Places = np.arange(len(places))
-        for nth, numbers in enumerate(digits(of_places)):
-            of_values = nth > 0 or not of_places.null_count
+        if len(indices) == count:
+            return indices
+        chosen = column if len(indices) == len(groups) else column.take(pa.array(indices))
+        left: Indices = np.arange(len(indices))
+        for nth, numbers in enumerate(digits(chosen)):
+            of_values = nth > 0 or not chosen.null_count
             mine = ~numbers[left] if least and of_values else numbers[left]
-            starts = np.flatnonzero(np.diff(groups[places[left]], prepend=-1))
+            starts = np.flatnonzero(np.diff(groups[indices[left]], prepend=-1))
             tops = np.maximum.reduceat(mine, starts)
             left = left[mine == np.repeat(tops, np.diff(starts, append=len(left)))]
-        places = places[left]
-    return places[np.flatnonzero(np.diff(groups[places], prepend=-1))]
+        indices = indices[left]
+    return indices[np.flatnonzero(np.diff(groups[indices], prepend=-1))]
 
 
 def digits(column: pa.Array) -> list[Numbers]:
@@ -74,14 +74,14 @@ def integers_of(column: pa.Array) -> Numbers:
     return numbers
 
 
-def places_array(places: Places) -> pa.Array:
-    """Return places as Arrow takes them. `pa.array` would load a part of numpy that takes 50 ms."""
-    numbers = np.ascontiguousarray(places, np.int64)
+def index_array(indices: Indices) -> pa.Array:
+    """Return indices for Arrow. `pa.array` would load a part of numpy that takes 50 ms."""
+    numbers = np.ascontiguousarray(indices, np.int64)
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)], 0)
 
 
 def without_nulls(column: pa.Array) -> pa.Array:
-    """Return the values as they lie in memory, whatever stands in the place of nulls."""
+    """Return the values as they lie in memory, whatever stands where nulls are."""
     if not column.null_count:
         return column
     buffers = [None, *column.buffers()[1:]]
@@ -121,11 +121,11 @@ def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _filled(column: pa.Array) -> pa.Array:
-    """Return the column with some value in the place of each null, the same for all."""
+    """Return the column with some value instead of each null, the same for all."""
     rows = np.flatnonzero(_valid(column))
     if not len(rows):
         return pa.nulls(len(column), pa.int8()).fill_null(0)
-    places = np.zeros(len(column), np.int64)
-    places[:] = rows[0]
-    places[rows] = rows
-    return column.take(pa.array(places))
+    indices = np.zeros(len(column), np.int64)
+    indices[:] = rows[0]
+    indices[rows] = rows
+    return column.take(pa.array(indices))

@@ -60,23 +60,23 @@ def measured(
 
 
 class _Neighbours:
-    """The rows between which a sampled key must lie, where it may stand beside its place."""
+    """The rows between which a sampled key must lie, where it may stand beside its index."""
 
     def __init__(self, fields: Sequence[Field], sample: Sample) -> None:
         self._fields = fields
         self._rows = 0
-        places = range(0, len(sample.keys) * sample.stride, sample.stride) if sample.slack else ()
-        self._lows = [max(0, place - sample.slack) for place in places]
-        self._highs = [min(sample.rows - 1, place + sample.slack) for place in places]
-        self._places = sorted({*self._lows, *self._highs})
+        indices = range(0, len(sample.keys) * sample.stride, sample.stride) if sample.slack else ()
+        self._lows = [max(0, index - sample.slack) for index in indices]
+        self._highs = [min(sample.rows - 1, index + sample.slack) for index in indices]
+        self._indices = sorted({*self._lows, *self._highs})
         self._keys: dict[int, bytes] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Look at the next rows."""
         before, self._rows = self._rows, self._rows + len(batch)
-        first, last = (bisect_left(self._places, row) for row in (before, self._rows))
-        for place in self._places[first:last]:
-            self._keys[place] = encode_row(batch, self._fields, place - before)
+        first, last = (bisect_left(self._indices, row) for row in (before, self._rows))
+        for index in self._indices[first:last]:
+            self._keys[index] = encode_row(batch, self._fields, index - before)
 
     def fits(self, sample: Sample) -> bool:
         """Whether every key lies where the sample says."""

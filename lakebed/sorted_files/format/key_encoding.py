@@ -57,12 +57,12 @@ def encode_keys(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.BinaryArra
 
 def encode_row(batch: pa.RecordBatch, fields: Sequence[Field], row: int) -> bytes:
     """Return the encoded key of one row. row: may be negative, as in a sequence."""
-    place = row % len(batch)
-    return b"".join([_encoded_values(batch.column(f.name), f)(place) for f in fields])
+    index = row % len(batch)
+    return b"".join([_encoded_values(batch.column(f.name), f)(index) for f in fields])
 
 
 def _encoded_values(column: pa.Array, field: Field) -> Callable[[int], bytes]:
-    """Return what encodes a column's value at a place. It reads Arrow's buffers: a tenth of the
+    """Return what encodes a column's value at an index. It reads Arrow's buffers: a tenth of the
     time that Arrow takes to make a Python value."""
     data = column.buffers()
     start = column.offset
@@ -167,8 +167,8 @@ def search_many(
     if values is None or not _SEARCHES_MANY:
         return [search(batch, fields, point) for point in points]
     found = pc.search_sorted(batch.column(first.name), values, side="left")
-    places: list[int] = found.to_pylist()  # bounded: one number per point
-    return places
+    below: list[int] = found.to_pylist()  # bounded: one number per point
+    return below
 
 
 def slice_key_range(
@@ -184,17 +184,17 @@ def rows_in(batch: pa.RecordBatch, fields: Sequence[Field], key_range: KeyRange)
     rows = len(batch)
     if not rows:
         return 0, 0
-    key, places = _Keys(batch, fields).of, range(rows)
-    start = bisect.bisect_left(places, key_range.min, key=key) if key(0) < key_range.min else 0
+    key, indices = _Keys(batch, fields).of, range(rows)
+    start = bisect.bisect_left(indices, key_range.min, key=key) if key(0) < key_range.min else 0
     if start == rows or key_range.max is None or key(rows - 1) < key_range.max:
         return start, rows
     step = 1
     while step <= NEAR_ROWS and start + step <= rows:  # of one key there are few
         if key(start + step - 1) >= key_range.max:
             end = start + step
-            return start, bisect.bisect_left(places, key_range.max, start, end, key=key)
+            return start, bisect.bisect_left(indices, key_range.max, start, end, key=key)
         step *= 2
-    return start, bisect.bisect_left(places, key_range.max, start, key=key)
+    return start, bisect.bisect_left(indices, key_range.max, start, key=key)
 
 
 def values_between(field: Field, column: pa.Array, r: KeyRange) -> pa.Array:

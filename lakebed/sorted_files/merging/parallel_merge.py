@@ -56,8 +56,8 @@ def merged_together(
     try:
         with suppress(RuntimeError):  # there is no thread to be had
             helpers.each(partial(_help, helpers, board, task), at_most=len(ranges) - 1)
-        for place, within in enumerate(ranges):
-            taken = board.taken_by_helper(place)
+        for index, within in enumerate(ranges):
+            taken = board.taken_by_helper(index)
             answer = None if taken is None else _answer(taken)
             joined = None
             if isinstance(answer, RangeMerged):
@@ -97,30 +97,30 @@ class Board:
         self._taken: dict[int, Future[Answer] | None] = {}
         self.is_over = False
 
-    def taken_by_helper(self, place: int) -> Future[Answer] | None:
+    def taken_by_helper(self, index: int) -> Future[Answer] | None:
         """Return the answer to come for a range; None: it is taken now."""
         with self._lock:
-            self._here = place
-            return self._taken.setdefault(place, None)
+            self._here = index
+            return self._taken.setdefault(index, None)
 
     def take(self, before: int | None = None) -> tuple[int, Future[Answer]] | None:
-        """Return the place of a range for a helper, and where its answer goes; None: there are no
-        more. before: the place of what the helper took before."""
+        """Return the index of a range for a helper, and where its answer goes; None: there are no
+        more. before: the index of what the helper took before."""
         with self._lock:
-            place = None if self.is_over else self._next(before)
-            if place is None:
+            index = None if self.is_over else self._next(before)
+            if index is None:
                 return None
-            found = self._taken[place] = Future()
-            return place, found
+            found = self._taken[index] = Future()
+            return index, found
 
     def _next(self, before: int | None) -> int | None:
         taken = self._taken.keys()
         if before is not None:
-            place = before + (2 if self._here >= before else 1)
-            if place not in taken and any(before in row and place in row for row in self._rows):
-                return place
+            index = before + (2 if self._here >= before else 1)
+            if index not in taken and any(before in row and index in row for row in self._rows):
+                return index
         untouched = (row[0] for row in self._rows if taken.isdisjoint(row))
-        last = (place for place in reversed(range(len(self.ranges))) if place not in taken)
+        last = (index for index in reversed(range(len(self.ranges))) if index not in taken)
         return next(itertools.chain(untouched, last), None)
 
     def end(self) -> None:
@@ -147,12 +147,12 @@ def _rows_of_helpers(count: int, helpers: int) -> Iterator[range]:
 
 def _help(helpers: MergeHelpers, board: Board, task: MergeTask, helper: Helper) -> None:
     """Let a helper merge ranges until there are no more. Raises: OSError: it is lost."""
-    place = None
-    while (taken := board.take(place)) is not None:
-        place, found = taken
+    index = None
+    while (taken := board.take(index)) is not None:
+        index, found = taken
         answer: Answer = RangeFailed("the helper is lost")
         try:
-            answer = helper.merged(task, RangeTask(board.ranges[place], f"ranges/{next(_serial)}"))
+            answer = helper.merged(task, RangeTask(board.ranges[index], f"ranges/{next(_serial)}"))
         finally:
             found.set_result(answer)
             if board.is_over:

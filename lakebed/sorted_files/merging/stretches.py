@@ -62,14 +62,14 @@ def stretches_of(
         return span.is_inside and bisect_right(lows, span.high) - bisect_left(highs, span.low) == 1
 
     runs: list[_Run] = []
-    for place, (read, spans) in enumerate(zip(reads, found, strict=True)):
+    for index, (read, spans) in enumerate(zip(reads, found, strict=True)):
         tail = summaries.of(read.part)
         fits = _same_columns(tail.columns, columns)
         for alone, members in groupby(spans, is_alone):
             together = list(members)
             groups = range(together[0].group, together[-1].group + 1)
             passed = alone and fits and _is_full(tail, groups)
-            runs.append(_Run(together[0].low, place, groups, passed))
+            runs.append(_Run(together[0].low, index, groups, passed))
     runs.sort(key=lambda run: (run.first, run.part, run.groups[0]))
     stretches: list[RowGroupStretch] = []
     for is_passed_on, neighbours in groupby(runs, lambda run: run.is_passed_on):
@@ -158,9 +158,9 @@ def _known(tail: Tail, group: int, starts: Sequence[int]) -> Known:
     """Return the rows of a row group that the file's sample tells, and its first."""
     sample = tail.notes.sample
     known = [(0, tail.notes.groups[group].first, 0)]
-    place = starts[group] // sample.stride + 1
-    while place < len(sample.keys) and place * sample.stride < starts[group + 1]:
-        at = place * sample.stride - starts[group]
-        known.append((at, sample.keys[place], sample.slack))
-        place += 1
+    index = starts[group] // sample.stride + 1
+    while index < len(sample.keys) and index * sample.stride < starts[group + 1]:
+        at = index * sample.stride - starts[group]
+        known.append((at, sample.keys[index], sample.slack))
+        index += 1
     return known

@@ -17,13 +17,13 @@ from lakebed.sorted_files.format.fitting_types import fits
 class Match(msgspec.Struct, frozen=True):
     """Which columns of a file to read, and how they become the wanted ones.
 
-    names: in the file, in the order of `wanted`, without those it lacks. places: for each wanted
-    column its place among `names`; None: the file is older than the field.
+    names: in the file, in the order of `wanted`, without those it lacks. indices: for each wanted
+    column its index among `names`; None: the file is older than the field.
     """
 
     wanted: pa.Schema
     names: tuple[str, ...]
-    places: tuple[int | None, ...]
+    indices: tuple[int | None, ...]
     is_same: bool
     """Whether the columns read are the wanted ones already."""
 
@@ -32,11 +32,11 @@ class Match(msgspec.Struct, frozen=True):
         if self.is_same:
             return batch
         columns: list[pa.Array] = []
-        for field, place in zip(self.wanted, self.places, strict=True):
-            if place is None:
+        for field, index in zip(self.wanted, self.indices, strict=True):
+            if index is None:
                 columns.append(pa.nulls(len(batch), field.type))
             else:
-                column = batch.column(place)
+                column = batch.column(index)
                 columns.append(column if column.type == field.type else column.cast(field.type))
         return pa.RecordBatch.from_arrays(columns, schema=self.wanted)
 
@@ -51,14 +51,14 @@ def matched(wanted: pa.Schema, found: pa.Schema, *, path: str) -> Match:
     by_number = {number_of(column): column for column in found}
     newest = max(by_number, default=0)
     names: list[str] = []
-    places: list[int | None] = []
+    indices: list[int | None] = []
     is_same = True
     for column in wanted:
         number = number_of(column)
         own = by_number.get(number)
         # Numbers only rise: a file with a higher one was written when this field was there.
         if own is None and column.nullable and number > newest:
-            places.append(None)
+            indices.append(None)
             is_same = False
             continue
         if own is None or own.nullable != column.nullable or not fits(own.type, column.type):
@@ -70,9 +70,9 @@ def matched(wanted: pa.Schema, found: pa.Schema, *, path: str) -> Match:
                 got=None if own is None else own.type,
             )
         is_same = is_same and own.name == column.name and own.type == column.type
-        places.append(len(names))
+        indices.append(len(names))
         names.append(own.name)
-    return Match(wanted, tuple(names), tuple(places), is_same)
+    return Match(wanted, tuple(names), tuple(indices), is_same)
 
 
 def number_of(column: pa.Field) -> int:

@@ -117,7 +117,7 @@ class RowFilter:
             return []
         met = self.ranges
         if len(met) > 1:
-            met = self._met(*(encode_row(keys, self.fields, place) for place in (0, -1)))
+            met = self._met(*(encode_row(keys, self.fields, index) for index in (0, -1)))
         found = [rows_in(keys, self.fields, r) for r in met]
         return [(start, end) for start, end in found if start < end]
 
@@ -132,7 +132,7 @@ class RowFilter:
         if not self._boxes:
             return [batch]
         wanted = np.zeros(len(batch), bool)
-        first, last = (encode_row(batch, self.fields, place) for place in (0, -1))
+        first, last = (encode_row(batch, self.fields, index) for index in (0, -1))
         for span, box in self._boxes:
             if last < span.min or (span.max is not None and first >= span.max):
                 continue

@@ -142,10 +142,10 @@ class FileSummaries:
     def _tails(self, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
         together: list[FilePart] = []
         size = 0
-        for place, part in enumerate(parts):
+        for index, part in enumerate(parts):
             together.append(part)
             size += part.file.size - part.file.tail_offset
-            if size < TOGETHER_BYTES and place + 1 < len(parts):
+            if size < TOGETHER_BYTES and index + 1 < len(parts):
                 continue
             asked = [(one.path, [(one.file.tail_offset, one.file.size)]) for one in together]
             for one, (raw,) in zip(together, self._objects.read_many(asked), strict=True):

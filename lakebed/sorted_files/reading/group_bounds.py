@@ -20,17 +20,17 @@ class GroupBounds:
 
     def __init__(self, tail: Described, group: int, match: Match) -> None:
         self._columns = tail.columns
-        metadata, place = tail.metadata_of(group)
-        self._group: pq.RowGroupMetaData = metadata.row_group(place)
+        metadata, index = tail.metadata_of(group)
+        self._group: pq.RowGroupMetaData = metadata.row_group(index)
         self._match = match
 
     def of(self, field: str) -> FieldBounds:
         """Return what is known of a field's values."""
         wanted = self._match.wanted.get_field_index(field)
-        place = self._match.places[wanted]
-        if place is None:  # the file is older than the field
+        index = self._match.indices[wanted]
+        if index is None:  # the file is older than the field
             return _NO_VALUES
-        column = self._columns.get_field_index(self._match.names[place])
+        column = self._columns.get_field_index(self._match.names[index])
         type_ = self._columns.field(column).type
         if pa.types.is_nested(type_):
             return NOTHING_KNOWN
@@ -53,7 +53,7 @@ def leaf_count(type_: pa.DataType) -> int:
     """Return how many of Parquet's columns hold a field of a type."""
     if type_.num_fields == 0:
         return 1
-    return sum(leaf_count(type_.field(place).type) for place in range(type_.num_fields))
+    return sum(leaf_count(type_.field(index).type) for index in range(type_.num_fields))
 
 
 def _literal(raw: float | bytes, type_: pa.DataType) -> Literal | None:

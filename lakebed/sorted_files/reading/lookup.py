@@ -66,7 +66,7 @@ class Lookup:
     def find(
         self, reads: Sequence[PartRead], tails: Sequence[Tail], figures: ReadFigures
     ) -> dict[int, list[pa.RecordBatch]] | None:
-        """Return the wanted rows of parts, by their place among `reads`, without those that cannot
+        """Return the wanted rows of parts, by their index among `reads`, without those that cannot
         be read by pages. None: they are too many; nothing was read.
 
         Raises:
@@ -79,13 +79,13 @@ class Lookup:
             choices = self._choices(reads, tails)
             wanted = {
                 (file, page.offset): _Wanted(path, page.offset, page.offset + page.size, file, page)
-                for place, choice in choices.items()
-                for file, path in [(reads[place].part.file, reads[place].part.path)]
+                for index, choice in choices.items()
+                for file, path in [(reads[index].part.file, reads[index].part.path)]
                 for run in choice.runs
                 for column in run.columns
                 for page in column
             }
-        memory = sum(_memory(tails[place], choice) for place, choice in choices.items())
+        memory = sum(_memory(tails[index], choice) for index, choice in choices.items())
         size = sum(one.page.size for one in wanted.values())
         if size > LOOKUP_BYTES_MAX or memory > LOOKUP_MEMORY_BYTES_MAX:
             return None
@@ -94,9 +94,9 @@ class Lookup:
         with figures.timed("decoding"):
             return rows_of_pages(
                 {
-                    place: PartPages(reads[place], tails[place], choice, own)
-                    for place, choice in choices.items()
-                    if (own := _own(choice, bodies, reads[place])) is not None
+                    index: PartPages(reads[index], tails[index], choice, own)
+                    for index, choice in choices.items()
+                    if (own := _own(choice, bodies, reads[index])) is not None
                 }
             )
 
@@ -104,13 +104,13 @@ class Lookup:
         found = {}
         match: Match | None = None
         columns: pa.Schema | None = None
-        for place, (read, tail) in enumerate(zip(reads, tails, strict=True)):
+        for position, (read, tail) in enumerate(zip(reads, tails, strict=True)):
             if match is None or not tail.columns.equals(columns, check_metadata=True):
                 match = matched(read.columns, tail.columns, path=read.part.path)
                 columns = tail.columns
             index = FileIndex(read.part.file, tail, self._index)
             with suppress(NotByPagesError):
-                found[place] = choose_pages(read, tail, index, match)
+                found[position] = choose_pages(read, tail, index, match)
         return found
 
     def _bodies(
@@ -164,7 +164,7 @@ def _bytes_of_whole_groups(read: PartRead, tail: Tail) -> int:
 def _own(
     choice: Choice, bodies: Mapping[PageKey, bytes], read: PartRead
 ) -> dict[int, bytes] | None:
-    """Return a part's pages by their places; None if one was damaged."""
+    """Return a part's pages by their offsets; None if one was damaged."""
     file = read.part.file
     own = {
         page.offset: bodies.get((file, page.offset))
@@ -172,12 +172,12 @@ def _own(
         for column in run.columns
         for page in column
     }
-    whole = {place: body for place, body in own.items() if body is not None}
+    whole = {offset: body for offset, body in own.items() if body is not None}
     return whole if len(whole) == len(own) else None
 
 
 def _asked(missing: Sequence[_Wanted]) -> dict[str, list[list[_Wanted]]]:
-    """Return pages by the path of their file, near ones together, in the order of their places."""
+    """Return pages by the path of their file, near ones together, in the order of their offsets."""
     found: dict[str, list[list[_Wanted]]] = {}
     for one in sorted(missing, key=lambda page: page[:2]):
         own = found.setdefault(one.path, [])
@@ -193,8 +193,8 @@ def _count(choices: Iterable[Choice], pages_read: int, figures: ReadFigures) -> 
     for choice in choices:
         figures.row_groups_read += choice.groups
         columns = {
-            (run.group, place): chosen.column
+            (run.group, index): chosen.column
             for run in choice.runs
-            for place, chosen in enumerate(run.columns)
+            for index, chosen in enumerate(run.columns)
         }
         figures.pages += sum(len(c.pages) + (c.dictionary is not None) for c in columns.values())

@@ -29,7 +29,7 @@ class OpenGroups(Generic[Known]):
             yield known
 
     def put(self, path: str, group: int, known: Known) -> None:
-        """Keep what is known of a row group, in place of another of its file, or of the file that
+        """Keep what is known of a row group, instead of another of its file, or of the file that
         was kept longest."""
         self._held.pop(path, None)
         self._held[path] = group, known

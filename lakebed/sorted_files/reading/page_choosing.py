@@ -45,7 +45,7 @@ class RowRun(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What is to be read of a file. keys: places of the row keys among the match's names; groups:
+    """What is to be read of a file. keys: indices of the row keys among the match's names; groups:
     row groups that were looked at."""
 
     match: Match
@@ -61,8 +61,8 @@ def choose_pages(read: PartRead, tail: Tail, index: FileIndex, match: Match) -> 
         NotByPagesError: a column is nested, or the file's page index does not tell.
     """
     leaves = _flat_leaves(match, index)
-    keys = _key_places(read, tail, match)
-    key_leaves = [leaves[place] for place in keys]
+    keys = _key_indices(read, tail, match)
+    key_leaves = [leaves[key] for key in keys]
     runs = []
     groups = groups_wanted(tail, read.wanted, match)
     for group in groups:
@@ -75,7 +75,7 @@ def choose_pages(read: PartRead, tail: Tail, index: FileIndex, match: Match) -> 
 
 
 def _flat_leaves(match: Match, index: FileIndex) -> tuple[int, ...]:
-    """Return the places of the columns to read among Parquet's."""
+    """Return the indices of the columns to read among Parquet's."""
     flat = index.flat_leaves
     found = tuple(flat.get(name, -1) for name in match.names)
     if min(found) < 0:
@@ -83,16 +83,16 @@ def _flat_leaves(match: Match, index: FileIndex) -> tuple[int, ...]:
     return found
 
 
-def _key_places(read: PartRead, tail: Tail, match: Match) -> tuple[int, ...]:
-    """Return the places of the row keys among the columns to read."""
+def _key_indices(read: PartRead, tail: Tail, match: Match) -> tuple[int, ...]:
+    """Return the indices of the row keys among the columns to read."""
     found = []
     for field in read.wanted.fields:
         wanted = read.columns.get_field_index(field.name)
-        place = match.places[wanted]
-        assert place is not None, "a key is in every file"
-        if tail.columns.field(match.names[place]).type != read.columns.field(wanted).type:
+        index = match.indices[wanted]
+        assert index is not None, "a key is in every file"
+        if tail.columns.field(match.names[index]).type != read.columns.field(wanted).type:
             raise NotByPagesError("a key was widened")
-        found.append(place)
+        found.append(index)
     return tuple(found)
 
 

@@ -80,10 +80,10 @@ def _file_of(
     for alike in together:
         begun, rows = size, sum(stretch.rows for stretch in alike)
         groups += bytes([_LIST]) + _list_head(len(paths))
-        for place, path in enumerate(paths):
-            bodies = [body for stretch in alike for body in stretch.bodies[place]]
+        for index, path in enumerate(paths):
+            bodies = [body for stretch in alike for body in stretch.bodies[index]]
             total = sum(map(len, bodies))
-            groups += _chunk(path, alike[0].columns[place], rows, size, total)
+            groups += _chunk(path, alike[0].columns[index], rows, size, total)
             parts += bodies
             size += total
         groups += _number(_I64, size - begun) + _number(_I64, rows) + b"\0"

@@ -115,13 +115,13 @@ class FileIndex:
 
     @property
     def flat_leaves(self) -> dict[str, int]:
-        """The places of flat columns among Parquet's, by their names."""
+        """The indices of flat columns among Parquet's, by their names."""
 
         def parse() -> tuple[dict[str, int], int]:
             leaves = enumerate(self.footer.leaves)
             flat = {
-                leaf.path[0]: place
-                for place, leaf in leaves
+                leaf.path[0]: index
+                for index, leaf in leaves
                 if len(leaf.path) == 1 and not leaf.repetition_max and leaf.definition_max <= 1
             }
             return flat, _BYTES_PER_PAGE * len(flat)

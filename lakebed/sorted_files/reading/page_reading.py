@@ -124,7 +124,7 @@ class PagedGroups:
         self, group: int, rows_max: int, bytes_max: int, wanted: range, *, keeps_last: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the pages of a row group that have wanted rows, up to where anything is not as
-        expected, and the place of the first row of each batch.
+        expected, and the index of the first row of each batch.
 
         rows_max, bytes_max: of a batch, and of pages as stored, unless one page has more.
         keeps_last: the last batch, for who reads the next rows.
@@ -173,12 +173,12 @@ class PagedGroups:
             footer, found = self._tail.group_of(group)
         except MalformedError:
             return None
-        places_by_path = {leaf.path: place for place, leaf in enumerate(footer.leaves)}
-        if any((name,) not in places_by_path for name in self._schema.names):
+        leaf_indices = {leaf.path: index for index, leaf in enumerate(footer.leaves)}
+        if any((name,) not in leaf_indices for name in self._schema.names):
             return None
-        wanted = [places_by_path[name,] for name in self._schema.names]
-        chunks = [found.chunks[place] for place in wanted]
-        leaves = [footer.leaves[place] for place in wanted]
+        wanted = [leaf_indices[name,] for name in self._schema.names]
+        chunks = [found.chunks[index] for index in wanted]
+        leaves = [footer.leaves[index] for index in wanted]
         flats = [
             flat
             for field, leaf, chunk in zip(self._schema, leaves, chunks, strict=True)
@@ -193,11 +193,11 @@ class PagedGroups:
         """Read the dictionaries of a row group that is not read from its begin. Whether they are
         as expected."""
         tail_offset = self._part.file.tail_offset
-        for place, chunk in enumerate(read.chunks):
+        for index, chunk in enumerate(read.chunks):
             if chunk.dictionary_page_offset is not None:
                 span = aligned(chunk.start, chunk.data_page_offset, tail_offset)
                 (raw,) = read_verified(self._objects, self._part, self._tail, [span])
-                if not read.take_dictionary(place, raw, span[0]):
+                if not read.take_dictionary(index, raw, span[0]):
                     return False
         read.has_dictionaries = True
         return True
@@ -214,7 +214,7 @@ class PagedGroups:
         is_all = page == 0 and last == len(read.locations.first_rows) - 1
         parts = read_verified(self._objects, self._part, self._tail, spans)
         begins = [start for start, _ in spans]
-        for place, (start, stop) in enumerate(wanted):
+        for index, (start, stop) in enumerate(wanted):
             raw = memoryview(b"")
             if start < stop:
                 span = bisect_right(begins, start) - 1
@@ -222,7 +222,7 @@ class PagedGroups:
                 raw = parts[span][offset : offset + stop - start]
                 if not is_all and len(raw) < len(parts[span]):
                     raw = memoryview(bytes(raw))  # else one column keeps what is of others
-            if not read.add(place, raw, start):
+            if not read.add(index, raw, start):
                 return False
         read.loaded, read.has_dictionaries = last, True
         return True
@@ -264,38 +264,38 @@ class OpenGroup:
         firsts = self.locations.starts[:, page].tolist()
         stops = self.locations.ends[:, last - 1].tolist()
         wanted = []
-        for place, (chunk, first, stop) in enumerate(zip(self.chunks, firsts, stops, strict=True)):
+        for index, (chunk, first, stop) in enumerate(zip(self.chunks, firsts, stops, strict=True)):
             begin = first if self.has_dictionaries else chunk.start
             start, end = aligned(begin, stop, data_end)
-            raw, raw_start = self._raw[place], self._raw_starts[place]
+            raw, raw_start = self._raw[index], self._raw_starts[index]
             held = raw_start + len(raw)
             if raw_start <= start < held:
-                self._raw[place], self._raw_starts[place] = raw[start - raw_start :], start
+                self._raw[index], self._raw_starts[index] = raw[start - raw_start :], start
                 start = max(start, min(held, end))
             else:
-                self._raw[place], self._raw_starts[place] = memoryview(b""), start
+                self._raw[index], self._raw_starts[index] = memoryview(b""), start
             wanted.append((start, end))
         return wanted
 
-    def add(self, place: int, raw: memoryview, start: int) -> bool:
+    def add(self, index: int, raw: memoryview, start: int) -> bool:
         """Take a column's blocks that were missing. Whether its dictionary is as expected."""
-        held, raw_start = self._raw[place], self._raw_starts[place]
+        held, raw_start = self._raw[index], self._raw_starts[index]
         if len(raw) and start != raw_start + len(held):
             raise AssertionError("blocks follow each other")
         if len(raw):
             held = memoryview(b"".join((held, raw))) if len(held) else raw
-            self._raw[place] = held
-        self.pages.lies_at(place, address_of(held) - raw_start)
-        return self.has_dictionaries or self.take_dictionary(place, held, raw_start)
+            self._raw[index] = held
+        self.pages.lies_at(index, address_of(held) - raw_start)
+        return self.has_dictionaries or self.take_dictionary(index, held, raw_start)
 
-    def take_dictionary(self, place: int, raw: memoryview | bytes, start: int) -> bool:
-        """Take a column's dictionary, if it has one, from bytes that begin at a place of the file.
+    def take_dictionary(self, index: int, raw: memoryview | bytes, start: int) -> bool:
+        """Take a column's dictionary, if it has one, from bytes of the file that begin at `start`.
         Whether it is as expected."""
-        chunk = self.chunks[place]
+        chunk = self.chunks[index]
         if chunk.dictionary_page_offset is None:
             return True
         body = memoryview(raw)[chunk.start - start : chunk.data_page_offset - start]
-        dictionary = decode_dictionary(self._flats[place], body)
+        dictionary = decode_dictionary(self._flats[index], body)
         if dictionary is not None:
-            self.pages.take_dictionary(place, dictionary)
+            self.pages.take_dictionary(index, dictionary)
         return dictionary is not None

@@ -15,10 +15,10 @@ from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.reading.tails import Tail
 
 RunKey = tuple[int, int]
-"""A run: the place of its part, its own among the part's runs."""
+"""A run: the index of its part, its own among the part's runs."""
 
 Arrays = dict[int, pa.ChunkedArray]
-"""Columns of a run by their places."""
+"""Columns of a run by their indices."""
 
 
 class PartPages(msgspec.Struct, frozen=True):
@@ -31,18 +31,18 @@ class PartPages(msgspec.Struct, frozen=True):
 
 
 class _Piece(NamedTuple):
-    """Columns of a run that are decoded together, by their places."""
+    """Columns of a run that are decoded together, by their indices."""
 
     run: RunKey
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
     stretch: PageStretch
 
 
 def rows_of_pages(parts: Mapping[int, PartPages]) -> dict[int, list[pa.RecordBatch]]:
     """Return the wanted rows of parts, in order; of none that Arrow cannot decode."""
     runs = {
-        (place, number): run
-        for place, part in parts.items()
+        (index, number): run
+        for index, part in parts.items()
         for number, run in enumerate(part.choice.runs)
     }
     broken: set[int] = set()
@@ -54,12 +54,12 @@ def rows_of_pages(parts: Mapping[int, PartPages]) -> dict[int, list[pa.RecordBat
     spans = {run: _spans(parts[run[0]], columns) for run, columns in keys.items()}
     others = {run: others.get(run, ()) for run, found in spans.items() if found}
     values = _decoded(parts, others, broken)
-    rows: dict[int, list[pa.RecordBatch]] = {place: [] for place in parts}
-    for (place, number), found in spans.items():
-        run = place, number
+    rows: dict[int, list[pa.RecordBatch]] = {index: [] for index in parts}
+    for (index, number), found in spans.items():
+        run = index, number
         if found and (run in values or not others[run]):
-            rows[place] += _kept(parts[place], keys[run] | values.get(run, {}), found)
-    return {place: batches for place, batches in rows.items() if place not in broken}
+            rows[index] += _kept(parts[index], keys[run] | values.get(run, {}), found)
+    return {index: batches for index, batches in rows.items() if index not in broken}
 
 
 def _decoded(
@@ -67,10 +67,10 @@ def _decoded(
 ) -> dict[RunKey, Arrays]:
     """Return some columns of runs. broken: where parts go that cannot be decoded."""
     together: dict[tuple[tuple[str, ...], tuple[bytes, ...]], list[_Piece]] = {}
-    for run, places in wanted.items():
+    for run, indices in wanted.items():
         part = parts[run[0]]
-        for piece in _pieces(part, run, places):
-            names = tuple(part.choice.match.names[place] for place in piece.places)
+        for piece in _pieces(part, run, indices):
+            names = tuple(part.choice.match.names[index] for index in piece.indices)
             elements = tuple(one.column.element for one in piece.stretch.columns)
             together.setdefault((names, elements), []).append(piece)
     found: dict[RunKey, Arrays] = {}
@@ -78,26 +78,26 @@ def _decoded(
         try:
             tables = decoded(elements, names, [piece.stretch for piece in pieces])
         except NotByPagesError:
-            broken |= {place for (place, _), _, _ in pieces}
+            broken |= {index for (index, _), _, _ in pieces}
             continue
-        for (run, places, stretch), table in zip(pieces, tables, strict=True):
+        for (run, indices, stretch), table in zip(pieces, tables, strict=True):
             rows = _run(parts, run)
             wanted_rows = table.slice(rows.first - stretch.columns[0].first, rows.end - rows.first)
-            types = [_column(parts[run[0]], place).type for place in places]
+            types = [_column(parts[run[0]], index).type for index in indices]
             if wanted_rows.schema.types != types:
                 broken.add(run[0])
-            found.setdefault(run, {}).update(zip(places, wanted_rows.columns, strict=True))
+            found.setdefault(run, {}).update(zip(indices, wanted_rows.columns, strict=True))
     return found
 
 
-def _pieces(part: PartPages, run: RunKey, places: Sequence[int]) -> Iterator[_Piece]:
+def _pieces(part: PartPages, run: RunKey, indices: Sequence[int]) -> Iterator[_Piece]:
     """Yield the columns of a run, together where their pages end alike."""
     columns = part.choice.runs[run[1]].columns
     by_span: dict[tuple[int, int], list[int]] = {}
-    for place in places:
-        by_span.setdefault((columns[place].first, columns[place].end), []).append(place)
+    for index in indices:
+        by_span.setdefault((columns[index].first, columns[index].end), []).append(index)
     for (first, end), alike in by_span.items():
-        own: tuple[ColumnPages, ...] = tuple(columns[place] for place in alike)
+        own: tuple[ColumnPages, ...] = tuple(columns[index] for index in alike)
         bodies = tuple(tuple(part.bodies[page.offset] for page in column) for column in own)
         yield _Piece(run, tuple(alike), PageStretch(end - first, own, bodies))
 
@@ -106,21 +106,21 @@ def _run(parts: Mapping[int, PartPages], run: RunKey) -> RowRun:
     return parts[run[0]].choice.runs[run[1]]
 
 
-def _column(part: PartPages, place: int) -> pa.Field:
+def _column(part: PartPages, index: int) -> pa.Field:
     """Return a column as the file has it."""
-    return part.tail.columns.field(part.choice.match.names[place])
+    return part.tail.columns.field(part.choice.match.names[index])
 
 
 def _others(part: PartPages) -> tuple[int, ...]:
-    """Return the places of the columns that are no row keys."""
+    """Return the indices of the columns that are no row keys."""
     keys = part.choice.keys
-    return tuple(place for place in range(len(part.choice.match.names)) if place not in keys)
+    return tuple(index for index in range(len(part.choice.match.names)) if index not in keys)
 
 
 def _spans(part: PartPages, columns: Arrays) -> list[tuple[int, int]]:
     """Return the rows of a run whose keys are wanted."""
     fields = part.read.wanted.fields
-    arrays = [columns[place] for place in part.choice.keys]
+    arrays = [columns[index] for index in part.choice.keys]
     whole = [
         array.combine_chunks() if array.num_chunks != 1 else array.chunk(0) for array in arrays
     ]
@@ -133,8 +133,8 @@ def _kept(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a run. spans: those whose keys are wanted."""
     match = part.choice.match
-    stored = pa.schema([_column(part, place) for place in range(len(match.names))])
-    table = pa.Table.from_arrays([columns[place] for place in range(len(stored))], schema=stored)
+    stored = pa.schema([_column(part, index) for index in range(len(match.names))])
+    table = pa.Table.from_arrays([columns[index] for index in range(len(stored))], schema=stored)
     for start, end in spans:
         for batch in table.slice(start, end - start).to_batches():
             yield from part.read.wanted.kept(match.fitted(batch))

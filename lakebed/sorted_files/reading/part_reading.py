@@ -85,13 +85,13 @@ class GroupsByArrow:
     def batches(self, group: int, *, skip: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group without the first ones, in the file's columns."""
         rows = self._share.rows_of(self._tail.groups[group].row_bytes)
-        metadata, place = self._tail.metadata_of(group)
-        chunks = chunk_ranges(metadata, place, self._leaves)
+        metadata, index = self._tail.metadata_of(group)
+        chunks = chunk_ranges(metadata, index, self._leaves)
         at_once = _fits(chunks, self._share)
         self._file.load(chunks if at_once else [])
         with self._guard:
             batches = self._parquet(metadata, at_once=at_once).iter_batches(
-                rows, row_groups=[place], columns=self._names, use_threads=False
+                rows, row_groups=[index], columns=self._names, use_threads=False
             )
         while (batch := self._guard.next_of(batches)) is not None:
             if skip >= len(batch):
@@ -120,7 +120,7 @@ class GroupsByArrow:
 def reads_expected(
     part: FilePart, tail: Tail, *, columns: pa.Schema, wanted: RowFilter, share: Share
 ) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Return what `read_part` will ask for, row group by row group, each with its place; nothing
+    """Return what `read_part` will ask for, row group by row group, each with its index; nothing
     of those that it reads piece by piece.
 
     Raises:
@@ -192,15 +192,15 @@ def groups_met(tail: Described, wanted: RowFilter) -> dict[int, tuple[bytes, byt
 
 
 def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
-    """Return the places of Parquet's columns that belong to these fields."""
+    """Return the indices of Parquet's columns that belong to these fields."""
     wanted = set(names)
     leaves: list[int] = []
-    place = 0
+    index = 0
     for column in columns:
         count = leaf_count(column.type)
         if column.name in wanted:
-            leaves += range(place, place + count)
-        place += count
+            leaves += range(index, index + count)
+        index += count
     return leaves
 
 

@@ -98,10 +98,10 @@ class QuerySources:
         tails = self._tails.of_many(parts, self._figures)
         self._without_tail.clear()
         found = lookup.find(reads, tails, self._figures)
-        for place, batches in (found or {}).items():
-            self._found[id(reads[place])] = batches
-            self._figures.row_groups += len(tails[place].notes.groups)
-            self._figures.row_groups_met += len(groups_met(tails[place], reads[place].wanted))
+        for index, batches in (found or {}).items():
+            self._found[id(reads[index])] = batches
+            self._figures.row_groups += len(tails[index].notes.groups)
+            self._figures.row_groups_met += len(groups_met(tails[index], reads[index].wanted))
 
     def _have_tails(self, group: Sequence[PartRead]) -> None:
         """Have the tails of a group, and those of the next ones, at the price of one round."""
@@ -138,8 +138,8 @@ class QuerySources:
                 self._figures.row_groups_met += len(groups_met(tail, read.wanted))
                 self._figures.row_groups_read += len(groups_wanted(tail, read.wanted, match))
                 found += [
-                    (tail.notes.groups[place].first, read.part.path, spans)
-                    for place, spans in reads_expected(
+                    (tail.notes.groups[index].first, read.part.path, spans)
+                    for index, spans in reads_expected(
                         read.part, tail, columns=read.columns, wanted=read.wanted, share=read.share
                     )
                 ]

@@ -38,7 +38,7 @@ class RangeFile:
         self.problem: Exception | None = None
 
     def load(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Read these ranges, ascending, with one call to the store, in place of what was loaded;
+        """Read these ranges, ascending, with one call to the store, instead of what was loaded;
         none: only forget that."""
         self._loaded = []
         if not ranges:

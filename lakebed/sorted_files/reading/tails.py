@@ -49,7 +49,7 @@ class Described(Protocol):
         ...
 
     def metadata_of(self, group: int) -> tuple[pq.FileMetaData, int]:
-        """Return metadata that tells of a row group, and its place in them."""
+        """Return metadata that tells of a row group, and its index in them."""
         ...
 
     def group_of(self, group: int) -> tuple[Footer, parquet.RowGroup]:

@@ -64,9 +64,9 @@ def _order(batches: Sequence[pa.RecordBatch], fields: Sequence[Field]) -> Order:
         for field, kind in zip(fields, kinds, strict=True)
         if kind is not None  # every key type has one
     ]
-    places = np.array(found, np.int64)
+    addresses = np.array(found, np.int64)
     starts = np.cumsum([0, *map(len, batches)], dtype=np.int64)
-    values, bytes_ = (np.ascontiguousarray(places[:, :, part]) for part in range(2))
+    values, bytes_ = (np.ascontiguousarray(addresses[:, :, part]) for part in range(2))
     keys = Keys(np.array(kinds, np.int64), values, bytes_)
     order = Order(np.empty(starts[-1], np.uint16), np.empty(starts[-1], np.int32))
     sort_order(keys, starts, (max(map(len, batches)) - 1).bit_length(), order)
@@ -97,11 +97,11 @@ class OrderedRows:
             rows //= 2
         return begin + rows
 
-    def batch(self, place: int) -> pa.RecordBatch:
-        return self._copied(*self.starts[place : place + 2])
+    def batch(self, index: int) -> pa.RecordBatch:
+        return self._copied(*self.starts[index : index + 2])
 
-    def first(self, place: int) -> pa.RecordBatch:
-        begin = self.starts[place]
+    def first(self, index: int) -> pa.RecordBatch:
+        begin = self.starts[index]
         return self._copied(begin, begin + 1)
 
     def _copied(self, begin: int, end: int) -> pa.RecordBatch:

@@ -45,7 +45,7 @@ class CompiledMerge:
     ) -> None:
         self._fields = fields
         self._folds = folds
-        self._waiting = [(source.lowest, place, source) for place, source in enumerate(sources)]
+        self._waiting = [(source.lowest, index, source) for index, source in enumerate(sources)]
         heapq.heapify(self._waiting)
         self._runs: list[_Run] = []
         self._rows_max = self._rows_here = rows_max
@@ -93,13 +93,13 @@ class CompiledMerge:
 
     def _open_next(self) -> None:
         """Open the waiting source with the lowest key, or learn that its key is not that low."""
-        lowest, place, source = heapq.heappop(self._waiting)
+        lowest, index, source = heapq.heappop(self._waiting)
         if source.look is None:
-            self._runs.append(_Run(place, source.open(), source.mask))
-            self._runs.sort(key=lambda run: run.place)
+            self._runs.append(_Run(index, source.open(), source.mask))
+            self._runs.sort(key=lambda run: run.index)
         elif (better := source.look()) is not None:
             seen = Source(max(lowest, better), source.open, mask=source.mask)
-            heapq.heappush(self._waiting, (seen.lowest, place, seen))
+            heapq.heappush(self._waiting, (seen.lowest, index, seen))
 
     def _hold(self, run: _Run) -> None:
         assert run.batch is not None, "a run has a batch while it has rows"
@@ -110,8 +110,8 @@ class CompiledMerge:
     def _merge(self) -> None:
         leaves = 1 << (len(self._runs) - 1).bit_length()
         numbers = np.zeros((3, leaves), np.int64)
-        for place, run in enumerate(self._runs):
-            numbers[:, place] = run.segment, run.row, run.end
+        for index, run in enumerate(self._runs):
+            numbers[:, index] = run.segment, run.row, run.end
         held, cursors = self._held, Cursors(*numbers)
         self._filled = merge_rows(
             held.keys, held.masks, cursors, self._filled, self._rows_here, self._order
@@ -154,8 +154,8 @@ class _Run:
     """A source that is open. row, end: of its batch, the next row and the one behind the last;
     mask: which rows between them are wanted, None: all; size: its bytes."""
 
-    def __init__(self, place: int, batches: Iterator[pa.RecordBatch], mask: Mask | None) -> None:
-        self.place = place
+    def __init__(self, index: int, batches: Iterator[pa.RecordBatch], mask: Mask | None) -> None:
+        self.index = index
         self.batch: pa.RecordBatch | None = None
         self.mask: pa.BooleanArray | None = None
         self.segment = self.row = self.end = self.size = 0
@@ -218,26 +218,26 @@ class _HeldBatches:
         self.wanted_to: list[int] = []
         self.size = 0
         self.current = 0
-        places = np.zeros((2, len(fields), 64), np.int64)
-        self.keys = Keys(np.empty(0, np.int64), *places)
+        addresses = np.zeros((2, len(fields), 64), np.int64)
+        self.keys = Keys(np.empty(0, np.int64), *addresses)
         self.masks = np.zeros(64, np.int64)
 
     def add(self, batch: pa.RecordBatch, mask: pa.BooleanArray | None, row: int, size: int) -> int:
         """Hold a batch from a row on; return its number."""
         number = len(self.batches)
         if number == len(self.masks):
-            known, *places = self.keys
-            self.keys = Keys(known, *(np.hstack([at, np.zeros_like(at)]) for at in places))
+            known, *addresses = self.keys
+            self.keys = Keys(known, *(np.hstack([at, np.zeros_like(at)]) for at in addresses))
             self.masks = np.hstack([self.masks, np.zeros_like(self.masks)])
         columns = [batch.column(field.name) for field in self._fields]
         kinds = [kind_of(column.type) for column in columns]
         if not number:
             self.keys = self.keys._replace(kinds=np.array(kinds, np.int64))
-        for place, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
+        for index, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
             assert kind is not None, "keys are of types that kernels know"
             values, bytes_ = addresses_of(column, kind)
-            self.keys.values[place, number] = values
-            self.keys.bytes_[place, number] = bytes_
+            self.keys.values[index, number] = values
+            self.keys.bytes_[index, number] = bytes_
         self.masks[number] = 0 if mask is None else mask.buffers()[1].address
         self._masks.append(mask)
         self.batches.append(batch)

@@ -40,11 +40,11 @@ class SortedRows(Protocol):
 
     starts: list[int]
 
-    def batch(self, place: int) -> pa.RecordBatch:
+    def batch(self, index: int) -> pa.RecordBatch:
         """Return a batch, perhaps put together now."""
         ...
 
-    def first(self, place: int) -> pa.RecordBatch:
+    def first(self, index: int) -> pa.RecordBatch:
         """Return the first row of a batch."""
         ...
 
@@ -56,11 +56,11 @@ class TakenRows:
         self._batches = [part for b in rows for part in cut(b, BATCH_ROWS_MAX, bytes_max)]
         self.starts = [0, *accumulate(map(len, self._batches))]
 
-    def batch(self, place: int) -> pa.RecordBatch:
-        return self._batches[place]
+    def batch(self, index: int) -> pa.RecordBatch:
+        return self._batches[index]
 
-    def first(self, place: int) -> pa.RecordBatch:
-        return self._batches[place].slice(0, 1)
+    def first(self, index: int) -> pa.RecordBatch:
+        return self._batches[index].slice(0, 1)
 
 
 class Engine(Protocol):

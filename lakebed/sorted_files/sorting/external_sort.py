@@ -228,7 +228,7 @@ class ExternalSorter:
             found = self._engine.sort(rows, self._keys, self._batch_bytes)
             starts = tuple(found.starts[:-1])
             firsts = tuple(
-                encode_row(found.first(place), self._row_keys, 0) for place in range(len(starts))
+                encode_row(found.first(index), self._row_keys, 0) for index in range(len(starts))
             )
             size += ORDER_BYTES * count
             self._runs.append(SortedRun(found.batch, firsts, starts, count, size))
@@ -250,34 +250,34 @@ class ExternalSorter:
     def _read(self, run: SortedRun, key_range: KeyRange) -> Iterator[pa.RecordBatch]:
         begin = max(0, bisect_left(run.firsts, key_range.min) - 1)
         end = len(run.firsts) if key_range.max is None else bisect_left(run.firsts, key_range.max)
-        for place in range(begin, end):
-            batch = run.read(place)
-            if key_range != EVERYTHING and place in (begin, end - 1):
+        for index in range(begin, end):
+            batch = run.read(index)
+            if key_range != EVERYTHING and index in (begin, end - 1):
                 batch = slice_key_range(batch, self._row_keys, key_range)
             yield batch
 
     def _rows_below(self, run: SortedRun, points: Sequence[bytes]) -> list[int]:
         """Return how many rows of a run lie below each of the ascending points."""
-        places = [bisect_left(run.firsts, point) - 1 for point in points]
+        indices = [bisect_left(run.firsts, point) - 1 for point in points]
         found: list[int] = []
         at = 0
         while at < len(points):
-            place = places[at]
-            end = bisect_right(places, place)
-            if place < 0:
+            index = indices[at]
+            end = bisect_right(indices, index)
+            if index < 0:
                 found += [0] * (end - at)
             else:
-                batch, start = run.read(place), run.starts[place]
+                batch, start = run.read(index), run.starts[index]
                 inside = search_many(batch, self._row_keys, points[at:end])
                 found += [start + rows for rows in inside]
             at = end
         return found
 
     def _spill_runs(self) -> None:
-        for place, run in enumerate(self._runs):
+        for index, run in enumerate(self._runs):
             if run.path is None:
                 batches = map(run.read, range(len(run.firsts)))
-                self._runs[place] = self._write(batches, level=0, size=run.size)
+                self._runs[index] = self._write(batches, level=0, size=run.size)
         level = 0
         while len(same := [r for r in self._runs if r.level == level]) >= self._runs_max:
             merged = self._cut(self._merged(same, EVERYTHING))

@@ -36,11 +36,11 @@ def gathered(
     batches: Sequence[pa.RecordBatch], spans: Sequence[Span], segments: Segments, rows: Rows
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of batches in an order. spans: the first row of each batch that is wanted, and
-    the row behind the last; segments, rows: of each row its batch and its place in it."""
+    the row behind the last; segments, rows: of each row its batch and its index in it."""
     if sum(batch.nbytes for batch in batches) > BYTES_MAX:
         starts = np.cumsum([0, *map(len, batches)], dtype=np.int64)
-        places = pa.array(starts[segments] + rows)
-        yield from pa.Table.from_batches(batches).take(places).to_batches()
+        indices = pa.array(starts[segments] + rows)
+        yield from pa.Table.from_batches(batches).take(indices).to_batches()
         return
     columns = [
         column.gathered(segments, rows, column.size_between(spans))
@@ -51,8 +51,8 @@ def gathered(
 
 def columns_of(batches: Sequence[pa.RecordBatch]) -> Iterator[GatheredColumn]:
     """Yield the columns of batches, at least one."""
-    for place in range(batches[0].num_columns):
-        yield GatheredColumn([batch.column(place) for batch in batches])
+    for index in range(batches[0].num_columns):
+        yield GatheredColumn([batch.column(index) for batch in batches])
 
 
 def kind_of(type_: pa.DataType) -> int | None:
@@ -72,12 +72,12 @@ def addresses_of(array: pa.Array, kind: int) -> tuple[int, int]:
 
 
 def validity_of(arrays: Sequence[pa.Array]) -> tuple[Addresses, Addresses]:
-    """Return where the validity of each array is, 0 where none is null, and the place of its first
+    """Return where the validity of each array is, 0 where none is null, and the index of its first
     row's bit."""
     bits = np.zeros(len(arrays), np.int64)
-    for place, array in enumerate(arrays):
+    for index, array in enumerate(arrays):
         if array.null_count:
-            bits[place] = array.buffers()[0].address
+            bits[index] = array.buffers()[0].address
     return bits, np.array([array.offset for array in arrays], np.int64)
 
 
@@ -108,9 +108,9 @@ class GatheredColumn:
         self._bits, self._skip = validity_of(arrays)
         self._ends = np.zeros(len(arrays), np.int64)
         if self.kind == BYTES:
-            for place, array in enumerate(arrays):
+            for index, array in enumerate(arrays):
                 data = array.buffers()[2]
-                self._ends[place] = 0 if data is None else data.address + data.size
+                self._ends[index] = 0 if data is None else data.address + data.size
 
     def size(self, segments: Segments, rows: Rows) -> int:
         """Return how many bytes the strings of some rows have; of numbers, the numbers."""
@@ -146,8 +146,8 @@ class GatheredColumn:
 
     def _taken(self, segments: Segments, rows: Rows) -> pa.Array:
         starts = np.cumsum([0, *map(len, self._arrays)], dtype=np.int64)
-        places = pa.array(starts[segments] + rows)
-        taken = pa.chunked_array(self._arrays).take(places)
+        indices = pa.array(starts[segments] + rows)
+        taken = pa.chunked_array(self._arrays).take(indices)
         return taken.combine_chunks() if taken.num_chunks != 1 else taken.chunk(0)
 
     def _validity(self, segments: Segments, rows: Rows) -> tuple[pa.Buffer | None, int]:

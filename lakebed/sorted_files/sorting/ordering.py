@@ -26,7 +26,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def sorted_order(columns: Sequence[pa.Array]) -> Rows:
-    """Return the places of rows in ascending order of these key columns, without nulls.
+    """Return the indices of rows in ascending order of these key columns, without nulls.
 
     The order of rows with equal keys is not promised.
     """
@@ -55,7 +55,7 @@ def sorted_rows(batches: list[pa.RecordBatch], fields: Sequence[Field]) -> Itera
 def is_sorted(columns: Sequence[pa.Array]) -> bool:
     """Whether rows ascend by these key columns; equal neighbours are fine."""
     rows = len(columns[0])
-    pairs: pa.Array | None = None  # of neighbours not told apart yet, by the place of the first
+    pairs: pa.Array | None = None  # of neighbours not told apart yet, by the index of the first
     if rows < 2:
         return True
     for column in columns:
@@ -121,7 +121,7 @@ class _StringDigits:
         return lengths.astype(np.uint64), skip
 
     def _evenly_spaced(self, skip: int) -> Digits:
-        """Return a digit of each row where all are of one length: no places need be looked up."""
+        """Return a digit of each row where all are of one length: no offsets need be looked up."""
         begin = int(self._starts[0]) + skip
         rows = len(self._starts) - 1
         return np.ndarray((rows,), ">u8", self._raw, begin, (self._length,)).astype(np.uint64)
@@ -156,19 +156,19 @@ class _Ties:
     def __init__(self, rows: int) -> None:
         self.order: Rows | None = None
         self._rows = rows
-        self._places: Rows = np.empty(0, np.intp)
+        self._indices: Rows = np.empty(0, np.intp)
         self._groups: Digits = np.empty(0, np.uint64)
 
     @property
     def left(self) -> bool:
         """Whether any rows tie."""
-        return self._rows > 1 if self.order is None else bool(len(self._places))
+        return self._rows > 1 if self.order is None else bool(len(self._indices))
 
     def refine(self, column: _IntegerDigits | _StringDigits) -> None:
         """Sort rows that tie by one more field."""
         skip = 0
         while self.left:
-            rows = None if self.order is None else self.order[self._places]
+            rows = None if self.order is None else self.order[self._indices]
             digits, skip = column.read(rows, skip)
             if digits is None:
                 return
@@ -179,7 +179,7 @@ class _Ties:
 
     def _begin(self, digits: Digits) -> None:
         """Sort all rows. The row's number is packed into the low bits, so that numbers are sorted
-        and not places, which is twice as fast; the digit's own low bits come after."""
+        and not indices, which is twice as fast; the digit's own low bits come after."""
         digits -= digits.min()
         row_bits = (self._rows - 1).bit_length()
         lost = np.uint64(max(0, int(digits.max()).bit_length() + row_bits - 64))
@@ -190,8 +190,8 @@ class _Ties:
         self.order = (packed & np.uint64((1 << row_bits) - 1)).view(np.int64)
         packed >>= np.uint64(row_bits)
         self._keep_ties(None, packed)
-        if lost and len(self._places):
-            rows = self.order[self._places]
+        if lost and len(self._indices):
+            rows = self.order[self._indices]
             low = digits[rows] & ((np.uint64(1) << lost) - np.uint64(1))
             self._go_on(self.order, rows, low)
 
@@ -204,19 +204,19 @@ class _Ties:
             bits = int(digits.max()).bit_length()
         both = (groups << np.uint64(bits)) | digits
         within = np.argsort(both)
-        order[self._places] = rows[within]
-        self._keep_ties(self._places, both[within])
+        order[self._indices] = rows[within]
+        self._keep_ties(self._indices, both[within])
 
-    def _keep_ties(self, places: Rows | None, ascending: Digits) -> None:
-        """Remember which of these neighbours are equal. places: theirs; None: they are all rows."""
+    def _keep_ties(self, indices: Rows | None, ascending: Digits) -> None:
+        """Remember which of these neighbours are equal. indices: theirs; None: all rows."""
         same = ascending[1:] == ascending[:-1]
         if not same.any():
-            self._places, self._groups = self._places[:0], self._groups[:0]
+            self._indices, self._groups = self._indices[:0], self._groups[:0]
             return
         tied = np.zeros(len(ascending), bool)
         tied[1:] = same
         tied[:-1] |= same
-        self._places = np.flatnonzero(tied) if places is None else places[tied]
+        self._indices = np.flatnonzero(tied) if indices is None else indices[tied]
         begins = np.ones(len(ascending), np.uint64)
         begins[1:] = ~same
         self._groups = np.cumsum(begins[tied], dtype=np.uint64)

@@ -203,11 +203,11 @@ class _Opened:
             stop = blocks[end - 1].offset + blocks[end - 1].size
             (stored,) = self._objects.read(self._run.path, [(start, stop)])
             view = memoryview(stored)
-            for place in range(done, end):
-                block = blocks[place]
+            for index in range(done, end):
+                block = blocks[index]
                 at = block.offset - start
                 batch = self._batch(block, view[at : at + block.size])
-                if place in (0, len(blocks) - 1):
+                if index in (0, len(blocks) - 1):
                     batch = slice_key_range(batch, self._fields, self._key_range)
                 yield batch
             done = end

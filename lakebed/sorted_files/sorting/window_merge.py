@@ -62,7 +62,7 @@ def windows(sources: Sequence[Source], fields: Sequence[Field]) -> Iterator[Wind
 
     Holds at most one and a half batches of each source whose keys meet the window.
     """
-    waiting = [(source.lowest, place, source) for place, source in enumerate(sources)]
+    waiting = [(source.lowest, index, source) for index, source in enumerate(sources)]
     heapq.heapify(waiting)
     inputs: list[_Input] = []
     while inputs or waiting:
@@ -132,12 +132,12 @@ def _open_next(
     waiting: list[tuple[bytes, int, Source]], inputs: list[_Input], fields: Sequence[Field]
 ) -> None:
     """Open the waiting source with the lowest key, or learn that its key is not that low."""
-    lowest, place, source = heapq.heappop(waiting)
+    lowest, index, source = heapq.heappop(waiting)
     if source.look is not None:
         better = source.look()
         if better is not None:
             seen = Source(max(lowest, better), source.open)
-            heapq.heappush(waiting, (seen.lowest, place, seen))
+            heapq.heappush(waiting, (seen.lowest, index, seen))
         return
     inputs.append(_Input(source.open(), fields))
 

@@ -77,18 +77,18 @@ class RowGroupEncoder:
         found: dict[int, EncodedChunk] = {}
         if self.kernels is not None:
             self.kernels.forget()
-            for place, leaf in enumerate(leaves):
-                chunk = self.kernels.encode(leaf.path[0], rows, count, self._codecs[place])
+            for index, leaf in enumerate(leaves):
+                chunk = self.kernels.encode(leaf.path[0], rows, count, self._codecs[index])
                 if chunk is not None:
-                    found[place] = chunk
-        rest = [place for place in range(len(leaves)) if place not in found]
+                    found[index] = chunk
+        rest = [index for index in range(len(leaves)) if index not in found]
         if rest:
-            names = list(dict.fromkeys(leaves[place].path[0] for place in rest))
-            codecs = {_path(leaves[place]): _CODEC_NAMES[self._codecs[place]] for place in rest}
+            names = list(dict.fromkeys(leaves[index].path[0] for index in rest))
+            codecs = {_path(leaves[index]): _CODEC_NAMES[self._codecs[index]] for index in rest}
             options = writer_options(self._choices, names, count, codecs)
             chunks = encode_by_arrow(rows.select(names), options)
             found.update(zip(rest, chunks, strict=True))
-        group = EncodedRowGroup(len(rows), [found[place] for place in range(len(leaves))])
+        group = EncodedRowGroup(len(rows), [found[index] for index in range(len(leaves))])
         if not is_tried:
             self._until_tried -= 1
         elif len(rows) >= TELLING_ROWS_MIN:
@@ -104,10 +104,10 @@ class RowGroupEncoder:
             self.kernels = _Kernels(arrow_schema(self._schema), choices)
 
     def _choose_codecs(self, packed: EncodedRowGroup) -> None:
-        for place, (leaf, chunk) in enumerate(zip(self._leaves, packed.chunks, strict=True)):
+        for index, (leaf, chunk) in enumerate(zip(self._leaves, packed.chunks, strict=True)):
             saved = chunk.bytes_count - chunk.size
             if leaf.physical in _NUMBERS and saved < SAVING_MIN * chunk.bytes_count:
-                self._codecs[place] = Codec.UNCOMPRESSED
+                self._codecs[index] = Codec.UNCOMPRESSED
 
 
 def template_for(schema: Schema) -> Footer:
@@ -149,7 +149,7 @@ class _Kernels:
             )
 
     def forget(self) -> None:
-        """Let the next chunks take the place of those that were returned."""
+        """Let the next chunks overwrite those that were returned."""
         self._encoder.forget()
 
     def close(self) -> None:

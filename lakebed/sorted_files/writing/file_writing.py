@@ -19,7 +19,7 @@ from lakebed.parquet_bytes.assembling import Assembly
 from lakebed.parquet_bytes.encoded import EncodedRowGroup
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import FileWritten, RowsWritten
-from lakebed.processing.value_order import places_array
+from lakebed.processing.value_order import index_array
 from lakebed.sorted_files.format.file_notes import Notes, RowGroupNote, encode_notes
 from lakebed.sorted_files.format.key_encoding import encode_keys, encode_row, search_many
 from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
@@ -177,21 +177,22 @@ class Sampler:
         """Look at the next rows."""
         before = self._go_on(len(batch))
         # Not a range: Arrow looks for pandas each time that it is given a sequence.
-        places = np.arange(-before % self.stride, len(batch), self.stride)
-        if len(places):
-            rows = batch.select([f.name for f in self._fields]).take(places_array(places))
+        indices = np.arange(-before % self.stride, len(batch), self.stride)
+        if len(indices):
+            rows = batch.select([f.name for f in self._fields]).take(index_array(indices))
             keys = encode_keys(rows, self._fields)
             self._keys += keys.to_pylist()  # bounded: KEYS_MAX
 
     def skip(self, rows: int, known: Known) -> None:
-        """Go over rows of which only some are known: those nearest to the places stand for them."""
+        """Go over rows of which only some are known. The nearest known one stands for each that
+        would be kept."""
         before = self._go_on(rows)
-        places = [place for place, _, _ in known]
-        for place in range(-before % self.stride, rows, self.stride):
-            after = bisect_left(places, place)
-            near = min(known[max(0, after - 1) : after + 1], key=lambda k: abs(k[0] - place))
+        indices = [index for index, _, _ in known]
+        for index in range(-before % self.stride, rows, self.stride):
+            after = bisect_left(indices, index)
+            near = min(known[max(0, after - 1) : after + 1], key=lambda k: abs(k[0] - index))
             self._keys.append(near[1])
-            self._slack = max(self._slack, abs(near[0] - place) + near[2])
+            self._slack = max(self._slack, abs(near[0] - index) + near[2])
 
     def _go_on(self, rows: int) -> int:
         """Count rows; return how many there were before."""
@@ -216,7 +217,7 @@ class KeyRangeCounter:
         self._rows = [0] * len(key_ranges)
         self._firsts: list[bytes] = [b""] * len(key_ranges)
         self._lasts: list[bytes] = [b""] * len(key_ranges)
-        self._place = 0
+        self._index = 0
         self.last = b""
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -228,10 +229,10 @@ class KeyRangeCounter:
             if key_range.max is not None and self.last >= key_range.max:
                 here = search_many(batch, self._fields, [key_range.max])[0]
             inside = batch.slice(0, here)
-            if not self._rows[self._place]:
-                self._firsts[self._place] = encode_row(inside, self._fields, 0)
-            self._rows[self._place] += here
-            self._lasts[self._place] = encode_row(inside, self._fields, -1)
+            if not self._rows[self._index]:
+                self._firsts[self._index] = encode_row(inside, self._fields, 0)
+            self._rows[self._index] += here
+            self._lasts[self._index] = encode_row(inside, self._fields, -1)
             batch = batch.slice(here)
 
     def skip(self, rows: int, first: bytes, last: bytes) -> None:
@@ -239,19 +240,19 @@ class KeyRangeCounter:
         key_range = self._key_range_of(first)
         if not key_range.contains(last):
             raise AssertionError("rows passed on lie in one key range")
-        if not self._rows[self._place]:
-            self._firsts[self._place] = first
-        self._rows[self._place] += rows
-        self._lasts[self._place] = self.last = last
+        if not self._rows[self._index]:
+            self._firsts[self._index] = first
+        self._rows[self._index] += rows
+        self._lasts[self._index] = self.last = last
 
     def _key_range_of(self, key: bytes) -> KeyRange:
-        while self._place < len(self._key_ranges):
-            key_range = self._key_ranges[self._place]
+        while self._index < len(self._key_ranges):
+            key_range = self._key_ranges[self._index]
             if key_range.max is None or key < key_range.max:
                 if key_range.min > key:
                     raise AssertionError("a row lies in none of the key ranges")
                 return key_range
-            self._place += 1
+            self._index += 1
         raise AssertionError("a row lies above all key ranges")
 
     def rows_written(self) -> tuple[RowsWritten | None, ...]:

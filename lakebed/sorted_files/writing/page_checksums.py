@@ -2,7 +2,7 @@
 
 A page that is read alone is what was written, as sure as a block is: the tail, which the CRC-32 in
 the state covers, says where it lies, which rows it holds, and what its own CRC-32 is. Neither does
-a header pass that says something else, nor another page in its place, of this file or another: the
+a header pass that says something else, nor a page swapped for it, of this file or another: the
 checksum in a page's own header would let the second pass, and leaves out the header.
 """
 
