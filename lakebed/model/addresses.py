@@ -14,24 +14,24 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two letters at least, for `C:/` is a disk. One slash: so a `Path` has it of `s3://`."""
 
 
-def scheme_of(place: str | os.PathLike[str]) -> str | None:
+def scheme_of(address: str | os.PathLike[str]) -> str | None:
     """Return the scheme of an address, in lower case; None: it is a path of this machine."""
-    found = _SCHEME.match(os.fspath(place))
+    found = _SCHEME.match(os.fspath(address))
     return found[1].lower() if found else None
 
 
-def without_file_scheme(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
+def without_file_scheme(address: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """Return the path that `file:///PATH` means; anything else as it is.
 
     Raises:
         InvalidError: a file of another machine.
     """
-    if scheme_of(place) != FILE_SCHEME:
-        return place
-    parts = urlsplit(os.fspath(place))
+    if scheme_of(address) != FILE_SCHEME:
+        return address
+    parts = urlsplit(os.fspath(address))
     if parts.netloc not in {"", "localhost"}:
         hint = "write file:///PATH, or the path alone"
-        raise InvalidError("a file of another machine", address=place, hint=hint)
+        raise InvalidError("a file of another machine", address=address, hint=hint)
     return unquote(parts.path)
 
 

@@ -199,9 +199,9 @@ def least_key(fields: Sequence[Field], prefix: bytes) -> bytes:
         ValueError: the prefix ends inside a field.
     """
     start = 0
-    for place, field in enumerate(fields):
+    for index, field in enumerate(fields):
         if start == len(prefix):
-            widths = (_WIDTH.get(str(f.type)) for f in fields[place:])
+            widths = (_WIDTH.get(str(f.type)) for f in fields[index:])
             return prefix + b"".join(TERMINATOR if w is None else bytes(w) for w in widths)
         start = field_end(field.type, prefix, start)
     return prefix

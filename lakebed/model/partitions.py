@@ -112,12 +112,12 @@ def check_reached(points: Sequence[bytes], key_range: KeyRange, fields: Sequence
     Raises:
         InvalidError: no key lies between a point and the one before, or the key range's begin.
     """
-    for place, (before, point) in enumerate(pairwise((key_range.min, *points))):
+    for index, (before, point) in enumerate(pairwise((key_range.min, *points))):
         if least_key(fields, before) >= point:
             values = ", ".join(map(str, prefix_values(fields, point)))
-            where = "between a split point and the one before" if place else "below a split point"
+            where = "between a split point and the one before" if index else "below a split point"
             hint = "leave it out: the leaf before it would stay empty for ever"
-            raise InvalidError(f"no key lies {where}", point=values, place=place, hint=hint)
+            raise InvalidError(f"no key lies {where}", point=values, index=index, hint=hint)
 
 
 def grown(leaf: Partition, points: Sequence[bytes], *, next_id: int) -> list[Partition]:
@@ -165,11 +165,11 @@ def split_points_of(schema: Schema, values: Iterable[object]) -> tuple[bytes, ..
     if longest > KEY_BYTES_MAX:
         hint = f"a key has at most {KEY_BYTES_MAX} bytes when encoded"
         raise InvalidError("a split point is too long", field=field.name, bytes=longest, hint=hint)
-    for place, (before, after) in enumerate(pairwise(points), start=1):
+    for index, (before, after) in enumerate(pairwise(points), start=1):
         if before >= after:
             what = "doubled" if before == after else "unsorted"
             hint = "give each split point once, in ascending order"
-            raise InvalidError(f"split points are {what}", field=field.name, place=place, hint=hint)
+            raise InvalidError(f"split points are {what}", field=field.name, index=index, hint=hint)
     check_reached(points, EVERYTHING, schema.row_keys)
     return points
 

@@ -101,8 +101,8 @@ def box_of(schema: Schema, ranges: Mapping[str, object]) -> Box:
     """
     box = [EVERYTHING] * len(schema.row_keys)
     for name, given in ranges.items():
-        place = schema.dimension_of(name)
-        box[place] = canonical(schema.row_keys[place], _as_range(name, given))
+        index = schema.dimension_of(name)
+        box[index] = canonical(schema.row_keys[index], _as_range(name, given))
     return tuple(box)
 
 
@@ -133,13 +133,13 @@ def box_of_key(schema: Schema, key: object) -> Box:
 def span_of(fields: Sequence[Field], box: Box) -> tuple[KeyRange, bool]:
     """Return the range of whole keys that holds a box, and whether it holds nothing else."""
     prefix = b""
-    for place, (field, r) in enumerate(zip(fields, box, strict=True)):
+    for index, (field, r) in enumerate(zip(fields, box, strict=True)):
         if _is_one_value(field, r):
             prefix += r.min
             continue
         least = prefix + r.min
         most = above_prefix(prefix) if r.max is None else prefix + r.max
-        return KeyRange(least, most), all(rest == EVERYTHING for rest in box[place + 1 :])
+        return KeyRange(least, most), all(rest == EVERYTHING for rest in box[index + 1 :])
     return KeyRange(prefix, above_prefix(prefix)), True
 
 
@@ -148,13 +148,13 @@ def box_around(fields: Sequence[Field], key_range: KeyRange) -> Box:
     as the fields that both begin with allow."""
     box = [EVERYTHING] * len(fields)
     least, most = key_range.min, key_range.max
-    for place, field in enumerate(fields):
+    for index, field in enumerate(fields):
         low, high = _leading(field, least), _leading(field, most or b"")
         if most is None:
-            box[place] = KeyRange(least if low is None else low)
+            box[index] = KeyRange(least if low is None else low)
             break
         # A key whose field is what `most` begins with lies below it when more of `most` follows.
-        box[place] = KeyRange(least if low is None else low, most if high == most else most + b"\0")
+        box[index] = KeyRange(least if low is None else low, most if high == most else most + b"\0")
         if low is None or low != high:
             break
         least, most = least[len(low) :], most[len(low) :]

@@ -24,7 +24,7 @@ KEYS_MAX = 2 * KEYS_MIN
 class Sample(msgspec.Struct, frozen=True):
     """Every `stride`-th whole encoded key of a file, from the first on. rows: of the file.
 
-    slack: by how many rows a key may stand beside its place; 0: all are exact.
+    slack: by how many rows a key may stand beside its index; 0: all are exact.
     """
 
     keys: tuple[bytes, ...]
@@ -48,27 +48,27 @@ def split_points(
     """Return at most `parts - 1` encodings of leading key fields that cut the rows into alike
     parts.
 
-    fields: the row keys. Of the places near an even cut, one where a value of the first field ends
+    fields: the row keys. Of the indices near an even cut, one where a value of the first field ends
     is taken before one where a value of the second ends, and so on; near is half of a part. Every
     part has a sampled key. Fewer points where rows share too few keys, none where they share one.
     """
     weighted = sorted((key, s.stride) for s in samples for key in s.keys)
     keys = [key for key, _ in weighted]
     below = list(accumulate((weight for _, weight in weighted), initial=0))
-    places = [place for place in range(1, len(keys)) if keys[place - 1] != keys[place]]
-    if not places or parts < 2:
+    indices = [index for index in range(1, len(keys)) if keys[index - 1] != keys[index]]
+    if not indices or parts < 2:
         return ()
-    total, ranks = below[-1], [below[place] for place in places]
+    total, ranks = below[-1], [below[index] for index in indices]
 
     def better(wanted: float, first: int, end: int) -> tuple[int, int] | None:
-        """Return place and leading fields of the best end of a value near a rank, if any is."""
-        near = ((place, abs(below[place] - wanted)) for place in places[first:end])
+        """Return index and leading fields of the best end of a value near a rank, if any is."""
+        near = ((index, abs(below[index] - wanted)) for index in indices[first:end])
         found = (
-            (_fields_shared(keys[place - 1], keys[place], fields), distance, place)
-            for place, distance in near
+            (_fields_shared(keys[index - 1], keys[index], fields), distance, index)
+            for index, distance in near
         )
-        shared, _, place = min(found, default=(0, 0.0, 0))
-        return (place, shared + 1) if place else None
+        shared, _, index = min(found, default=(0, 0.0, 0))
+        return (index, shared + 1) if index else None
 
     cuts = []
     taken = 0
@@ -78,7 +78,7 @@ def split_points(
         cut = better(wanted, max(taken, bisect_left(ranks, wanted - near)), end)
         if cut is not None:
             cuts.append(cut)
-            taken = bisect_right(places, cut[0])
+            taken = bisect_right(indices, cut[0])
     if not cuts:  # one key alone holds most rows: cut beside it, as evenly as it goes
         middle = bisect_left(ranks, total / 2)
         cuts = [c for c in [better(total / 2, max(0, middle - 1), middle + 1)] if c is not None]
@@ -88,4 +88,4 @@ def split_points(
 def _fields_shared(a: bytes, b: bytes, fields: Sequence[Field]) -> int:
     """Return in how many leading fields two keys that differ agree."""
     parts = zip(split_key(fields, a), split_key(fields, b), strict=True)
-    return next(place for place, (one, other) in enumerate(parts) if one != other)
+    return next(index for index, (one, other) in enumerate(parts) if one != other)

@@ -110,7 +110,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.numbers_used, *there) + 1
 
     def dimension_of(self, name: str) -> int:
-        """Return the place of a row key field among the row keys. Raises: InvalidError."""
+        """Return the index of a row key field among the row keys. Raises: InvalidError."""
         field = self.field(name)
         if field not in self.row_keys:
             keys = ", ".join(f.name for f in self.row_keys)

@@ -197,7 +197,7 @@ def members_within(type_: Type) -> tuple[StructMember, ...]:
 
 def part_numbers(number: int) -> Iterator[int]:
     """Yield the numbers of the elements, keys and values inside a field or member: from outside to
-    inside, a key before its value. What lies in a struct has its member's number in place of this.
+    inside, a key before its value. What lies in a struct has its member's number instead of this.
 
     They follow from the number, so that schemas that were stored without them have them, too; and
     they never change, because the type inside of a field never does. None beyond what fits into

@@ -94,8 +94,8 @@ def parquet_layout(path: Path) -> ParquetLayout:
 
 def _extent(group: pq.RowGroupMetaData) -> tuple[int, int]:
     begins, ends = [], []
-    for place in range(group.num_columns):
-        column = group.column(place)
+    for index in range(group.num_columns):
+        column = group.column(index)
         begin = column.data_page_offset
         if column.has_dictionary_page and 0 < column.dictionary_page_offset < begin:
             begin = column.dictionary_page_offset
@@ -199,13 +199,13 @@ def csv_batches(
                 rows, has_rows = batch, has_rows or batch.num_rows > 0
                 for name in binary:
                     if name in header:
-                        place = rows.schema.get_field_index(name)
-                        rows = rows.set_column(place, name, from_base64(rows.column(name), name))
+                        index = rows.schema.get_field_index(name)
+                        rows = rows.set_column(index, name, from_base64(rows.column(name), name))
                 for name, zone in zones.items():
                     if name in header:
-                        place = rows.schema.get_field_index(name)
+                        index = rows.schema.get_field_index(name)
                         times = texts_in_utc(rows.column(name), zone)
-                        rows = rows.set_column(place, name, times)
+                        rows = rows.set_column(index, name, times)
                 yield rows
     if not has_rows:
         wanted = {column.name: column.type for column in arrow_schema(schema)}
@@ -286,7 +286,7 @@ def from_base64(column: pa.Array, field: str) -> pa.Array:
 
 
 def _spark_times(schema: pq.ParquetSchema) -> set[str]:
-    leaves = (schema.column(place) for place in range(len(schema)))
+    leaves = (schema.column(index) for index in range(len(schema)))
     return {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
 
 

@@ -18,7 +18,7 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-_Place = tuple[int, int]
+_Identity = tuple[int, int]
 """Device and inode: one for all ways to a folder."""
 
 
@@ -37,10 +37,10 @@ def files_at(path: Path) -> list[Path]:
     if os.path.samestat(facts, _facts(Path("/"))):
         hint = "name the folder that holds the files"
         raise InvalidError("the whole file system is not an input", path=path, hint=hint)
-    return sorted(_below(path, {_place(facts): path}, [0]))
+    return sorted(_below(path, {_identity(facts): path}, [0]))
 
 
-def _below(folder: Path, ways: dict[_Place, Path], looked_at: list[int]) -> Iterator[Path]:
+def _below(folder: Path, ways: dict[_Identity, Path], looked_at: list[int]) -> Iterator[Path]:
     for path in _entries(folder):
         looked_at[0] += 1
         if looked_at[0] > ENTRIES_MAX:
@@ -54,7 +54,7 @@ def _below(folder: Path, ways: dict[_Place, Path], looked_at: list[int]) -> Iter
         if not stat.S_ISDIR(facts.st_mode):
             yield path
             continue
-        other = ways.setdefault(_place(facts), path)
+        other = ways.setdefault(_identity(facts), path)
         if other != path:
             hint = "its rows would be taken twice, or for ever: remove the symbolic link"
             raise InvalidError("two paths lead to one folder", path=path, other=other, hint=hint)
@@ -90,7 +90,7 @@ def _facts(path: Path) -> os.stat_result:
     return facts
 
 
-def _place(facts: os.stat_result) -> _Place:
+def _identity(facts: os.stat_result) -> _Identity:
     return facts.st_dev, facts.st_ino
 
 

@@ -245,8 +245,8 @@ def _names_of(line: bytes) -> list[str]:
 
 
 def _line_of(block: bytes, row: int) -> int:
-    """Return the place of the line that holds a row; empty lines hold none."""
-    holding = [place for place, line in enumerate(block.split(b"\n")) if line.strip()]
+    """Return the index of the line that holds a row; empty lines hold none."""
+    holding = [index for index, line in enumerate(block.split(b"\n")) if line.strip()]
     return holding[min(row, len(holding) - 1)]
 
 
@@ -282,8 +282,8 @@ def _converted(column: pa.Array, type_: Type, name: str, zone: str | None) -> pa
             return pa.MapArray.from_arrays(column.offsets, keys, items, mask=column.is_null())
         case StructOf(members):
             parts = [
-                _converted(column.field(place), member.type, name, zone)
-                for place, member in enumerate(members)
+                _converted(column.field(index), member.type, name, zone)
+                for index, member in enumerate(members)
             ]
             names = [member.name for member in members]
             return pa.StructArray.from_arrays(parts, names, mask=column.is_null())

@@ -22,9 +22,9 @@ def json_lines(batch: pa.RecordBatch) -> pa.Buffer:
     if not batch.num_rows:
         return pa.py_buffer(b"")
     parts: list[object] = []
-    for place, name in enumerate(batch.schema.names):
-        opening = "{" if place == 0 else ","
-        parts += [f"{opening}{quoted_name(name)}:", json_texts(batch.column(place))]
+    for index, name in enumerate(batch.schema.names):
+        opening = "{" if index == 0 else ","
+        parts += [f"{opening}{quoted_name(name)}:", json_texts(batch.column(index))]
     lines = pc.binary_join_element_wise(*parts, "}\n", "")
     return _bytes_of(lines)
 
@@ -75,8 +75,8 @@ def base64_texts(column: pa.Array) -> pa.Array:
     missing = groups * 3 - lengths
     letters[ends[missing >= 1] - 1] = ord("=")
     letters[ends[missing == 2] - 2] = ord("=")
-    places = pa.py_buffer((new_starts * 4).astype(np.int32).tobytes())
-    return pa.StringArray.from_buffers(len(column), places, pa.py_buffer(letters.tobytes()))
+    new_offsets = pa.py_buffer((new_starts * 4).astype(np.int32).tobytes())
+    return pa.StringArray.from_buffers(len(column), new_offsets, pa.py_buffer(letters.tobytes()))
 
 
 def _texts(column: pa.Array) -> pa.Array:
@@ -122,7 +122,7 @@ def _joined(column: pa.Array) -> pa.Array:
     """A list as `[a,b]`, a map as `{"k":v}`: the texts of all elements, joined per row."""
     is_map = pa.types.is_map(column.type)
     offsets = column.offsets
-    first, last = (offsets[place].as_py() for place in (0, -1))  # bounded: two ends
+    first, last = (offsets[index].as_py() for index in (0, -1))  # bounded: two ends
     if is_map:
         keys = column.keys.slice(first, last - first)
         is_text = pa.types.is_string(keys.type)
@@ -138,8 +138,8 @@ def _joined(column: pa.Array) -> pa.Array:
 
 def _object(column: pa.Array) -> pa.Array:
     parts: list[object] = []
-    for place, (member, values) in enumerate(zip(column.type, column.flatten(), strict=True)):
-        opening = "{" if place == 0 else ","
+    for index, (member, values) in enumerate(zip(column.type, column.flatten(), strict=True)):
+        opening = "{" if index == 0 else ","
         parts += [f"{opening}{quoted_name(member.name)}:", json_texts(values)]
     return pc.binary_join_element_wise(*parts, "}", "")
 
@@ -162,5 +162,5 @@ def _in_quotes(texts: pa.Array) -> pa.Array:
 def _bytes_of(texts: pa.Array) -> pa.Buffer:
     """All texts, one after another, without copying them."""
     _, offsets, stored = texts.buffers()
-    places = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4)
-    return stored.slice(int(places[0]), int(places[-1] - places[0]))
+    starts = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4)
+    return stored.slice(int(starts[0]), int(starts[-1] - starts[0]))

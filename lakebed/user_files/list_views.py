@@ -24,11 +24,11 @@ def has_list_view(type_: pa.DataType) -> bool:
         return True
     if kinds.is_dictionary(type_):
         return has_list_view(type_.value_type)
-    return any(has_list_view(type_.field(place).type) for place in range(type_.num_fields))
+    return any(has_list_view(type_.field(index).type) for index in range(type_.num_fields))
 
 
 def without_list_views(column: ArrayT) -> ArrayT:
-    """Return the same values, lists in place of views at every depth. column: validated in full.
+    """Return the same values, lists instead of views at every depth. column: validated in full.
 
     Raises:
         InvalidError: the views name more elements than a list can hold.

@@ -25,8 +25,8 @@ def long_texts(path: Path, metadata: pq.FileMetaData, group: int, rows_max: int)
     """
     facts = metadata.row_group(group)
     doubtful: list[tuple[str, int]] = []
-    for place in range(facts.num_columns):
-        chunk = facts.column(place)
+    for index in range(facts.num_columns):
+        chunk = facts.column(index)
         if chunk.physical_type != "BYTE_ARRAY" or not any("DICT" in e for e in chunk.encodings):
             continue
         is_flat = chunk.num_values == facts.num_rows
@@ -67,7 +67,7 @@ def _longest(column: Any) -> int:  # noqa: ANN401 - Arrow's arrays, each with pa
     if pa.types.is_dictionary(kind):
         return int(plain_bytes(column.dictionary).max(initial=0))
     if pa.types.is_struct(kind):
-        parts = [column.field(place) for place in range(kind.num_fields)]
+        parts = [column.field(index) for index in range(kind.num_fields)]
     elif pa.types.is_map(kind):
         parts = [column.keys, column.items]
     else:

@@ -64,10 +64,10 @@ def plain_bytes(array: pa.Array) -> Sizes:
         lengths = plain_bytes(array.dictionary)
         if not len(lengths):
             return np.zeros(len(array), np.int64)
-        places = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        indices = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
         known = array.indices.is_valid().to_numpy(zero_copy_only=False)
-        # A wrong place is told when it is cast.
-        return np.where(known, np.take(lengths, places, mode="clip"), 0)
+        # A wrong index is told when it is cast.
+        return np.where(known, np.take(lengths, indices, mode="clip"), 0)
     if kinds.is_string_view(kind) or kinds.is_binary_view(kind):
         views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
         lengths = views[array.offset : array.offset + len(array), 0].astype(np.int64)
@@ -76,7 +76,7 @@ def plain_bytes(array: pa.Array) -> Sizes:
         found = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False)
         return np.asarray(found, np.int64)
     if kinds.is_struct(kind):
-        members = (plain_bytes(array.field(place)) for place in range(kind.num_fields))
+        members = (plain_bytes(array.field(index)) for index in range(kind.num_fields))
         return sum(members, np.zeros(len(array), np.int64))
     if is_list(kind) or kinds.is_map(kind):
         return _of_lists(array)
@@ -107,13 +107,13 @@ def _of_lists(array: pa.Array) -> Sizes:
 
 
 def _check(name: str, sizes: Sizes, row: int) -> None:
-    place = int(sizes.argmax())
-    if sizes[place] > VALUE_BYTES_MAX:
+    index = int(sizes.argmax())
+    if sizes[index] > VALUE_BYTES_MAX:
         raise InvalidError(
             "a value is too large",
             field=name,
-            row=row + place,
-            bytes=int(sizes[place]),
+            row=row + index,
+            bytes=int(sizes[index]),
             max=VALUE_BYTES_MAX,
             hint="keep large values in files of their own, and their addresses in the table",
         )
@@ -128,7 +128,7 @@ def _may_expand(kind: pa.DataType) -> bool:
         or kinds.is_binary_view(kind)
         or kinds.is_list_view(kind)
         or kinds.is_large_list_view(kind)
-        or any(_may_expand(kind.field(place).type) for place in range(kind.num_fields))
+        or any(_may_expand(kind.field(index).type) for index in range(kind.num_fields))
     )
 
 
