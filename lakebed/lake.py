@@ -48,7 +48,7 @@ class Lake(OpenLake):
     """A lake in a directory, or on AWS. Several processes may open it at once."""
 
     def __repr__(self) -> str:
-        return f"<lakebed lake at {self._given_app.place}>"
+        return f"<lakebed lake at {self._given_app.location}>"
 
     def __enter__(self) -> Self:
         return self

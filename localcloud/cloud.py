@@ -233,7 +233,7 @@ class LocalCloud:
         self._emulator.ask("note_judgements")
 
     def judgements(self) -> list[dict[str, Any]]:
-        """Return the notes: `role`, `statement` by its place among the role's, the actions `used`,
+        """Return the notes: `role`, `statement` by its index among the role's, the actions `used`,
         and as `needed` the first action and resource that it alone allowed, or None."""
         found: list[dict[str, Any]] = self._emulator.ask("judgements")
         return found

@@ -339,8 +339,8 @@ def show_again(queue: sqs.IQueue) -> iam.PolicyStatement:
 def accepted(deployment: Deployment) -> list[Acknowledgment]:
     """Return what a role may name by its kind, without naming each thing."""
     s3 = "arn:<AWS::Partition>:s3:::"
-    place = s3 + "{}-<AWS::AccountId>-<AWS::Region>"
-    data, results = (place.format(deployment.name(part)) for part in ("data", "results"))
+    named = s3 + "{}-<AWS::AccountId>-<AWS::Region>"
+    data, results = (named.format(deployment.name(part)) for part in ("data", "results"))
     ours = "arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>"
     cluster = deployment.name("tasks")
     reasons = {

@@ -17,7 +17,7 @@ from benchmarks.shapes import SHAPES
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.merge_process import merge_helpers
-from lakebed.bootstrap.object_places import ObjectsPlace
+from lakebed.bootstrap.object_places import ObjectsLocation
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import EVERYTHING
 from lakebed.sorted_files.merging.helper_processes import MergeHelpers
@@ -31,8 +31,8 @@ def main(
 ) -> float | None:
     """Merge; return the seconds that it waited for helpers before."""
     root, given = Path(store), SHAPES[shape]
-    place = ObjectsPlace(str(root))
-    helpers = merge_helpers(place, root / "spill" / "ranges", count=int(workers) - 1)
+    location = ObjectsLocation(str(root))
+    helpers = merge_helpers(location, root / "spill" / "ranges", count=int(workers) - 1)
     files = ParquetFiles(
         LocalObjectStore(root, SystemClock()),
         spill_directory=root / "spill",

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lakebed.backups.copy_table import LogCopy
 
 INSTANCE_SCHEME = "aws:"
-"""Before the name of an instance, where a lake's place is asked for."""
+"""Before the name of an instance, where a lake's location is asked for."""
 
 
 class LocalParts(NamedTuple):
@@ -59,8 +59,8 @@ class LocalParts(NamedTuple):
 class App:
     """The services of a lake. Several processes may open one lake at once.
 
-    place: of the lake, in words. queue: of compaction jobs. spill: this process's folder for rows
-    on their way. inspection: services that few commands use, built when they are asked for.
+    location: of the lake, in words. queue: of compaction jobs. spill: this process's folder for
+    rows on their way. inspection: services that few commands use, built when they are asked for.
 
     open_heads: opens states of tables beside `heads`, which take at most the bytes given; the
     caller closes them. source_files: users' files in S3, as far as this lake's credentials may read
@@ -69,7 +69,7 @@ class App:
     close: closes all of it; what was committed stays. local: None: the lake is on AWS.
     """
 
-    place: str
+    location: str
     clock: Clock
     rng: random.Random
     objects: ObjectStore

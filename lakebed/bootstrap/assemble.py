@@ -23,7 +23,7 @@ from lakebed.bootstrap.leftovers import Leftovers
 from lakebed.bootstrap.machine import merge_processes, open_tables_max
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.merge_process import merge_helpers
-from lakebed.bootstrap.object_places import ObjectsPlace
+from lakebed.bootstrap.object_places import ObjectsLocation
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
 from lakebed.garbage.collect import CollectGarbage
@@ -52,14 +52,14 @@ from lakebed.tasks.failed_work import FailedTables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """Where a lake is kept. place: in words. clock: all processes of a lake use the same kind.
+    """Where a lake is kept. location: in words. clock: all processes of a lake use the same kind.
 
     for_processes: where other processes find the objects; None: only this one does. bring_back:
     takes the deletion of an object back, if its versions are kept; None: none are. source_files:
     see `App`, with a folder for files while they are read. close: closes all stores.
     """
 
-    place: str
+    location: str
     clock: Clock
     rng: random.Random
     objects: ObjectStore
@@ -67,7 +67,7 @@ class Stores:
     registry: TableRegistry
     queues: JobQueues
     tracker: JobTracker
-    for_processes: ObjectsPlace | None = None
+    for_processes: ObjectsLocation | None = None
     bring_back: Callable[[str], bool] | None = None
     source_files: Callable[[Path], SourceFiles | None] = lambda _: None
     close: Callable[[], None] = lambda: None
@@ -150,7 +150,7 @@ def _app(
     catalog, query = _catalog(stores, kept), RunQuery[pa.RecordBatch](files=files)
     ingest = partial(IngestRows[pa.RecordBatch], files=files, clock=clock, tracker=tracker)
     return App(
-        place=stores.place,
+        location=stores.location,
         clock=clock,
         rng=rng,
         objects=objects,

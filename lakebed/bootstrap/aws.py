@@ -19,7 +19,7 @@ from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.aws_stores import objects_of, source_files_of
 from lakebed.bootstrap.memory import Memory
-from lakebed.bootstrap.object_places import ObjectsPlace, place_of
+from lakebed.bootstrap.object_places import ObjectsLocation, location_of
 from lakebed.config.instance import (
     InstanceId,
     InstanceResources,
@@ -161,7 +161,7 @@ def _stores(
     logs = DynamoTransactionLogs(clients, resources.log_table, objects=objects, rng=rng)
     marks = DynamoTableMarks(clients, resources.registry_table)
     return Stores(
-        place=f"{INSTANCE_SCHEME}{resources.instance}",
+        location=f"{INSTANCE_SCHEME}{resources.instance}",
         clock=clients.clock,
         rng=rng,
         objects=objects,
@@ -169,7 +169,7 @@ def _stores(
         registry=DynamoTableRegistry(clients, resources.registry_table),
         queues=queues,
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
-        for_processes=ObjectsPlace(place_of(objects), instance=True),
+        for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         source_files=partial(source_files_of, clients, rng),
         close=clients.close,

@@ -75,7 +75,7 @@ def _local_parts(app: App) -> LocalParts:
     if app.local is None:
         hint = "restore into a directory; a backup is a lake that can be read as it is"
         raise InvalidError(
-            "a restore into an instance is not supported yet", lake=app.place, hint=hint
+            "a restore into an instance is not supported yet", lake=app.location, hint=hint
         )
     return app.local
 

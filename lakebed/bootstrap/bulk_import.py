@@ -21,7 +21,7 @@ from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.local import open_local
-from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process, place_of
+from lakebed.bootstrap.object_places import ObjectsLocation, location_of, objects_for_process
 from lakebed.bulk_import.do_task import DoTask
 from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
 from lakebed.bulk_import.requests import ImportRequest
@@ -58,13 +58,13 @@ ClusterFor = Callable[[Tasks], Cluster]
 """Returns the cluster that runs these tasks."""
 
 
-class _Place(msgspec.Struct, frozen=True):
+class _Location(msgspec.Struct, frozen=True):
     """Where tasks find a lake's objects. spill: a folder for rows on their way; None: this
     machine's."""
 
-    objects: ObjectsPlace
+    objects: ObjectsLocation
     spill: str | None
-    places: tuple[str, ...]
+    sources: tuple[str, ...]
     """Where users' files may lie."""
 
 
@@ -133,9 +133,9 @@ class BulkImportApp:
         )
 
     def run_request(
-        self, request: ImportRequest, *, places: Sequence[str], cluster_for: ClusterFor
+        self, request: ImportRequest, *, sources: Sequence[str], cluster_for: ClusterFor
     ) -> Ingested:
-        """Do what a message asks for. places: where its files may lie.
+        """Do what a message asks for. sources: where its files may lie.
 
         Raises:
             As `ImportRows`, and InvalidError: the table was dropped. The tracker has the reason.
@@ -145,11 +145,11 @@ class BulkImportApp:
         with self._told_if_refused(request, InvalidError):
             asked = bulk_import_message(request.body.encode())
             table = self._app.catalog.with_id(request.table)
-        files = AllowedFiles(places, objects=self._app.source_files(), local=LocalSourceFiles())
+        files = AllowedFiles(sources, objects=self._app.source_files(), local=LocalSourceFiles())
         given = Input(
             RequestDigest(bytes.fromhex(request.digest)), lambda: _found(asked.files, files), files
         )
-        cluster = self._cluster(cluster_for, places)
+        cluster = self._cluster(cluster_for, sources)
         with self._told_if_refused(request, JobIdReusedError):
             return self._service.run(table, given, cluster=cluster, job=request.job)
 
@@ -163,20 +163,20 @@ class BulkImportApp:
             self._reports.tell(request.table, request.job, "rejected", reason=reason)
             raise
 
-    def _cluster(self, cluster_for: ClusterFor, places: Sequence[str]) -> Cluster:
-        place = msgspec.json.encode(_place(self._app, places))
-        return cluster_for(Tasks(partial(sort, place), partial(merge, place)))
+    def _cluster(self, cluster_for: ClusterFor, sources: Sequence[str]) -> Cluster:
+        location = msgspec.json.encode(_location(self._app, sources))
+        return cluster_for(Tasks(partial(sort, location), partial(merge, location)))
 
 
-def sort(place: bytes, job: bytes, work: bytes) -> bytes:
+def sort(location: bytes, job: bytes, work: bytes) -> bytes:
     """Do a task of the first stage, in a process of a cluster."""
-    with _doing(place) as tasks:
+    with _doing(location) as tasks:
         return tasks.sort(job, work)
 
 
-def merge(place: bytes, job: bytes, work: bytes) -> bytes:
+def merge(location: bytes, job: bytes, work: bytes) -> bytes:
     """Do a task of the second stage, in a process of a cluster."""
-    with _doing(place) as tasks:
+    with _doing(location) as tasks:
         return tasks.merge(job, work)
 
 
@@ -188,22 +188,22 @@ def _found(names: Sequence[str], files: SourceFiles) -> list[InputFile]:
 
 
 @contextmanager
-def _doing(place: bytes) -> Iterator[DoTask]:
+def _doing(location: bytes) -> Iterator[DoTask]:
     """Give what does a task, with a folder of its own: a cluster ends its processes by force."""
-    where = msgspec.json.decode(place, type=_Place)
+    where = msgspec.json.decode(location, type=_Location)
     stores = _opened_stores(where)
     with closing(ProcessFolder(stores.root)) as folder:
         in_s3 = stores.sources(folder.path)
         yield DoTask(
             objects=stores.objects,
             files=ParquetFiles(stores.objects, spill_directory=folder.path),
-            sources=AllowedFiles(where.places, objects=in_s3, local=LocalSourceFiles()),
+            sources=AllowedFiles(where.sources, objects=in_s3, local=LocalSourceFiles()),
             rng=system_random(),
         )
 
 
 @functools.lru_cache(maxsize=4)
-def _opened_stores(where: _Place) -> _Stores:
+def _opened_stores(where: _Location) -> _Stores:
     """Return stores that are kept while this process lives: of each core there is one."""
     pa.set_cpu_count(1)
     root = Path(where.spill) if where.spill is not None else _own_root()
@@ -230,12 +230,12 @@ def _opened(lake: str | os.PathLike[str]) -> App:
     return open_local(lake, create=False)
 
 
-def _place(app: App, places: Sequence[str]) -> _Place:
+def _location(app: App, sources: Sequence[str]) -> _Location:
     """Return where tasks find the objects of an open lake."""
-    instance = app.place.startswith(INSTANCE_SCHEME)
+    instance = app.location.startswith(INSTANCE_SCHEME)
     spill = None if instance else str(app.spill.path.parent)
     if isinstance(app.objects, LocalObjectStore):
-        objects = str(Path(app.place).absolute())
+        objects = str(Path(app.location).absolute())
     else:
-        objects = place_of(app.objects)
-    return _Place(ObjectsPlace(objects, instance), spill, tuple(places))
+        objects = location_of(app.objects)
+    return _Location(ObjectsLocation(objects, instance), spill, tuple(sources))

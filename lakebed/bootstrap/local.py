@@ -23,10 +23,10 @@ from lakebed.bootstrap.machine import open_tables_max
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.object_places import (
     GIVEN,
-    ObjectsPlace,
+    ObjectsLocation,
+    location_of,
     objects_at,
     opened_objects,
-    place_of,
 )
 from lakebed.errors import InvalidError
 from lakebed.ports.clock import Clock
@@ -61,7 +61,7 @@ def open_local(
         logs = SqliteTransactionLogs(directory.logs, clock, open_max=open_tables_max())
         undo.callback(logs.close)
         stores = Stores(
-            place=str(directory.path),
+            location=str(directory.path),
             clock=clock,
             rng=rng,
             objects=store,
@@ -83,12 +83,12 @@ def open_local(
 
 def _for_processes(
     directory: LakeDirectory, given: str | ObjectStore | None, store: ObjectStore
-) -> ObjectsPlace | None:
+) -> ObjectsLocation | None:
     """Return where other processes find the objects: not those in a store that a program made."""
     if not isinstance(given, str | None):
         return None
     is_here = isinstance(store, LocalObjectStore)
-    return ObjectsPlace(str(directory.path) if is_here else place_of(store))
+    return ObjectsLocation(str(directory.path) if is_here else location_of(store))
 
 
 def _opened(
@@ -112,7 +112,7 @@ def _opened(
     directory = open_lake_directory(
         path,
         create=create,
-        objects=place_of(store),
+        objects=location_of(store),
         before_making=getattr(store, "probe", lambda: None),
     )
     return directory, store

@@ -72,10 +72,10 @@ def _last(*files: Path) -> int | None:
     return _number(files, -1)
 
 
-def _number(files: tuple[Path, ...], place: int) -> int | None:
+def _number(files: tuple[Path, ...], index: int) -> int | None:
     """Return a number of the first file that is there; None: none has one, which means no limit."""
     for file in files:
         with suppress(OSError, IndexError):
-            word = file.read_text(encoding="ascii").split()[place]
+            word = file.read_text(encoding="ascii").split()[index]
             return int(word) if word.isdigit() else None
     return None

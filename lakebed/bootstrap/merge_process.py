@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
-from lakebed.bootstrap.object_places import ObjectsPlace, objects_for_process
+from lakebed.bootstrap.object_places import ObjectsLocation, objects_for_process
 from lakebed.sorted_files.merging.helper_processes import READY, MergeHelpers
 from lakebed.sorted_files.merging.range_merger import RangeMerger, load_kernels
 
@@ -28,27 +28,29 @@ main(*sys.argv[2:])
 """Modules are found where the process that is helped finds them, in the same order."""
 
 
-def merge_helpers(place: ObjectsPlace | None, scratch: Path, count: int) -> MergeHelpers | None:
+def merge_helpers(
+    location: ObjectsLocation | None, scratch: Path, count: int
+) -> MergeHelpers | None:
     """Return so many helpers, none of them started; None: no process but this finds the objects.
 
     scratch: a folder for what they merged, made when there is something.
     """
     is_python = Path(sys.executable or "").name.startswith("python")  # or a program that embeds it
-    if place is None or count < 1 or not is_python:
+    if location is None or count < 1 or not is_python:
         return None
     paths = json.dumps([path for path in sys.path if path])
-    command = (sys.executable, "-c", PROGRAM, paths, _encoded(place), str(scratch))
+    command = (sys.executable, "-c", PROGRAM, paths, _encoded(location), str(scratch))
     return MergeHelpers(command, open_scratch=partial(_scratch, scratch), count=count)
 
 
-def main(place: str, scratch: str) -> None:
+def main(location: str, scratch: str) -> None:
     """Answer lines until there are no more; then end at once, whatever is being merged."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else is printed is no answer
     lines: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_read, args=[lines], daemon=True).start()
     pa.set_cpu_count(1)
-    objects, _ = objects_for_process(msgspec.json.decode(place, type=ObjectsPlace))
+    objects, _ = objects_for_process(msgspec.json.decode(location, type=ObjectsLocation))
     merger = RangeMerger(objects, _scratch(Path(scratch)))
     load_kernels()
     answers.write(READY + b"\n")
@@ -67,8 +69,8 @@ def _read(lines: SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
-def _encoded(place: ObjectsPlace) -> str:
-    return msgspec.json.encode(place).decode()
+def _encoded(location: ObjectsLocation) -> str:
+    return msgspec.json.encode(location).decode()
 
 
 def _scratch(folder: Path) -> LocalObjectStore:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lakebed.backends.aws.object_store import S3ObjectStore
 
 
-class ObjectsPlace(msgspec.Struct, frozen=True):
+class ObjectsLocation(msgspec.Struct, frozen=True):
     """Where other processes find a lake's objects. objects: a directory, or s3://bucket/prefix;
     instance: whether they are reached as those of an instance on AWS are."""
 
@@ -30,12 +30,12 @@ SCHEME = "s3://"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
-def place_of(objects: ObjectStore) -> str:
+def location_of(objects: ObjectStore) -> str:
     """Return what a lake remembers of its object store: an address, where it has one."""
-    return str(getattr(objects, "place", GIVEN))
+    return str(getattr(objects, "location", GIVEN))
 
 
-def objects_at(place: str, *, clock: Clock, rng: random.Random) -> S3ObjectStore:
+def objects_at(location: str, *, clock: Clock, rng: random.Random) -> S3ObjectStore:
     """Return the object store at `s3://bucket/prefix`. Nothing is asked of it yet.
 
     Endpoint, region and credentials come from the variables AWS_... or the machine's role.
@@ -43,17 +43,17 @@ def objects_at(place: str, *, clock: Clock, rng: random.Random) -> S3ObjectStore
     Raises:
         InvalidError: no such address, or obstore is not installed.
     """
-    bucket, _, prefix = place.removeprefix(SCHEME).rstrip("/").partition("/")
-    if not place.startswith(SCHEME) or not bucket:
+    bucket, _, prefix = location.removeprefix(SCHEME).rstrip("/").partition("/")
+    if not location.startswith(SCHEME) or not bucket:
         hint = "write s3://bucket/prefix"
-        raise InvalidError("not a place for objects", objects=place, hint=hint)
+        raise InvalidError("not a location for objects", objects=location, hint=hint)
     try:
         from lakebed.backends.aws.object_store import S3ObjectStore
     except ImportError as error:
         if error.name != "obstore":
             raise
         hint = "install it: pip install 'lakebed[aws]', or -r requirements/aws.txt"
-        raise InvalidError("objects in S3 need obstore", objects=place, hint=hint) from None
+        raise InvalidError("objects in S3 need obstore", objects=location, hint=hint) from None
     endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
     config = {"endpoint": endpoint} if endpoint else {}
     return S3ObjectStore(bucket, prefix, clock=clock, rng=rng, config=config)
@@ -66,20 +66,20 @@ def opened_objects(objects: str | ObjectStore, *, clock: Clock, rng: random.Rand
     return objects
 
 
-def objects_for_process(place: ObjectsPlace) -> tuple[ObjectStore, AmazonClients | None]:
+def objects_for_process(location: ObjectsLocation) -> tuple[ObjectStore, AmazonClients | None]:
     """Return the objects of another process's lake, and what an instance is asked with."""
     from lakebed.backends.local.object_store import LocalObjectStore
     from lakebed.backends.system.clock import SystemClock
     from lakebed.backends.system.random_source import system_random
 
     clock, rng = SystemClock(), system_random()
-    if place.instance:
+    if location.instance:
         from lakebed.backends.aws.clients import AmazonClients
         from lakebed.bootstrap.aws_stores import objects_of
 
-        bucket, _, prefix = place.objects.removeprefix(SCHEME).partition("/")
+        bucket, _, prefix = location.objects.removeprefix(SCHEME).partition("/")
         clients = AmazonClients(clock=clock, rng=rng)
         return objects_of(clients, bucket, prefix, rng), clients
-    if place.objects.startswith(SCHEME):
-        return objects_at(place.objects, clock=clock, rng=rng), None
-    return LocalObjectStore(place.objects, clock), None
+    if location.objects.startswith(SCHEME):
+        return objects_at(location.objects, clock=clock, rng=rng), None
+    return LocalObjectStore(location.objects, clock), None

@@ -62,12 +62,12 @@ def _pieces(
         return
     groups = layout.groups
     first = 0
-    for place in range(1, len(groups) + 1):
-        size = groups[place - 1][1] - groups[first][0]
-        if place == len(groups) or size + _bytes_in(groups[place]) > bytes_each:
-            spans = ((groups[first][0], groups[place - 1][1]), layout.footer)
-            yield Piece(file, (first, place), spans), size
-            first = place
+    for index in range(1, len(groups) + 1):
+        size = groups[index - 1][1] - groups[first][0]
+        if index == len(groups) or size + _bytes_in(groups[index]) > bytes_each:
+            spans = ((groups[first][0], groups[index - 1][1]), layout.footer)
+            yield Piece(file, (first, index), spans), size
+            first = index
 
 
 def _bytes_in(extent: tuple[int, int]) -> int:
@@ -96,27 +96,27 @@ def plan_merges(
     shared_file_rows_max: int,
     rows_each: int,
 ) -> list[tuple[tuple[int, ...], MergeWork]]:
-    """Return one task for each file, and the places of the leaves that it is for.
+    """Return one task for each file, and the indices of the leaves that it is for.
 
     Leaves share files as in ingest; a leaf with far more than `rows_each` rows gets several files,
     cut between row keys.
     """
     works: list[tuple[tuple[int, ...], MergeWork]] = []
     total = sum(counts)
-    for places in plan_files(counts, shared_file_rows_max=shared_file_rows_max):
-        first, last = places[0], places[-1]
+    for indices in plan_files(counts, shared_file_rows_max=shared_file_rows_max):
+        first, last = indices[0], indices[-1]
         whole = KeyRange(key_ranges[first].min, key_ranges[last].max)
         inside = range(first, last + 1)
         mine = [blocks_meeting(run, inside, whole) for run in runs]
-        parts = round(counts[first] / rows_each) if len(places) == 1 else 1
+        parts = round(counts[first] / rows_each) if len(indices) == 1 else 1
         ends = [whole.min, *_cuts(mine, parts, whole), whole.max]
         for low, high in pairwise(ends):
             assert low is not None, "only the last end is open"
             key_range = KeyRange(low, high)
             parted = [blocks_meeting(run, inside, key_range) for run in mine]
             taken = tuple(run for run in parted if run.blocks)
-            at = tuple(key_ranges[place].meets(key_range) for place in places)
-            works.append((places, MergeWork(len(works), key_range, at, taken, total)))
+            at = tuple(key_ranges[index].meets(key_range) for index in indices)
+            works.append((indices, MergeWork(len(works), key_range, at, taken, total)))
     return works
 
 

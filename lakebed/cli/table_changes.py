@@ -123,7 +123,7 @@ def _change_processing(session: Session, name: str, path: Path) -> None:
 def history(session: Session, name: str) -> None:
     """Tell when table NAME was created and cleared, and its settings and fields changed.
 
-    As far back as its log is kept: snapshots take the place of what is older.
+    As far back as its log is kept: snapshots replace what is older.
     """
     with session.open() as lake:
         found = lake.table(name).history()

@@ -328,14 +328,14 @@ def _decoded(kind: MessageKind, model: type[MessageT], body: bytes) -> MessageT:
 
 def _problem(model: type[BaseModel], found: ErrorDetails) -> str:
     """Return one thing that is wrong, with where it stands."""
-    place = ".".join(str(part)[:LENGTH_TOLD] for part in found["loc"])
+    path = ".".join(str(part)[:LENGTH_TOLD] for part in found["loc"])
     if found["type"] == "extra_forbidden" and len(found["loc"]) == 1:
-        near = did_you_mean(place, model.model_fields, what="field")
-        return f"{ascii(place)[1:-1]}: there is no such field, {near}"
+        near = did_you_mean(path, model.model_fields, what="field")
+        return f"{ascii(path)[1:-1]}: there is no such field, {near}"
     text = found["msg"].removeprefix("Value error, ")
     if found["type"] == "string_pattern_mismatch":
         text = "is not among what is allowed"
-    return f"{ascii(place)[1:-1]}: {text}" if place else text
+    return f"{ascii(path)[1:-1]}: {text}" if path else text
 
 
 def fields_of_message(model: type[BaseModel]) -> list[tuple[str, str, bool, str]]:

@@ -178,7 +178,7 @@ class IngestRows(Generic[BatchT]):
                 sequence=sequence,
                 shared=len(group) > 1,
             )
-            key_ranges = [leaves.key_ranges[place] for place in group]
+            key_ranges = [leaves.key_ranges[index] for index in group]
             whole = KeyRange(key_ranges[0].min, key_ranges[-1].max)
             written = self._files.write(
                 schema,

@@ -112,14 +112,14 @@ class FileSource:
     def _found(
         self, paths: Sequence[str | os.PathLike[str]], format: FileFormat | None
     ) -> list[InputFile]:
-        places = [without_file_scheme(path) for path in paths]
-        found = [] if places else input_files([], format)
-        for place in places:
-            if scheme_of(place) is None:
+        addresses = [without_file_scheme(path) for path in paths]
+        found = [] if addresses else input_files([], format)
+        for address in addresses:
+            if scheme_of(address) is None:
                 skip = self._skip if self._skips else None
-                found += input_files([place], format, skip=skip)
+                found += input_files([address], format, skip=skip)
             else:
-                found += self._at(os.fspath(place), format)
+                found += self._at(os.fspath(address), format)
         return found
 
     def _at(self, url: str, format: FileFormat | None) -> list[InputFile]:

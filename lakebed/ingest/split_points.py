@@ -37,21 +37,21 @@ def split_points_from(rows: object, schema: Schema, *, leaves: int) -> list[KeyV
     column = pa.concat_arrays(chunks)
     runs = pc.run_end_encode(column.take(pc.array_sort_indices(column)), run_end_type=pa.int64())
     ends = runs.run_ends.to_numpy()
-    places = _cuts(np.concatenate([[0], ends[:-1]]), int(ends[-1]), leaves)
-    return [value_at(runs.values, place) for place in places]
+    indices = _cuts(np.concatenate([[0], ends[:-1]]), int(ends[-1]), leaves)
+    return [value_at(runs.values, index) for index in indices]
 
 
 def _cuts(starts: npt.NDArray[np.int64], rows: int, leaves: int) -> list[int]:
-    """Return places of the values at which leaves begin. starts: rows before each value."""
+    """Return indices of the values at which leaves begin. starts: rows before each value."""
     least = rows / leaves / 2
     cuts: list[int] = []
     before = 0
     for leaf in range(1, leaves):
         wanted = leaf * rows / leaves
         above = int(np.searchsorted(starts, wanted))
-        near = [place for place in (above - 1, above) if 0 < place < len(starts)]
+        near = [index for index in (above - 1, above) if 0 < index < len(starts)]
         fit = [p for p in near if starts[p] - before >= least and rows - starts[p] >= least]
         if fit:
-            cuts.append(min(fit, key=lambda place: abs(starts[place] - wanted)))
+            cuts.append(min(fit, key=lambda index: abs(starts[index] - wanted)))
             before = int(starts[cuts[-1]])
     return cuts

@@ -17,7 +17,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A line of the tree. leaf: its place among the leaves; None: not a leaf."""
+    """A line of the tree. leaf: its index among the leaves; None: not a leaf."""
 
     text: str
     node: NodeStatus
@@ -106,19 +106,19 @@ def _lines(nodes: tuple[NodeStatus, ...]) -> list[_Line]:
 
 
 def _ranks(lines: list[_Line], leaves: int) -> list[tuple[int, int]]:
-    """Return for each line the places of the leaves at or under it, half open."""
-    places: dict[int, tuple[int, int]] = {}
+    """Return for each line the indices of the leaves at or under it, half open."""
+    ranks: dict[int, tuple[int, int]] = {}
     end = leaves
     for line in reversed(lines):
         node = line.node
         if line.leaf is not None:
-            places[node.id] = (line.leaf, end)
+            ranks[node.id] = (line.leaf, end)
             end = line.leaf
         else:
             assert node.left is not None, "an inner node has children"
             assert node.right is not None, "an inner node has children"
-            places[node.id] = (places[node.left][0], places[node.right][1])
-    return [places[line.node.id] for line in lines]
+            ranks[node.id] = (ranks[node.left][0], ranks[node.right][1])
+    return [ranks[line.node.id] for line in lines]
 
 
 def _range_text(node: NodeStatus) -> str:

@@ -44,9 +44,9 @@ class LeasedDeadLetters:
             if not new:
                 return
             self._held.update(letter.receipt for letter in new)
-            for place, letter in enumerate(new):
-                if self._clock.monotonic() - taken >= IN_HAND_SECONDS and place:
-                    self._put_back(*(late.receipt for late in new[place:]))
+            for index, letter in enumerate(new):
+                if self._clock.monotonic() - taken >= IN_HAND_SECONDS and index:
+                    self._put_back(*(late.receipt for late in new[index:]))
                     break
                 seen += 1
                 yield letter

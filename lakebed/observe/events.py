@@ -63,7 +63,7 @@ MEANINGS = {
     BULK_IMPORT_FAILED: "a run of Spark ended without a commit, and its driver reported no reason",
     QUERY_ANSWERED: "a query that came as a message was answered, or its result was written down",
     COMPACTION_JOBS_CREATED: "files were claimed for new compaction jobs, which were sent",
-    COMPACTION_COMMITTED: "one file took the place of a compaction job's inputs",
+    COMPACTION_COMMITTED: "one file replaced a compaction job's inputs",
     COMPACTION_LOST: "a compaction job ended without effect: its claim or its inputs were gone",
     COMPACTION_GIVEN_UP: "a compaction job failed too often; its files are free again",
     COMPACTION_REJECTED: "files cannot be merged as they are; their job keeps them, see its reason",

@@ -129,7 +129,7 @@ METRICS = (
         name="compactions",
         unit="Count",
         section="compaction",
-        meaning="compaction jobs whose output took the place of their inputs",
+        meaning="compaction jobs whose output replaced their inputs",
         event=events.COMPACTION_COMMITTED,
         without_alarm=FOLLOWS,
     ),

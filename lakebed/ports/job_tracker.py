@@ -61,7 +61,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replaces(report: JobReport, newest: JobReport) -> bool:
-    """Whether a report takes the place of the newest one of its job.
+    """Whether a report replaces the newest one of its job.
 
     What is committed is done: no end of another run hides it, whenever it is told. A rejection
     does: the id was used again for another request.

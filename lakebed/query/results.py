@@ -62,15 +62,15 @@ class ResultOf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results:
-    """Where results lie. place: what comes before a path in an address."""
+    """Where results lie. location: what comes before a path in an address."""
 
-    def __init__(self, objects: ObjectStore, *, place: str) -> None:
+    def __init__(self, objects: ObjectStore, *, location: str) -> None:
         self._objects = objects
-        self._place = place
+        self._location = location
 
     def address(self, table: TableId, job: JobId) -> str:
         """Return where people find a manifest."""
-        return f"{self._place}/{manifest_path(table, job)}"
+        return f"{self._location}/{manifest_path(table, job)}"
 
     def find(self, table: TableId, job: JobId, request: RequestDigest) -> Manifest | None:
         """Return the result of a request, if it is there.
@@ -120,7 +120,7 @@ class Results:
                 )
             finally:
                 writer.abort()
-            files.append(ResultFile(path=f"{self._place}/{path}", rows=rows, bytes=sink.size))
+            files.append(ResultFile(path=f"{self._location}/{path}", rows=rows, bytes=sink.size))
         return self._tell(columns, of, tuple(files))
 
     def _tell(self, columns: pa.Schema, of: ResultOf, files: tuple[ResultFile, ...]) -> Manifest:

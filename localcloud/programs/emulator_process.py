@@ -68,7 +68,7 @@ def _loaded(path: Path) -> ModuleType:
 
 
 class Judgements:
-    """What permissions were good for, noted since `begin` by role and by the place of a statement
+    """What permissions were good for, noted since `begin` by role and by the index of a statement
     among the role's own. What a role may do is judged again without each statement that allows it.
 
     used: the actions that a statement allowed. needed: the first action and resource that would
@@ -96,24 +96,24 @@ class Judgements:
         return [
             {
                 "role": role,
-                "statement": place,
+                "statement": index,
                 "used": sorted(used),
-                "needed": self._needed.get((role, place)),
+                "needed": self._needed.get((role, index)),
             }
-            for (role, place), used in sorted(self._used.items())
+            for (role, index), used in sorted(self._used.items())
         ]
 
     def _note(self, ctx: Any, statements: list[Any], judge: Any) -> None:  # noqa: ANN401 - the same
         role = ctx.principal_arn.partition(ASSUMED)[2].partition("/")[0]
-        for place, statement in enumerate(statements):
+        for index, statement in enumerate(statements):
             if judge(ctx, [[statement]]).decision != "Allow":
                 continue
-            self._used.setdefault((role, place), set()).add(ctx.action)
-            if (role, place) in self._needed:
+            self._used.setdefault((role, index), set()).add(ctx.action)
+            if (role, index) in self._needed:
                 continue
-            others = statements[:place] + statements[place + 1 :]
+            others = statements[:index] + statements[index + 1 :]
             if judge(ctx, [others]).decision != "Allow":
-                self._needed[role, place] = ctx.action, ctx.resource_arn
+                self._needed[role, index] = ctx.action, ctx.resource_arn
 
 
 def _mend_permissions() -> None:

@@ -18,7 +18,7 @@ from ministack.core import iam_actions, responses, router
 from ministack.core.iam_evaluator import enforce
 
 SERVICE = "emr-serverless"
-PLACE = re.compile(r"/applications(?:/([0-9a-z]+)(?:/jobruns(?:/([0-9a-z]+))?)?)?")
+PATH = re.compile(r"/applications(?:/([0-9a-z]+)(?:/jobruns(?:/([0-9a-z]+))?)?)?")
 OPEN = ("SUBMITTED", "RUNNING", "CANCELLING")
 RUN_FIELDS = ("applicationId", "name", "arn", "createdAt", "updatedAt", "state", "stateDetails")
 CANCELLED = "Job run was cancelled"
@@ -87,12 +87,12 @@ async def _answer(
 def _done(
     method: str, path: str, headers: dict[str, str], given: dict[str, Any], query: dict[str, Any]
 ) -> dict[str, Any]:
-    place = PLACE.fullmatch(path.rstrip("/"))
-    if place is None:
+    found = PATH.fullmatch(path.rstrip("/"))
+    if found is None:
         raise _RefusedError(
             400, "ValidationException", f"a local cloud does not know {method} {path}"
         )
-    application, run = place.groups()
+    application, run = found.groups()
     if application is None and method == "POST":
         return _create(given)
     if application not in _applications:

@@ -18,8 +18,8 @@ def make_bucket(making: Making, properties: Properties) -> Made:
     s3 = making.client("s3")
     name = properties.need("BucketName")
     with taken_over("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
-        place = {"LocationConstraint": REGION}
-        s3.create_bucket(Bucket=name, CreateBucketConfiguration=place)
+        configuration = {"LocationConstraint": REGION}
+        s3.create_bucket(Bucket=name, CreateBucketConfiguration=configuration)
     if found := properties.take("VersioningConfiguration"):
         s3.put_bucket_versioning(Bucket=name, VersioningConfiguration=found)
     if found := properties.take("PublicAccessBlockConfiguration"):

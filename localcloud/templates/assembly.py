@@ -63,10 +63,10 @@ def _template(folder: Path, properties: Mapping[str, Any]) -> Template:
     dockerfiles: dict[str, str] = {}
     if manifest.exists():
         told = _json(manifest)
-        for kind, place in (("files", "path"), ("dockerImages", "directory")):
+        for kind, key in (("files", "path"), ("dockerImages", "directory")):
             for hash_, asset in told.get(kind, {}).items():
-                if place in asset["source"]:
-                    assets[hash_] = folder / asset["source"][place]
+                if key in asset["source"]:
+                    assets[hash_] = folder / asset["source"][key]
                     dockerfiles[hash_] = asset["source"].get("dockerFile", "Dockerfile")
     return Template(
         properties["stackName"],

@@ -104,9 +104,9 @@ def _copy(context: Path, folder: Path, rest: str) -> None:
             hidden = shutil.ignore_patterns("__pycache__", ".*", "cdk.out")
             shutil.copytree(what, folder / to, dirs_exist_ok=True, ignore=hidden)
         else:
-            place = folder / to / what.name if to.endswith("/") else folder / to
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(what, place)
+            target = folder / to / what.name if to.endswith("/") else folder / to
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(what, target)
 
 
 def _listed(dockerfile: Path, rest: str) -> tuple[str, ...]:
@@ -119,10 +119,10 @@ def _listed(dockerfile: Path, rest: str) -> tuple[str, ...]:
         ) from None
 
 
-def _of_python(place: Path, command: tuple[str, ...]) -> tuple[str, ...]:
+def _of_python(folder: Path, command: tuple[str, ...]) -> tuple[str, ...]:
     if len(command) < 2 or command[0] not in PYTHONS:
         hint = 'let it run Python: CMD ["python", "main.py"]'
         raise InvalidError(
-            "an image that does not run Python", image=place, command=" ".join(command), hint=hint
+            "an image that does not run Python", image=folder, command=" ".join(command), hint=hint
         )
     return command[1:]

@@ -185,9 +185,9 @@ def _install(bundle: Bundle, target: Target, folder: Path) -> None:
     print(told, file=sys.stderr)  # noqa: T201 - it takes a minute, once
     how = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]
     wheels = ["--require-hashes", "--only-binary=:all:", *target.options()]
-    place = ["--target", str(folder), "--requirement", str(bundle.requirements)]
+    paths = ["--target", str(folder), "--requirement", str(bundle.requirements)]
     done = subprocess.run(  # noqa: S603 - pip, with arguments that are written here
-        [sys.executable, "-m", "pip", "install", *how, *wheels, *place],
+        [sys.executable, "-m", "pip", "install", *how, *wheels, *paths],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

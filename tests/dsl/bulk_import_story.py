@@ -12,7 +12,7 @@ from lakebed.bootstrap.local import open_local
 from lakebed.bulk_import.follow_runs import FollowRuns
 from lakebed.bulk_import.requests import ImportRequests
 from lakebed.bulk_import.start_runs import StartRuns
-from lakebed.ingest.allowed_files import AllowedPlaces
+from lakebed.ingest.allowed_files import AllowedSources
 from lakebed.lake import Lake
 from lakebed.model.names import JobId, Micros
 from tests.dsl.in_process_cluster import InProcessCluster
@@ -41,7 +41,7 @@ class BulkImportStory:
         }
         self.starter = StartRuns(
             find_table=self.app.catalog.find,
-            check_file=AllowedPlaces([str(self.folder)]).check,
+            check_file=AllowedSources([str(self.folder)]).check,
             **shared,
         )
         opened = self.table._opened
@@ -79,7 +79,7 @@ class BulkImportStory:
         request = self.requests.get(name or list(self.platform.runs)[-1])
         self.clock.advance(1)
         driver = BulkImportApp(self.app)
-        driver.run_request(request, places=[str(self.folder)], cluster_for=InProcessCluster)
+        driver.run_request(request, sources=[str(self.folder)], cluster_for=InProcessCluster)
 
     def events(self, job: str = "j") -> list[str]:
         table = self.table._opened.id

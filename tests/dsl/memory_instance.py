@@ -84,7 +84,7 @@ class MemoryInstance:
         self.folder = folder
         (folder / "states").mkdir()
         stores = Stores(
-            place="memory",
+            location="memory",
             clock=self.clock,
             rng=self.rng,
             objects=self.objects,

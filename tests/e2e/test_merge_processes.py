@@ -17,7 +17,7 @@ from lakebed.backends.memory.object_store import MemoryObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap import machine
 from lakebed.bootstrap.merge_process import merge_helpers
-from lakebed.bootstrap.object_places import ObjectsPlace
+from lakebed.bootstrap.object_places import ObjectsLocation
 from lakebed.config.instance import InstanceResources
 from lakebed.kernels.toolchain.presence import SWITCH, available
 from lakebed.sorted_files.merging import file_merge, parallel_merge, stretch_merge
@@ -187,7 +187,7 @@ def test_nobody_else_finds_objects_in_a_store_that_a_program_made(tmp_path: Path
         table.compact()
         assert is_whole(table)
     assert merge_helpers(None, tmp_path, 3) is None
-    assert merge_helpers(ObjectsPlace(str(tmp_path)), tmp_path, 0) is None
+    assert merge_helpers(ObjectsLocation(str(tmp_path)), tmp_path, 0) is None
 
 
 HELPED = """
@@ -195,7 +195,7 @@ import msgspec, sys, time
 from pathlib import Path
 from lakebed import schema_of
 from lakebed.bootstrap.merge_process import merge_helpers
-from lakebed.bootstrap.object_places import ObjectsPlace
+from lakebed.bootstrap.object_places import ObjectsLocation
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.ranges import EVERYTHING
 from lakebed.sorted_files.merging.range_messages import GroupsRead, RangeTask, merge_task
@@ -213,7 +213,7 @@ def ask(helper):
         time.sleep(1)
     print(helper._process.pid, flush=True)
 
-merge_helpers(ObjectsPlace(str(root)), root / "ranges", 1).each(ask)
+merge_helpers(ObjectsLocation(str(root)), root / "ranges", 1).each(ask)
 time.sleep(60)
 """
 
@@ -237,7 +237,7 @@ def test_a_helper_ends_with_the_process_that_it_helps(
 
 def test_closing_ends_helpers_and_leaves_no_thread(tmp_path: Path) -> None:
     LocalObjectStore(tmp_path, SystemClock())
-    helpers = merge_helpers(ObjectsPlace(str(tmp_path)), tmp_path / "ranges", 2)
+    helpers = merge_helpers(ObjectsLocation(str(tmp_path)), tmp_path / "ranges", 2)
     assert isinstance(helpers, MergeHelpers)
     found: list[int] = []
     helpers.each(lambda helper: found.append(helper._process.pid))
@@ -247,7 +247,7 @@ def test_closing_ends_helpers_and_leaves_no_thread(tmp_path: Path) -> None:
     helpers.close()
     assert time.monotonic() - begun < helping.START_SECONDS_MAX / 2, "nobody waits for a line"
     assert not any(map(is_alive, found))
-    helpers = merge_helpers(ObjectsPlace(str(tmp_path)), tmp_path / "ranges", 1)
+    helpers = merge_helpers(ObjectsLocation(str(tmp_path)), tmp_path / "ranges", 1)
     assert isinstance(helpers, MergeHelpers)
     helpers.each(lambda _: None)  # closed while it starts
     helpers.close()

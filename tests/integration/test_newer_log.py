@@ -94,7 +94,7 @@ class Newer:
             tracker=self.instance.tracker,
             clock=self.instance.clock,
             results=LocalObjectStore(self.folder / "results", SystemClock()),
-            place="place",
+            location="location",
         )
         return QueuedQueries(
             answers, self.instance.queues.open(QUERY_QUEUE), received=received_record

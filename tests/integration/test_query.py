@@ -46,7 +46,7 @@ def build(tmp_path: Path) -> Iterator[Callable[[], App]]:
             tracker=app.tracker,
             clock=app.clock,
             results=results,
-            place="place",
+            location="location",
         )
     )
     app.close()

@@ -112,7 +112,7 @@ answers = answers_over(
     tracker=SqliteJobTracker(lake / "queues"),
     clock=clock,
     results=LocalObjectStore(own, clock),
-    place="place",
+    location="location",
 )
 print(answers.answer({message!r}))
 """

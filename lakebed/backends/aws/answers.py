@@ -14,7 +14,7 @@ class Meaning(enum.Enum):
     EXISTS = "the key is taken"
     UNMET = "the condition that it came with does not hold"
     MISSING = "there is no such key"
-    NO_PLACE = "there is no such bucket, table or queue"
+    NO_RESOURCE = "there is no such bucket, table or queue"
     DENIED = "the credentials do not suffice"
     NO_CREDENTIALS = "none were found, so nothing was sent"
     SHORT = "the object ends before the range"

@@ -99,12 +99,12 @@ class AmazonClients:
         self._session: boto3.Session | None = None
 
     def requests(
-        self, language: Language, place: str, *, patience: Patience | None = None
+        self, language: Language, resource: str, *, patience: Patience | None = None
     ) -> Requests:
         """Return what repeats requests to a table, queue or parameter, and tells how they ended."""
         return Requests(
             language,
-            place,
+            resource,
             clock=self.clock,
             rng=self._rng,
             patience=patience or self._patience,

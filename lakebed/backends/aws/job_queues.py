@@ -107,7 +107,7 @@ class SqsJobQueue:
     def delete(self, *receipts: str) -> None:
         """Remove messages or dead letters for good, ten with a request."""
         handles: dict[str, list[str]] = {}
-        for url, handle in map(self._place_of, receipts):
+        for url, handle in map(self._queue_and_handle, receipts):
             handles.setdefault(url, []).append(handle)
         for url, every in handles.items():
             for at in range(0, len(every), MESSAGES_AT_ONCE_MAX):
@@ -116,7 +116,7 @@ class SqsJobQueue:
 
     def extend(self, receipt: str, *, hidden_seconds: float) -> None:
         """Keep a message out of sight for so long from now."""
-        url, handle = self._place_of(receipt)
+        url, handle = self._queue_and_handle(receipt)
         seconds = _whole_seconds(hidden_seconds)
         self._run(
             _EXTEND,
@@ -198,7 +198,7 @@ class SqsJobQueue:
         )
         return answer.get("Messages", [])
 
-    def _place_of(self, receipt: str) -> tuple[str, str]:
+    def _queue_and_handle(self, receipt: str) -> tuple[str, str]:
         if receipt.startswith(_DEAD):
             return self._dead(), receipt.removeprefix(_DEAD)
         return self._url, receipt

@@ -155,19 +155,19 @@ class DynamoDbJobTracker:
 
     def _of_history(self, report: JobReport) -> Item:
         body = _encode(report)
-        place = f"at#{report.at:020d}#{digest_of(body).hex()[:8]}"
-        return self._item(_job_key(report.table, report.job), place, report.at, body)
+        sort_key = f"at#{report.at:020d}#{digest_of(body).hex()[:8]}"
+        return self._item(_job_key(report.table, report.job), sort_key, report.at, body)
 
     def _newest(self, report: JobReport) -> Item:
         listed = f"{report.table}#{report.event}"
         key = _job_key(report.table, report.job)
         return self._item(key, _NEWEST, report.at, _encode(report), listed)
 
-    def _item(self, key: str, place: str, at: Micros, body: bytes, listed: str = "") -> Item:
+    def _item(self, key: str, sort_key: str, at: Micros, body: bytes, listed: str = "") -> Item:
         """Return an item. listed: under what it is in the index; "": it is not."""
         item: Item = {
             PARTITION_KEY: _text(key),
-            SORT_KEY: _text(place),
+            SORT_KEY: _text(sort_key),
             _EXPIRY: _number(at // MICROS_PER_SECOND + self._kept_seconds),
             "body": {"B": body},
         }
@@ -219,7 +219,7 @@ class DynamoDbJobTracker:
 
 
 def _unless_newer(at: Micros) -> Condition:
-    """Return the condition, as boto3 takes it, that no newer item is in an item's place."""
+    """Return the condition, as boto3 takes it, that no newer item is under an item's keys."""
     return {
         "ConditionExpression": "attribute_not_exists(pk) OR #at <= :at",
         "ExpressionAttributeNames": {"#at": _INDEX.sort_key},
@@ -228,7 +228,7 @@ def _unless_newer(at: Micros) -> Condition:
 
 
 def _unless_it_counts_more(report: JobReport) -> Condition:
-    """Return the condition that a report `replaces` the one that is in its place."""
+    """Return the condition that a report `replaces` the one under its keys."""
     condition = _unless_newer(report.at)
     if report.event == "rejected":
         return condition

@@ -63,7 +63,7 @@ class S3ObjectStore:
 
     prefix: "" or folders inside the bucket. config: obstore's names; what it leaves out comes from
     the environment (AWS_REGION, AWS_ACCESS_KEY_ID, ...) or the machine's role. credentials: what
-    gives them, in place of both. rng: for waits
+    gives them, instead of both. rng: for waits
     and for names of unfinished objects, so never one seed in two processes. sizes: of what is sent
     at once.
     """
@@ -84,7 +84,7 @@ class S3ObjectStore:
         self._clock = clock
         self._rng = rng
         self._root = f"{check_path(prefix)}/" if prefix else ""
-        self.place = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
+        self.location = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
         patience = patience or Patience()
         open_ = partial(open_bucket, bucket, config=dict(config or {}), credentials=credentials)
         self.objects = open_(self._root + OBJECTS)

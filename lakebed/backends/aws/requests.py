@@ -58,20 +58,20 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Requests:
     """Runs requests that may be repeated: reads, deletions, and writes that never overwrite.
 
-    place: the name of the bucket, table or queue that they go to.
+    resource: the name of the bucket, table or queue that they go to.
     """
 
     def __init__(
         self,
         language: Language,
-        place: str,
+        resource: str,
         *,
         clock: Clock,
         rng: random.Random,
         patience: Patience,
     ) -> None:
         self._language = language
-        self._place = place
+        self._resource = resource
         self._clock = clock
         self._rng = rng
         self._patience = patience
@@ -86,7 +86,7 @@ class Requests:
             UnavailableError: no try was done by the store.
             UnknownOutcomeError: of a write: a try had no answer, so it may be done.
             DeniedError: the credentials do not permit it, or are not valid.
-            InvalidError: no such place, or nothing that could ever work.
+            InvalidError: no such resource, or nothing that could ever work.
         """
         patience = self._patience
         end = self._clock.monotonic() + patience.seconds_max
@@ -109,7 +109,7 @@ class Requests:
     def _refuse(self, request: Request, answer: RequestFailure, *, in_doubt: bool) -> NoReturn:
         """Raise what an answer means. The chain ends here: clients' texts hold key ids."""
         noun = self._language.noun
-        facts = {"why": answer.why, noun: self._place, "doing": request.what}
+        facts = {"why": answer.why, noun: self._resource, "doing": request.what}
         if request.path:
             facts["path"] = request.path
         if answer.meaning is Meaning.EXISTS:
@@ -125,7 +125,7 @@ class Requests:
                 raise ObjectMissingError(request.path) from None
             case Meaning.SHORT:
                 raise CorruptError("object is shorter", hint=None, **facts) from None
-            case Meaning.NO_PLACE:
+            case Meaning.NO_RESOURCE:
                 hint = f"name a {noun} that exists, or make it first"
                 raise InvalidError(f"there is no such {noun}", hint=hint, **facts) from None
             case Meaning.DENIED:

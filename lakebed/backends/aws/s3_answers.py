@@ -47,7 +47,7 @@ _DENIED_CODES = {
 _BY_CODE = {
     **dict.fromkeys(_REFUSED_CODES, Meaning.REFUSED),
     **dict.fromkeys(_DENIED_CODES, Meaning.DENIED),
-    "NoSuchBucket": Meaning.NO_PLACE,
+    "NoSuchBucket": Meaning.NO_RESOURCE,
     "InternalError": Meaning.UNANSWERED,
 }
 _BY_STATUS = {

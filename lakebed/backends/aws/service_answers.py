@@ -74,11 +74,11 @@ _BY_CODE = {
     "ConditionalCheckFailedException": Meaning.UNMET,
     "ParameterNotFound": Meaning.MISSING,
     "ParameterVersionNotFound": Meaning.MISSING,
-    "ClusterNotFoundException": Meaning.NO_PLACE,
-    "NoSuchBucket": Meaning.NO_PLACE,
-    "ResourceNotFoundException": Meaning.NO_PLACE,
-    "QueueDoesNotExist": Meaning.NO_PLACE,
-    "NonExistentQueue": Meaning.NO_PLACE,
+    "ClusterNotFoundException": Meaning.NO_RESOURCE,
+    "NoSuchBucket": Meaning.NO_RESOURCE,
+    "ResourceNotFoundException": Meaning.NO_RESOURCE,
+    "QueueDoesNotExist": Meaning.NO_RESOURCE,
+    "NonExistentQueue": Meaning.NO_RESOURCE,
 }
 _UNSENT = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
 _UNANSWERED = (AmazonConnectionError, HTTPClientError, ResponseParserError)

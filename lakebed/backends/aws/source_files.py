@@ -103,7 +103,7 @@ class S3SourceFiles:
     def _copy(
         self, bucket: str, key: str, file: SourceFile, path: Path, span: tuple[int, int] | None
     ) -> None:
-        """Copy bytes of an object to their places in a file of the same size. span: None: all."""
+        """Copy bytes of an object to the same offsets of a file as large. span: None: all."""
         options: GetOptions = {"if_match": file.version}
         if span is not None:
             options["range"] = span

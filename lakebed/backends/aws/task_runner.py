@@ -33,7 +33,7 @@ _LIST = Request(what="counting tasks", needs="ecs:ListTasks")
 _DESCRIBE = Request(what="looking at tasks", needs="ecs:DescribeTasks")
 
 
-class FargatePlace(msgspec.Struct, frozen=True, kw_only=True):
+class FargateTask(msgspec.Struct, frozen=True, kw_only=True):
     """Where tasks run, and what. cluster, task_definition: ARNs."""
 
     cluster: str
@@ -51,10 +51,10 @@ class FargatePlace(msgspec.Struct, frozen=True, kw_only=True):
 class EcsTaskRunner:
     """Runs tasks of a family. Those of earlier revisions are counted, too."""
 
-    def __init__(self, clients: AmazonClients, place: FargatePlace) -> None:
+    def __init__(self, clients: AmazonClients, task: FargateTask) -> None:
         self._clients = clients
-        self._place = place
-        self._requests = clients.requests(AMAZON_CLUSTER, place.cluster.rpartition("/")[2])
+        self._task = task
+        self._requests = clients.requests(AMAZON_CLUSTER, task.cluster.rpartition("/")[2])
 
     def running(self) -> int:
         """Return how many were asked for and have not been told to end."""
@@ -62,19 +62,19 @@ class EcsTaskRunner:
 
     def start(self, once: str) -> None:
         """Ask for one task; ECS remembers for a day what was asked for under a token."""
-        place = self._place
+        task = self._task
         answer = self._run(
             _RUN,
             lambda: self._clients.ecs.run_task(
-                cluster=place.cluster,
-                taskDefinition=place.task_definition,
+                cluster=task.cluster,
+                taskDefinition=task.task_definition,
                 launchType="FARGATE",
-                clientToken=digest_of(f"{place.family}/{once}".encode()).hex(),
+                clientToken=digest_of(f"{task.family}/{once}".encode()).hex(),
                 networkConfiguration={
                     "awsvpcConfiguration": {
-                        "subnets": list(place.subnets),
-                        "securityGroups": [place.security_group],
-                        "assignPublicIp": place.public_address,
+                        "subnets": list(task.subnets),
+                        "securityGroups": [task.security_group],
+                        "assignPublicIp": task.public_address,
                     }
                 },
             ),
@@ -96,7 +96,7 @@ class EcsTaskRunner:
         return found
 
     def _described(self, arns: list[str]) -> Any:  # noqa: ANN401 - any JSON
-        return self._clients.ecs.describe_tasks(cluster=self._place.cluster, tasks=arns)
+        return self._clients.ecs.describe_tasks(cluster=self._task.cluster, tasks=arns)
 
     def _listed(self, status: Literal["RUNNING", "STOPPED"]) -> Iterator[list[str]]:
         """Yield ARNs of the family's tasks, in pages that are not empty."""
@@ -104,8 +104,8 @@ class EcsTaskRunner:
         while True:
             page = partial(
                 self._clients.ecs.list_tasks,
-                cluster=self._place.cluster,
-                family=self._place.family,
+                cluster=self._task.cluster,
+                family=self._task.family,
                 desiredStatus=status,
                 maxResults=DESCRIBED_AT_ONCE,
                 **({"nextToken": token} if token else {}),

@@ -241,13 +241,13 @@ class DynamoTransactionLog:
         Raises:
             LogTruncatedError: at one that was truncated. CorruptError: at one whose object is gone.
         """
-        places = [
+        spans = [
             (item["object"]["S"], [(0, int(item["size"]["N"]))])
             for item in items
             if "object" in item
         ]
         try:
-            found = [body for (body,) in self._objects.read_many(places)] if places else []
+            found = [body for (body,) in self._objects.read_many(spans)] if spans else []
         except ObjectMissingError:
             if len(items) == 1:
                 raise self._why_missing(first) from None

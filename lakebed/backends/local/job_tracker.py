@@ -164,6 +164,6 @@ class SqliteJobTracker:
 
 
 def _replaces(report: JobReport, at: Micros, body: bytes) -> bool:
-    """Whether a report takes the place of one that is kept; of an unknown one if it is no older."""
+    """Whether a report replaces one that is kept; of an unknown one if it is no older."""
     newest = report_in(body)
     return at <= report.at if newest is None else replaces(report, newest)

@@ -55,7 +55,7 @@ class RowLayout:
             raise InvalidError("key is too long", bytes=len(key), bytes_max=KEY_BYTES_MAX)
         return key, row
 
-    def places(self, columns: Sequence[str]) -> list[int]:
+    def indices(self, columns: Sequence[str]) -> list[int]:
         """Return where in a row the columns are. Raises: InvalidError for an unknown one."""
         fields = self.schema.fields
         return [fields.index(self.schema.field(name)) for name in columns]
@@ -64,8 +64,8 @@ class RowLayout:
         """Return what tells whether a row lies in one of the boxes."""
         boxes = [
             [
-                (place, self._row_encoders[place], range_)
-                for place, range_ in enumerate(box)
+                (index, self._row_encoders[index], range_)
+                for index, range_ in enumerate(box)
                 if range_ != EVERYTHING
             ]
             for box in condition.boxes
@@ -73,7 +73,7 @@ class RowLayout:
 
         def fits(row: Row) -> bool:
             return any(
-                all(range_.contains(encode(row[place])) for place, encode, range_ in box)
+                all(range_.contains(encode(row[index])) for index, encode, range_ in box)
                 for box in boxes
             )
 

@@ -50,7 +50,7 @@ class TupleWork:
     def __init__(self, schema: Schema, given: ProcessingPass) -> None:
         self._schema = schema
         self._given = given
-        self._places = {field.name: place for place, field in enumerate(schema.fields)}
+        self._indices = {field.name: index for index, field in enumerate(schema.fields)}
         if given.processing.iterator is not None:
             raise InvalidError("an iterator takes Arrow batches", hint="keep rows in Parquet")
 
@@ -122,12 +122,12 @@ class TupleWork:
                 chosen[text] = self._pick(rows, fold.by, names, first=fold.function == "first")
         found = list(rows[0])
         for field in self._schema.values:
-            text, place = aggregate[field.name], self._places[field.name]
+            text, index = aggregate[field.name], self._indices[field.name]
             if text in chosen:
-                found[place] = chosen[text][place]
+                found[index] = chosen[text][index]
             else:
                 function = fold_of(text).function.replace("count", "sum")
-                found[place] = folded([row[place] for row in rows], function, field, field.type)
+                found[index] = folded([row[index] for row in rows], function, field, field.type)
         return tuple(found)
 
     def _pick(self, rows: list[Row], by: str, names: list[str], *, first: bool) -> Row:
@@ -146,7 +146,7 @@ class TupleWork:
         return [] if hidden and self._value(row, str(latest.delete)) else [row]
 
     def _value(self, row: Row, name: str) -> Any:  # noqa: ANN401 - of any type
-        return row[self._places[name]]
+        return row[self._indices[name]]
 
 
 def folded(values: list[Any], function: str, field: Field, type_: Type) -> object:

@@ -88,12 +88,12 @@ class TupleSorter:
     def rows_in(self, key_ranges: Sequence[KeyRange]) -> list[int]:
         """Return how many rows were added in each key range, and not left out."""
         keys = [key for key, _ in self._in_order()]
-        return [end - start for start, end in (_places(keys, r) for r in key_ranges)]
+        return [end - start for start, end in (_span(keys, r) for r in key_ranges)]
 
     def sorted_batches(self, key_range: KeyRange) -> Iterator[Batch]:
         """Yield what processing makes of the rows of a key range, in key order."""
         rows = self._in_order()
-        start, end = _places([key for key, _ in rows], key_range)
+        start, end = _span([key for key, _ in rows], key_range)
         rows = rows[start:end]
         if self._work is not None:
             rows = list(self._work.merged(rows))
@@ -178,7 +178,7 @@ class TupleFiles:
         pairs: list[tuple[bytes, Row]] = []
         for part in parts:
             body = self._body(schema, part)
-            start, end = _places(body.keys, part.key_range)
+            start, end = _span(body.keys, part.key_range)
             pairs += zip(body.keys[start:end], body.rows[start:end], strict=True)
         if condition is not None:
             assert condition.where is None, "these rows are asked for by key"
@@ -216,8 +216,8 @@ class TupleFiles:
 
     def select(self, schema: Schema, batch: Batch, columns: Sequence[str]) -> Batch:
         """Return some columns of a batch that has all."""
-        places = self._layouts.of(schema).places(columns)
-        return [tuple(row[place] for place in places) for row in batch]
+        indices = self._layouts.of(schema).indices(columns)
+        return [tuple(row[index] for index in indices) for row in batch]
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's key range."""
@@ -280,19 +280,19 @@ class TupleFiles:
         required = {field.number for field in schema.fields if not field.nullable}
         if not required <= set(body.fields):
             raise CorruptError("a file does not fit the schema", path=part.path)
-        places = [body.fields.index(n) if n in body.fields else None for n in wanted]
-        rows = [tuple(None if p is None else row[p] for p in places) for row in body.rows]
+        indices = [body.fields.index(n) if n in body.fields else None for n in wanted]
+        rows = [tuple(None if p is None else row[p] for p in indices) for row in body.rows]
         return _Body(body.keys, rows, wanted)
 
 
-def _places(keys: Sequence[bytes], key_range: KeyRange) -> tuple[int, int]:
+def _span(keys: Sequence[bytes], key_range: KeyRange) -> tuple[int, int]:
     start = bisect_left(keys, key_range.min)
     end = len(keys) if key_range.max is None else bisect_left(keys, key_range.max)
     return start, max(start, end)
 
 
 def _written(keys: Sequence[bytes], key_range: KeyRange) -> RowsWritten | None:
-    start, end = _places(keys, key_range)
+    start, end = _span(keys, key_range)
     if start == end:
         return None
     return RowsWritten(end - start, bounds_of(keys[start], keys[end - 1]))

@@ -41,14 +41,14 @@ def app() -> App:
     from lakebed.bootstrap.functions.table_names import catalog_over
     from lakebed.bootstrap.functions.table_stores import amazon_clients, amazon_table_stores
     from lakebed.bulk_import.start_runs import StartRuns
-    from lakebed.ingest.allowed_files import AllowedPlaces
+    from lakebed.ingest.allowed_files import AllowedSources
 
     environment = environment_of(BulkImportStartEnvironment, os.environ)
     clients = amazon_clients()
     stores = amazon_table_stores(clients, environment)
     service = StartRuns(
         find_table=catalog_over(stores).find,
-        check_file=AllowedPlaces(places_in(environment.sources)).check,
+        check_file=AllowedSources(sources_in(environment.sources)).check,
         requests=import_requests_of(clients, environment.bucket, stores.rng),
         runs=StartableRuns(clients, environment),
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
@@ -58,6 +58,6 @@ def app() -> App:
     return App(service, queue, received=received_record)
 
 
-def places_in(sources: str) -> list[str]:
-    """Return the places that a setting names, with commas between."""
-    return [place for place in sources.split(",") if place]
+def sources_in(sources: str) -> list[str]:
+    """Return the sources that a setting names, with commas between."""
+    return [source for source in sources.split(",") if source]

@@ -83,7 +83,7 @@ def _answers(clients: AmazonClients, environment: QueryEnvironment) -> App:
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
         clock=stores.clock,
         results=results,
-        place=f"{results.place}/objects",
+        location=f"{results.location}/objects",
     )
 
 
@@ -94,13 +94,13 @@ def answers_over(
     tracker: JobTracker,
     clock: Clock,
     results: ObjectStore,
-    place: str,
+    location: str,
 ) -> App:
-    """Return what answers queries of messages on a lake. place: where people find results."""
+    """Return what answers queries of messages on a lake. location: where people find results."""
     return AnswerMessages(
         query=query,
         find_table=find_table,
-        results=Results(results, place=place),
+        results=Results(results, location=location),
         tracker=tracker,
         clock=clock,
     )

@@ -18,22 +18,22 @@ App = StartTasks
 def app(kind: str) -> App:
     """Return what the variables of this process name. kind: of the tasks' jobs."""
     from lakebed.backends.aws.job_queues import SqsJobQueue
-    from lakebed.backends.aws.task_runner import EcsTaskRunner, FargatePlace
+    from lakebed.backends.aws.task_runner import EcsTaskRunner, FargateTask
 
     environment = environment_of(TaskStartEnvironment, os.environ)
     clients = amazon_clients()
-    place = msgspec.convert(
+    task = msgspec.convert(
         {
             **msgspec.structs.asdict(environment),
             "subnets": tuple(environment.subnets.split(",")),
         },
-        FargatePlace,
+        FargateTask,
     )
     queue = SqsJobQueue(clients, environment.queue_url, rng=system_random())
     return StartTasks(
         kind,
         load=queue.load,
-        runner=EcsTaskRunner(clients, place),
+        runner=EcsTaskRunner(clients, task),
         tasks_max=int(environment.tasks_max),
     )
 

@@ -11,7 +11,7 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.aws import open_instance
 from lakebed.bootstrap.aws_stores import import_requests_of
 from lakebed.bootstrap.bulk_import import BulkImportApp, ClusterFor
-from lakebed.bootstrap.functions.bulk_import_start import places_in
+from lakebed.bootstrap.functions.bulk_import_start import sources_in
 from lakebed.bootstrap.functions.table_stores import amazon_clients
 from lakebed.config.environments import BulkImportEnvironment, environment_of
 from lakebed.config.instance import InstanceResources, instance_id
@@ -31,8 +31,8 @@ def run(name: str, cluster_for: ClusterFor) -> Ingested:
     services = opened(environment)
     with BulkImportApp(services) as app, closing(amazon_clients()) as clients:
         request = import_requests_of(clients, environment.bucket, services.rng).get(name)
-        places = places_in(environment.sources)
-        return app.run_request(request, places=places, cluster_for=cluster_for)
+        sources = sources_in(environment.sources)
+        return app.run_request(request, sources=sources, cluster_for=cluster_for)
 
 
 def opened(environment: BulkImportEnvironment) -> App:

@@ -31,9 +31,9 @@ def ingest_from(app: App, files: SourceFiles) -> IngestFromMessages:
 
 
 def _loop(app: App, environment: IngestTaskEnvironment, stop: StopRequest) -> TaskLoop:
-    places = [place for place in environment.sources.split(",") if place]
+    sources = [source for source in environment.sources.split(",") if source]
     objects = app.source_files()
-    files = AllowedFiles(places, objects=objects, local=LocalSourceFiles())
+    files = AllowedFiles(sources, objects=objects, local=LocalSourceFiles())
     return task_loop(
         app,
         "ingest",

@@ -13,7 +13,7 @@ import msgspec
 from lakebed.errors import ClaimLostError, ConflictError, InvalidError
 from lakebed.model.files import FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, TransactionNumber
-from lakebed.statestore.table_state.placing import check_places, place
+from lakebed.statestore.table_state.placing import add_references, check_references
 from lakebed.statestore.table_state.state import Moment, TableState
 from lakebed.statestore.table_state.sums import damaged
 
@@ -27,10 +27,10 @@ class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):
         for name in {r.file.name for r in self.files}:
             if state.knows_file(name):
                 raise InvalidError("a file is added once", file=name.hex())
-        check_places(state, self.files)
+        check_references(state, self.files)
 
     def apply(self, state: TableState, moment: Moment) -> None:
-        place(state, self.files)
+        add_references(state, self.files)
 
 
 class ClaimFiles(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
@@ -95,7 +95,7 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
             raise InvalidError("a job's output belongs where it claimed", job=self.job)
         if state.knows_file(self.output.file.name):
             raise InvalidError("a file is added once", file=self.output.file.name.hex())
-        check_places(state, (self.output,))
+        check_references(state, (self.output,))
 
     def apply(self, state: TableState, moment: Moment) -> None:
         inputs = state.claimed(self.job)
@@ -103,7 +103,7 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
         for file in {r.file.name: r.file for r in inputs}.values():
             _collect_if_unreferenced(state, file.name, file.size, moment)
         if self.output is not None:
-            place(state, (self.output,))
+            add_references(state, (self.output,))
         state.write("DELETE FROM jobs WHERE id = ?", (self.job,))
 
 

@@ -20,11 +20,11 @@ class Leaves(msgspec.Struct, frozen=True):
     ids: tuple[PartitionId, ...]
     key_ranges: tuple[KeyRange, ...]
 
-    def references(self, written: FileWritten, places: Sequence[int]) -> list[FileReference]:
-        """Return references to a file that was written for some leaves, by place."""
+    def references(self, written: FileWritten, indices: Sequence[int]) -> list[FileReference]:
+        """Return references to a file that was written for some leaves, by index."""
         return [
-            FileReference(written.file, self.ids[place], part.rows, part.bounds)
-            for place, part in zip(places, written.key_ranges, strict=True)
+            FileReference(written.file, self.ids[index], part.rows, part.bounds)
+            for index, part in zip(indices, written.key_ranges, strict=True)
             if part is not None
         ]
 

@@ -72,8 +72,8 @@ def _key_range_from_above(state: TableState, partition: PartitionId) -> KeyRange
     return KeyRange(least, end)
 
 
-def check_places(state: TableState, references: Sequence[FileReference]) -> None:
-    """Refuse references that `place` could not write.
+def check_references(state: TableState, references: Sequence[FileReference]) -> None:
+    """Refuse references that `add_references` could not write.
 
     Raises:
         InvalidError: an unknown partition, keys outside of it, or a file twice on one leaf.
@@ -94,7 +94,7 @@ def check_places(state: TableState, references: Sequence[FileReference]) -> None
             raise InvalidError("a file has one reference in a leaf")
 
 
-def place(state: TableState, references: Iterable[FileReference]) -> None:
+def add_references(state: TableState, references: Iterable[FileReference]) -> None:
     """Write references to the leaves that their keys reach: the partition named may have been
     split."""
     state.put_references(placed(state, references))
@@ -132,13 +132,13 @@ def split_references(
     moved = [reference for reference, _ in state.references(partition)]
     state.write("DELETE FROM file_references WHERE partition = ?", (partition,))
     leaves = reached_leaves(state, partition, (EVERYTHING,))
-    places = {leaf: place for place, (leaf, _) in enumerate(leaves)}
+    indices = {leaf: index for index, (leaf, _) in enumerate(leaves)}
     for reference in moved:
         keys = reference.bounds.as_range()
         reached = [(leaf, key_range) for leaf, key_range in leaves if key_range.overlaps(keys)]
         weights = shares.get(reference.file.name)
         if weights is not None:
-            weights = [weights[places[leaf]] for leaf, _ in reached]
+            weights = [weights[indices[leaf]] for leaf, _ in reached]
         state.put_references(_shared(reference, reached, weights), claims.get(reference.file.name))
 
 

@@ -207,11 +207,11 @@ class TableState(ProvenState):
         dropped."""
         return processing_of(self._text(1), self.schema())
 
-    def _text(self, place: int) -> str:
+    def _text(self, index: int) -> str:
         """Return the text of the schema, 0, or of the settings, 1."""
         self.head()
         texts = self._texts or self._run("SELECT schema, settings FROM head").fetchone()
-        return str(texts[place])
+        return str(texts[index])
 
     def landed(self, ids: Sequence[CommitId]) -> Landed:
         """Return which of these commits are in the log."""

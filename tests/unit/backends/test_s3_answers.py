@@ -29,7 +29,7 @@ CASES = [
     (status(502), Meaning.UNANSWERED),
     (status(504), Meaning.UNANSWERED),
     (status(416, "InvalidRange"), Meaning.SHORT),
-    (status(404, "NoSuchBucket"), Meaning.NO_PLACE),
+    (status(404, "NoSuchBucket"), Meaning.NO_RESOURCE),
     (status(404), Meaning.MISSING),
     (status(403), Meaning.DENIED),
     (status(400, "ExpiredToken"), Meaning.DENIED),

@@ -54,7 +54,7 @@ print(*sys.modules)
 def stores(closed: list[str]) -> Stores:
     clock = VirtualClock()
     return Stores(
-        place="memory",
+        location="memory",
         clock=clock,
         rng=system_random(),
         objects=MemoryObjectStore(clock),
@@ -74,7 +74,7 @@ def opened(folder: Path, closed: list[str]) -> App:
 def test_the_record_has_fields_that_nobody_sets_and_no_behaviour(tmp_path: Path) -> None:
     app = opened(tmp_path, [])
     with pytest.raises(dataclasses.FrozenInstanceError):
-        app.place = "elsewhere"  # type: ignore[misc]  # what is refused
+        app.location = "elsewhere"  # type: ignore[misc]  # what is refused
     fields = {field.name for field in dataclasses.fields(App)}
     assert {name for name in vars(App) if not name.startswith("_")} == fields
     assert {field.name for field in dataclasses.fields(app.inspection)} == set(INSPECTIONS)

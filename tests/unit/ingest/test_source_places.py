@@ -11,19 +11,19 @@ from lakebed.backends.aws.source_files import S3SourceFiles
 from lakebed.backends.memory import VirtualClock
 from lakebed.backends.system import system_random
 from lakebed.errors import InvalidError
-from lakebed.ingest.allowed_files import AllowedPlaces
+from lakebed.ingest.allowed_files import AllowedSources
 from lakebed.ports.source_files import SourceFile
 
 
 @pytest.mark.parametrize("name", ["s3://b/in", "s3://b/in/", "s3://b/in/a.csv", "s3://c"])
 def test_a_place_and_what_is_below_it_are_allowed(name: str) -> None:
-    AllowedPlaces(["s3://b/in", "s3://c"]).check(name)
+    AllowedSources(["s3://b/in", "s3://c"]).check(name)
 
 
 @pytest.mark.parametrize("name", ["s3://b", "s3://b/input", "s3://b/i", "s3://cc", "s3://"])
 def test_what_only_begins_like_a_place_is_not(name: str) -> None:
     with pytest.raises(InvalidError, match="outside the allowed sources"):
-        AllowedPlaces(["s3://b/in", "s3://c"]).check(name)
+        AllowedSources(["s3://b/in", "s3://c"]).check(name)
 
 
 def denied(*_: object, **__: object) -> None:

@@ -54,7 +54,7 @@ class AnswersStory:
             tracker=self.app.tracker,
             clock=self.app.clock,
             results=objects,
-            place="place",
+            location="location",
         )
 
     def rows(self, **asked: object) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ def test_a_large_result_is_files_and_a_manifest(
     monkeypatch.setattr(results, "FILE_BYTES", 1)
     answer = story.answers.answer(body(ranges=[{}], columns=["id", "fare"], id="q"))
     assert (answer.rows, answer.data) == (30, "")
-    assert answer.manifest.startswith("place/results/")
+    assert answer.manifest.startswith("location/results/")
     wanted = story.table.query(columns=["id", "fare"]).read_all()
     assert story.result(answer.manifest).equals(wanted)
     manifest = json.loads(story.file(answer.manifest).read_bytes())

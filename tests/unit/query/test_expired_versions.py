@@ -40,7 +40,7 @@ def table(lake: Lake) -> lakebed.Table:
 
 
 def files(lake: Lake) -> set[Path]:
-    return set(Path(lake._app.place).glob("objects/tables/*/files/**/*.parquet"))
+    return set(Path(lake._app.location).glob("objects/tables/*/files/**/*.parquet"))
 
 
 def commit(table: lakebed.Table, change: PutPin | DropPin) -> None:

@@ -41,7 +41,7 @@ def filled(lake: Lake, name: str, first: str) -> None:
 
 
 def folder_of(lake: Lake) -> Path:
-    return Path(lake._app.place)
+    return Path(lake._app.location)
 
 
 def id_of(lake: Lake, name: str) -> str:

@@ -32,7 +32,7 @@ def lake(tmp_path: Path, clock: VirtualClock) -> Iterator[Lake]:
 
 def paths(lake: Lake) -> set[Path]:
     """Return the table's files on the disk."""
-    return set(Path(lake._app.place).glob("objects/tables/*/files/**/*.parquet"))
+    return set(Path(lake._app.location).glob("objects/tables/*/files/**/*.parquet"))
 
 
 def of_two_files(lake: Lake, **settings: object) -> lakebed.Table:
