@@ -103,12 +103,14 @@ class DoTask:
         """Yield the rows of all pieces. An error names the file as its sender does."""
         for piece in work.pieces:
             file = piece.file
-            groups = None if piece.groups is None else range(*piece.groups)
+            row_groups = None if piece.row_groups is None else range(*piece.row_groups)
             seen = SourceFile(file.path, file.size, file.version)
             try:
                 with self._sources.on_disk(seen, piece.spans) as path:
                     here = msgspec.structs.replace(file, path=str(path))
-                    yield from rows_of(here, schema, extra_columns=job.extra_columns, groups=groups)
+                    yield from rows_of(
+                        here, schema, extra_columns=job.extra_columns, row_groups=row_groups
+                    )
             except LakebedError as error:
                 error.facts["path"] = file.path
                 raise

@@ -57,15 +57,15 @@ def plan_sorts(
 def _pieces(
     file: InputFile, layout: ParquetLayout | None, bytes_each: int
 ) -> Iterable[tuple[Piece, int]]:
-    if layout is None or file.size <= bytes_each or len(layout.groups) < 2:
+    if layout is None or file.size <= bytes_each or len(layout.row_groups) < 2:
         yield Piece(file), file.size
         return
-    groups = layout.groups
+    row_groups = layout.row_groups
     first = 0
-    for index in range(1, len(groups) + 1):
-        size = groups[index - 1][1] - groups[first][0]
-        if index == len(groups) or size + _bytes_in(groups[index]) > bytes_each:
-            spans = ((groups[first][0], groups[index - 1][1]), layout.footer)
+    for index in range(1, len(row_groups) + 1):
+        size = row_groups[index - 1][1] - row_groups[first][0]
+        if index == len(row_groups) or size + _bytes_in(row_groups[index]) > bytes_each:
+            spans = ((row_groups[first][0], row_groups[index - 1][1]), layout.footer)
             yield Piece(file, (first, index), spans), size
             first = index
 

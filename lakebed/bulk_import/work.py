@@ -43,7 +43,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
     that it takes to read them; None: all."""
 
     file: InputFile
-    groups: tuple[int, int] | None = None
+    row_groups: tuple[int, int] | None = None
     spans: tuple[tuple[int, int], ...] | None = None
 
 

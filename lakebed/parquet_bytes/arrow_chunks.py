@@ -20,7 +20,7 @@ def encode_by_arrow(rows: pa.Table, options: Mapping[str, object]) -> list[Encod
     """Return the column chunks of one row group. options: of `pyarrow.parquet.ParquetWriter`."""
     file = _file(rows, options)
     footer = _footer(file)
-    if footer.groups_count != 1:
+    if footer.row_groups_count != 1:
         raise AssertionError("one row group was written")
     return [_without_wrong_counts(chunk) for chunk in chunks_of(footer, 0, file, 0)]
 
@@ -57,8 +57,8 @@ def _footer(file: memoryview) -> Footer:
     size = int.from_bytes(file[-8:-4], "little") + 8
     footer = Footer(bytes(file[-size:]), len(file) - size)
     end = len(MAGIC)
-    for group in range(footer.groups_count):
-        for column in footer.group_fields(group).listed(1, STRUCT) or []:
+    for row_group in range(footer.row_groups_count):
+        for column in footer.row_group_fields(row_group).listed(1, STRUCT) or []:
             meta = column.need(3, STRUCT)
             start = meta.find(11, I64) or meta.need(9, I64)
             end = max(end, start + meta.need(7, I64))

@@ -66,29 +66,29 @@ class Assembly:
         ]
         self._at = 0
         self._rows = 0
-        self._groups: list[Struct] = []
+        self._row_groups: list[Struct] = []
         self._placed: list[_Placed] = []
         self._put([MAGIC])
 
-    def add(self, group: EncodedRowGroup) -> None:
+    def add(self, row_group: EncodedRowGroup) -> None:
         """Write a row group behind the others."""
-        if len(group.chunks) != len(self._template.leaves):
+        if len(row_group.chunks) != len(self._template.leaves):
             raise AssertionError("a chunk for each leaf")
         columns = []
         start = self._at
-        for chunk in group.chunks:
+        for chunk in row_group.chunks:
             column = Struct({2: (I64, 0), 3: (STRUCT, shifted(chunk.metadata, start))})
             columns.append(column)
             self._placed.append(_Placed(column, start, chunk.pages, chunk.bounds))
             start += chunk.size
-        size = sum(chunk.bytes_count for chunk in group.chunks)
-        fields = Struct({1: listed(STRUCT, columns), 2: (I64, size), 3: (I64, group.rows)})
+        size = sum(chunk.bytes_count for chunk in row_group.chunks)
+        fields = Struct({1: listed(STRUCT, columns), 2: (I64, size), 3: (I64, row_group.rows)})
         if self._sorting:
             fields[4] = listed(STRUCT, self._sorting)
         fields[5], fields[6] = (I64, self._at), (I64, start - self._at)
-        self._groups.append(fields)
-        self._rows += group.rows
-        self._put([chunk.raw for chunk in group.chunks])
+        self._row_groups.append(fields)
+        self._rows += row_group.rows
+        self._put([chunk.raw for chunk in row_group.chunks])
         if self._at != start:
             raise AssertionError("a chunk has as many bytes as it says")
 
@@ -124,7 +124,7 @@ class Assembly:
             for key, text in notes.items()
         ]
         fields[3] = (I64, self._rows)
-        fields[4] = listed(STRUCT, self._groups)
+        fields[4] = listed(STRUCT, self._row_groups)
         fields[5] = listed(STRUCT, [*kept, *added])
         return Struct(sorted(fields.items()))
 

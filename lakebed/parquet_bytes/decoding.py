@@ -128,7 +128,7 @@ def _kind(type_: pa.DataType, leaf: ParquetColumn) -> tuple[int, int] | None:
 
 
 def page_locations(
-    footer: Footer, group: RowGroup, chunks: Sequence[Chunk]
+    footer: Footer, row_group: RowGroup, chunks: Sequence[Chunk]
 ) -> PageLocations | None:
     """Return where the pages of some chunks lie, as `page_index.pages_of` tells it; None: it is not
     told, or contradicts itself, or they do not begin with the same rows."""
@@ -143,7 +143,7 @@ def page_locations(
     ends, first_rows = np.empty_like(starts), np.empty(pages_max + 1, np.int64)
     tail = address_of(footer.tail)
     count = read_page_locations(
-        tail, np.array(found, np.int64), group.rows, starts, ends, first_rows
+        tail, np.array(found, np.int64), row_group.rows, starts, ends, first_rows
     )
     if count <= 0:
         return None
@@ -168,7 +168,7 @@ def decode_dictionary(column: Flat, raw: memoryview) -> Dictionary | None:
         return None
     words = msgspec.structs.replace(column, optional=False, encodings=_DICTIONARY_ENCODINGS)
     locations = PageLocations(np.array([[0]]), np.array([[len(raw)]]), np.array([0, count]))
-    pages = GroupPages([words], locations, kind=DICTIONARY_PAGE)
+    pages = RowGroupPages([words], locations, kind=DICTIONARY_PAGE)
     pages.lies_at(0, at)
     decoded = pages.decode(0, 1)
     if decoded is None:
@@ -203,7 +203,7 @@ class _Layout(msgspec.Struct, frozen=True):
     size: int
 
 
-class GroupPages:
+class RowGroupPages:
     """Decodes pages of some columns of one row group, the same rows of each."""
 
     def __init__(

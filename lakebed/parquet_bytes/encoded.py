@@ -1,6 +1,6 @@
 """Row groups as bytes, apart from any file: made by an encoder, or taken out of a stored file.
 
-    chunks = chunks_of(footer, group=3, pages=bytes_from_the_first_chunk_on, at=their_offset)
+    chunks = chunks_of(footer, row_group=3, pages=bytes_from_the_first_chunk_on, at=their_offset)
     row_group = EncodedRowGroup(rows, chunks)      # or one that an encoder gave
     assembly.add(row_group)                        # `assembling.Assembly`, in key order
 
@@ -64,16 +64,16 @@ class EncodedRowGroup(msgspec.Struct, frozen=True, array_like=True):
         return sum(chunk.size for chunk in self.chunks)
 
 
-def chunks_of(footer: Footer, group: int, pages: memoryview, at: int) -> list[EncodedChunk]:
+def chunks_of(footer: Footer, row_group: int, pages: memoryview, at: int) -> list[EncodedChunk]:
     """Return the chunks of a stored row group. pages: bytes of the file from `at` on, at least
-    those of the group.
+    those of the row group.
 
     Raises:
         MalformedError: the footer or a page index contradicts itself.
     """
-    fields_of_group = footer.group_fields(group)
-    found = footer.group_of(fields_of_group)
-    stored: list[Struct] = fields_of_group.listed(1, STRUCT) or []
+    fields_of_row_group = footer.row_group_fields(row_group)
+    found = footer.row_group_of(fields_of_row_group)
+    stored: list[Struct] = fields_of_row_group.listed(1, STRUCT) or []
     chunks = []
     for chunk, fields in zip(found.chunks, stored, strict=True):
         if chunk.start < at or chunk.end > at + len(pages):
@@ -98,14 +98,14 @@ def _metadata(stored: Struct, start: int) -> Struct:
     return metadata
 
 
-def _pages(footer: Footer, group: RowGroup, chunk: Chunk) -> EncodedPages | None:
+def _pages(footer: Footer, row_group: RowGroup, chunk: Chunk) -> EncodedPages | None:
     """Return where pages are in the chunk, and bytes of their strings."""
     if chunk.offset_index is not None:
         start, end = (offset - footer.tail_offset for offset in chunk.offset_index)
-        usual = usual_pages(footer.tail[start:end], chunk.start, chunk.end, group.rows)
+        usual = usual_pages(footer.tail[start:end], chunk.start, chunk.end, row_group.rows)
         if usual is not None:
             return usual
-    pages = pages_of(footer, group, chunk)
+    pages = pages_of(footer, row_group, chunk)
     if pages is None:
         return None
     return EncodedPages(

@@ -1,9 +1,9 @@
 """Footers: what a Parquet file says of its columns and, one row group at a time, of their chunks.
 
     footer = Footer(tail, tail_offset)
-    group = footer.group(7)
-    chunk = group.chunks[2]
-    pages = page_index.pages_of(footer, group, chunk)
+    row_group = footer.row_group(7)
+    chunk = row_group.chunks[2]
+    pages = page_index.pages_of(footer, row_group, chunk)
 
 Only the row group that is asked for becomes objects. Offsets are those in the file, checked to lie
 in it: chunks before the tail, page indexes in it. Numbers of types, encodings and codecs that
@@ -141,9 +141,9 @@ class Footer:
     """A file's footer. tail: the file's last bytes, from `tail_offset` to the end.
 
     leaves: the columns; elements: the same as they are stored; rows: of the whole file;
-    groups_count: how many row groups; key_values: the notes; created_by: who wrote it. outside: all
-    but row groups as it is stored; group_offsets: where each row group begins in the tail, and
-    where the last ends.
+    row_groups_count: how many row groups; key_values: the notes; created_by: who wrote it.
+    outside: all but row groups as it is stored; row_group_offsets: where each row group begins in
+    the tail, and where the last ends.
 
     Raises:
         MalformedError: these bytes do not end a Parquet file.
@@ -163,18 +163,18 @@ class Footer:
         self.outside = fields
 
     @property
-    def groups_count(self) -> int:
-        return max(0, len(self.group_offsets) - 1)
+    def row_groups_count(self) -> int:
+        return max(0, len(self.row_group_offsets) - 1)
 
-    def group(self, group: int) -> RowGroup:
+    def row_group(self, row_group: int) -> RowGroup:
         """Return a row group.
 
         Raises:
             MalformedError: it contradicts the columns, or does not lie in the file.
         """
-        return self.group_of(self.group_fields(group))
+        return self.row_group_of(self.row_group_fields(row_group))
 
-    def group_of(self, fields: Struct) -> RowGroup:
+    def row_group_of(self, fields: Struct) -> RowGroup:
         """Return a row group that is stored like this.
 
         Raises:
@@ -187,13 +187,13 @@ class Footer:
         chunks = [self._chunk(index, chunk, rows) for index, chunk in enumerate(found)]
         return RowGroup(rows, _counted(fields.need(2, I64)), tuple(chunks))
 
-    def group_fields(self, group: int) -> Struct:
+    def row_group_fields(self, row_group: int) -> Struct:
         """Return a row group as it is stored, unchecked.
 
         Raises:
             MalformedError: it is none.
         """
-        return Reader(self.tail, self.group_offsets[group]).struct()
+        return Reader(self.tail, self.row_group_offsets[row_group]).struct()
 
     def fields(self) -> Struct:
         """Return the whole footer as it is stored, unchecked, every row group in it.
@@ -206,7 +206,7 @@ class Footer:
     def _fields(self, reader: Reader) -> Struct:
         """Return what is outside of row groups; remember where those begin."""
         found = Struct()
-        self.group_offsets: list[int] = []
+        self.row_group_offsets: list[int] = []
         number, kind = reader.field(0)
         while kind:
             if number in found:
@@ -216,9 +216,9 @@ class Footer:
                 if element != STRUCT and count:
                     raise MalformedError("row groups are no structs")
                 for _ in range(count):
-                    self.group_offsets.append(reader.at)
+                    self.row_group_offsets.append(reader.at)
                     reader.skip(STRUCT)
-                self.group_offsets.append(reader.at)
+                self.row_group_offsets.append(reader.at)
             elif kind > BOOL + 1:
                 found[number] = (kind, reader.value(kind))
             number, kind = reader.field(number)
@@ -240,7 +240,7 @@ class Footer:
             raise MalformedError("a column chunk does not lie in its file")
         values = _counted(meta.need(5, I64))
         if not self.leaves[leaf].repetition_max and values != rows:
-            raise MalformedError("a column chunk has other rows than its group")
+            raise MalformedError("a column chunk has other rows than its row group")
         return Chunk(
             leaf=leaf,
             physical=meta.need(1, I32),

@@ -55,17 +55,17 @@ class PageBounds(msgspec.Struct, frozen=True):
     order: int
 
 
-def pages_of(footer: Footer, group: RowGroup, chunk: Chunk) -> Pages | None:
+def pages_of(footer: Footer, row_group: RowGroup, chunk: Chunk) -> Pages | None:
     """Return where a column chunk's pages are; None: its writer did not say.
 
     Raises:
         MalformedError: they are not in the chunk, or not in order.
     """
     fields = _fields(footer, chunk.offset_index)
-    return None if fields is None else _located(fields, group, chunk)
+    return None if fields is None else _located(fields, row_group, chunk)
 
 
-def _located(fields: Struct, group: RowGroup, chunk: Chunk) -> Pages:
+def _located(fields: Struct, row_group: RowGroup, chunk: Chunk) -> Pages:
     counts = fields.listed(2, I64)
     found: list[Struct] = fields.listed(1, STRUCT) or []
     pages = Pages(
@@ -82,8 +82,10 @@ def _located(fields: Struct, group: RowGroup, chunk: Chunk) -> Pages:
     if end > chunk.end:
         raise MalformedError("a page reaches behind its chunk")
     rows = pages.first_rows
-    if (not rows and group.rows) or (rows and (rows[0] != 0 or rows[-1] >= max(1, group.rows))):
-        raise MalformedError("pages do not hold their group's rows")
+    if (not rows and row_group.rows) or (
+        rows and (rows[0] != 0 or rows[-1] >= max(1, row_group.rows))
+    ):
+        raise MalformedError("pages do not hold their row group's rows")
     if any(low >= high for low, high in itertools.pairwise(rows)):
         raise MalformedError("first rows of pages do not ascend")
     return pages

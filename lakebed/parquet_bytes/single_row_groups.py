@@ -3,7 +3,7 @@
 template = footer_template_of(footer, without=(b"notes",))  # kept: one for all files of a table
 fields = Reader(raw).struct()                     # raw: a row group, read again
 start, end = offset_indexes(fields)               # read them, too
-footer, group = template.opened(fields, index, start)
+footer, row_group = template.opened(fields, index, start)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
 """Of a column chunk: where they are, how long they are."""
 _ROWS_HEAD = b"\x16"
 """The head of the field that tells them, behind the one before it."""
-_NO_GROUPS = b"\x49\x0c"
+_NO_ROW_GROUPS = b"\x49\x0c"
 """A list of no row groups as the first field of a struct."""
 
 
@@ -51,15 +51,15 @@ class FooterTemplate(msgspec.Struct, frozen=True):
             MalformedError: the row group contradicts the columns, or does not lie in the file.
         """
         footer = Footer(index + self._footer(0, list_head(0, STRUCT)), index_at)
-        return footer, footer.group_of(_without_bounds(fields))
+        return footer, footer.row_group_of(_without_bounds(fields))
 
     def alone(self, fields: Struct) -> bytes:
         """Return a file that is nothing but a footer, of just this row group."""
-        group = encode_struct(_without_bounds(fields))
-        return MAGIC + self._footer(fields.need(3, I64), list_head(1, STRUCT) + group)
+        row_group = encode_struct(_without_bounds(fields))
+        return MAGIC + self._footer(fields.need(3, I64), list_head(1, STRUCT) + row_group)
 
-    def _footer(self, rows: int, groups: bytes) -> bytes:
-        raw = b"".join((self.before, _ROWS_HEAD, zigzag(rows), groups, self.behind))
+    def _footer(self, rows: int, row_groups: bytes) -> bytes:
+        raw = b"".join((self.before, _ROWS_HEAD, zigzag(rows), row_groups, self.behind))
         return raw + len(raw).to_bytes(4, "little") + MAGIC
 
 
@@ -74,9 +74,9 @@ def footer_template_of(footer: Footer, *, without: Container[bytes]) -> FooterTe
         kept = [note for note in notes if note.find(1, BINARY) not in without]
         behind[5] = (LIST, ThriftList(STRUCT, kept))
     raw = encode_struct(behind)
-    if not raw.startswith(_NO_GROUPS):
+    if not raw.startswith(_NO_ROW_GROUPS):
         raise AssertionError("a list of nothing has two bytes")
-    return FooterTemplate(encode_struct(before)[:-1], raw[len(_NO_GROUPS) :])
+    return FooterTemplate(encode_struct(before)[:-1], raw[len(_NO_ROW_GROUPS) :])
 
 
 def offset_indexes(fields: Struct) -> tuple[int, int] | None:

@@ -186,14 +186,15 @@ class SortedFiles(Protocol[BatchT]):
     def read(
         self,
         schema: Schema,
-        groups: Sequence[Sequence[FilePart]],
+        merges: Sequence[Sequence[FilePart]],
         condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[BatchT]:
-        """Yield what `merge` yields for each group of parts, group after group, for a query: it
-        may read ahead, and stops reading when the iterator is closed.
+        """Yield what `merge` yields for each of some merges, one after the other, for a query:
+        it may read ahead, and stops reading when the iterator is closed.
 
+        merges: the parts of each, in the order of their keys.
         figures: where it counts what it does.
 
         Raises:

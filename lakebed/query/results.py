@@ -22,7 +22,7 @@ from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 
 MANIFEST_FORMAT = 1
 MANIFEST_BYTES_MAX = 64 << 20
-GROUP_BYTES = 32 << 20
+ROW_GROUP_BYTES = 32 << 20
 """Of a row group, in memory."""
 FILE_BYTES = 512 << 20
 """After which a new file begins."""
@@ -171,7 +171,7 @@ def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     for batch in batches:
         held.append(batch)
         size += batch.nbytes
-        if size >= GROUP_BYTES:
+        if size >= ROW_GROUP_BYTES:
             yield pa.Table.from_batches(held)
             held, size = [], 0
     if held:

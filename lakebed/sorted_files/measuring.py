@@ -54,7 +54,7 @@ def measured(
     fits = near.fits(told) if told.slack and known else told == sampler.sample()
     if not fits:
         raise CorruptError("a file's sample is not of its rows", path=path)
-    if counter.last != notes.last or notes.groups[0].first != notes.sample.keys[0]:
+    if counter.last != notes.last or notes.row_groups[0].first != notes.sample.keys[0]:
         raise CorruptError("a file's notes contradict the keys of its rows", path=path)
     return counter.rows_written()
 

@@ -166,16 +166,16 @@ class ParquetFiles:
     def read(
         self,
         schema: Schema,
-        groups: Sequence[Sequence[FilePart]],
+        merges: Sequence[Sequence[FilePart]],
         condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one group after the other, reading ahead."""
+        """Yield the rows of one merge after the other, reading ahead."""
         request = row_request(schema, condition, processing)
         is_iterated = request.work is not None and request.work.iterator is not None
-        together = list(read_together(groups, each=is_iterated))
-        reads = [self._reads(request, group) for group in together]
+        together = list(read_together(merges, each=is_iterated))
+        reads = [self._reads(request, some) for some in together]
         sources = QuerySources(
             self._objects,
             self._tails,
@@ -185,13 +185,13 @@ class ParquetFiles:
             figures=figures or ReadFigures(),
         )
         with sources:
-            for group, some in zip(reads, together, strict=True):
-                merged = PLAIN.merge(sources.sources(group), schema.key_fields)
+            for inputs, some in zip(reads, together, strict=True):
+                merged = PLAIN.merge(sources.sources(inputs), schema.key_fields)
                 yield from map(own_memory, request.processed(merged, [one.part for one in some]))
 
-    def _reads(self, request: RowRequest, group: Sequence[Together]) -> list[PartRead]:
-        share = self._merge_memory.share_of([one.part for one in group])
-        return [read_of(request, one.part, one.key_ranges, share) for one in group]
+    def _reads(self, request: RowRequest, together: Sequence[Together]) -> list[PartRead]:
+        share = self._merge_memory.share_of([one.part for one in together])
+        return [read_of(request, one.part, one.key_ranges, share) for one in together]
 
     def iterated(
         self, schema: Schema, batches: Iterable[pa.RecordBatch], use: IteratorUse

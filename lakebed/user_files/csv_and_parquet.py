@@ -59,7 +59,7 @@ def parquet_columns(path: Path) -> pa.Schema:
 class ParquetLayout(NamedTuple):
     """Where the parts of a Parquet file lie, each as bytes `[begin, end)`."""
 
-    groups: list[tuple[int, int]]
+    row_groups: list[tuple[int, int]]
     footer: tuple[int, int]
 
 
@@ -92,10 +92,10 @@ def parquet_layout(path: Path) -> ParquetLayout:
         )
 
 
-def _extent(group: pq.RowGroupMetaData) -> tuple[int, int]:
+def _extent(row_group: pq.RowGroupMetaData) -> tuple[int, int]:
     begins, ends = [], []
-    for index in range(group.num_columns):
-        column = group.column(index)
+    for index in range(row_group.num_columns):
+        column = row_group.column(index)
         begin = column.data_page_offset
         if column.has_dictionary_page and 0 < column.dictionary_page_offset < begin:
             begin = column.dictionary_page_offset
@@ -104,9 +104,9 @@ def _extent(group: pq.RowGroupMetaData) -> tuple[int, int]:
     return min(begins), max(ends)
 
 
-def parquet_batches(path: Path, groups: range | None = None) -> Iterator[pa.RecordBatch]:
+def parquet_batches(path: Path, row_groups: range | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a Parquet file, a part of a row group at a time; a batch without rows when
-    it has none, so that its columns are seen. groups: row groups to read; None: all.
+    it has none, so that its columns are seen. row_groups: row groups to read; None: all.
 
     Times that Spark wrote as INT96 come as UTC, which is what Spark means by them.
 
@@ -117,22 +117,24 @@ def parquet_batches(path: Path, groups: range | None = None) -> Iterator[pa.Reco
         file = _opened(path)
         with file:
             metadata = file.metadata
-            for group in range(metadata.num_row_groups) if groups is None else groups:
-                yield from _rows_of_group(path, file, group)
-            if groups is None and not metadata.num_rows:
+            for row_group in range(metadata.num_row_groups) if row_groups is None else row_groups:
+                yield from _rows_of_row_group(path, file, row_group)
+            if row_groups is None and not metadata.num_rows:
                 yield _without_rows(_in_utc(file.schema_arrow, _spark_times(metadata.schema)))
 
 
-def _rows_of_group(path: Path, file: pq.ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
+def _rows_of_row_group(
+    path: Path, file: pq.ParquetFile, row_group: int
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a row group; long texts that repeat come as dictionaries."""
     metadata = file.metadata
     spark_times = _spark_times(metadata.schema)
-    facts = metadata.row_group(group)
+    facts = metadata.row_group(row_group)
     width = max(1, facts.total_byte_size // max(1, facts.num_rows))
-    rows = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // width, rows_of_shared(metadata, group)))
-    texts = long_texts(path, metadata, group, rows)
+    rows = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // width, rows_of_shared(metadata, row_group)))
+    texts = long_texts(path, metadata, row_group, rows)
     with _opened(path, metadata, texts) if texts else nullcontext(file) as opened:
-        for batch in opened.iter_batches(rows, row_groups=[group], use_threads=False):
+        for batch in opened.iter_batches(rows, row_groups=[row_group], use_threads=False):
             yield _with_utc(batch, spark_times) if spark_times else batch
 
 

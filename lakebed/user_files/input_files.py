@@ -84,13 +84,13 @@ def rows_of(
     schema: Schema,
     *,
     extra_columns: ExtraColumns = "refuse",
-    groups: range | None = None,
+    row_groups: range | None = None,
     zones: Zones = NO_ZONES,
     delimiter: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a file as columns of the schema. groups: row groups of a Parquet file; None:
-    all. zones: of times without an offset, by field. delimiter: of CSV; None: a comma, a tab in
-    files that end with .tsv.
+    """Yield rows of a file as columns of the schema. row_groups: row groups of a Parquet file;
+    None: all. zones: of times without an offset, by field. delimiter: of CSV; None: a comma, a tab
+    in files that end with .tsv.
 
     Raises:
         InvalidError, UnreadableInputError: they do not fit, or cannot be read. It names the file.
@@ -100,7 +100,9 @@ def rows_of(
         used = delimiter or ("\t" if stem.endswith(".tsv") else ",")
         batches = csv_batches(Path(file.path), schema, zones=zones, delimiter=used)
     else:
-        batches = _read(file, schema, extra_columns=extra_columns, groups=groups, zones=zones)
+        batches = _read(
+            file, schema, extra_columns=extra_columns, row_groups=row_groups, zones=zones
+        )
     try:
         yield from conformed(batches, schema, extra_columns=extra_columns, zones=zones)
     except LakebedError as error:
@@ -168,13 +170,13 @@ def _read(
     schema: Schema,
     *,
     extra_columns: ExtraColumns,
-    groups: range | None,
+    row_groups: range | None,
     zones: Zones,
 ) -> Iterator[pa.RecordBatch]:
     path = Path(file.path)
     if file.kind == "jsonl":
         return json_batches(path, schema, extra_columns=extra_columns, zones=zones)
-    return parquet_batches(path, groups)
+    return parquet_batches(path, row_groups)
 
 
 def _seen(path: Path, kind: FileFormat) -> InputFile:

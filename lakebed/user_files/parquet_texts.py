@@ -18,12 +18,12 @@ SHARED_BYTES_MAX = 1 << 30
 """Of one column in a batch whose values share beginnings (DELTA_BYTE_ARRAY), at the worst."""
 
 
-def long_texts(path: Path, metadata: pq.FileMetaData, group: int, rows_max: int) -> list[str]:
+def long_texts(path: Path, metadata: pq.FileMetaData, row_group: int, rows_max: int) -> list[str]:
     """Return the columns of a row group, by their paths, that are read as dictionaries.
 
     rows_max: of a batch.
     """
-    facts = metadata.row_group(group)
+    facts = metadata.row_group(row_group)
     doubtful: list[tuple[str, int]] = []
     for index in range(facts.num_columns):
         chunk = facts.column(index)
@@ -42,7 +42,8 @@ def long_texts(path: Path, metadata: pq.FileMetaData, group: int, rows_max: int)
         found = []
         for name, values in doubtful:
             first = next(
-                file.iter_batches(1, row_groups=[group], columns=[name], use_threads=False), None
+                file.iter_batches(1, row_groups=[row_group], columns=[name], use_threads=False),
+                None,
             )
             longest = 0 if first is None else _longest(first.column(0))
             if values * longest > TEXTS_BYTES_MAX:
@@ -50,9 +51,9 @@ def long_texts(path: Path, metadata: pq.FileMetaData, group: int, rows_max: int)
         return found
 
 
-def rows_of_shared(metadata: pq.FileMetaData, group: int) -> int:
+def rows_of_shared(metadata: pq.FileMetaData, row_group: int) -> int:
     """Return how many rows a batch may have, because of values that share bytes."""
-    facts = metadata.row_group(group)
+    facts = metadata.row_group(row_group)
     sizes = [
         chunk.total_uncompressed_size
         for chunk in map(facts.column, range(facts.num_columns))

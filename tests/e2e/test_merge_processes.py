@@ -46,7 +46,7 @@ Asked = list[RangeMerged | RangeFailed]
 @pytest.fixture(autouse=True)
 def _small_jobs_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, "always")
-    monkeypatch.setattr(file_merge, "HELPED_GROUPS_MIN", 1)
+    monkeypatch.setattr(file_merge, "HELPED_ROW_GROUPS_MIN", 1)
     monkeypatch.setattr(stretch_merge, "FILLED", 0.001)
     monkeypatch.setenv(machine.PROCESSES, "2")
 
@@ -198,13 +198,13 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsLocation
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.ranges import EVERYTHING
-from lakebed.sorted_files.merging.range_messages import GroupsRead, RangeTask, merge_task
+from lakebed.sorted_files.merging.range_messages import RowGroupsRead, RangeTask, merge_task
 
 root, is_busy = Path(sys.argv[1]), sys.argv[2] == "busy"
 schema = schema_of(row_keys={"k": "int64"}, values={})
 task = merge_task(schema, None, 1, value_statistics=False)
 part = FilePart(StoredFile(bytes(16), 200, 100, 0, 0), "never", EVERYTHING, 1)
-task = msgspec.structs.replace(task, reads=(GroupsRead(part, None),), memory=1 << 28)
+task = msgspec.structs.replace(task, reads=(RowGroupsRead(part, None),), memory=1 << 28)
 
 def ask(helper):
     if is_busy:

@@ -46,7 +46,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of at most 5 rows, row groups of at most 23, so that few rows make many of them."""
     monkeypatch.setattr(writer_options, "PAGE_ROWS_MIN", 5)
     monkeypatch.setattr(writer_options, "PAGE_ROWS_MAX", 5)
-    monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 23)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", 23)
 
 
 @st.composite
@@ -276,7 +276,7 @@ def test_another_valid_page_in_a_page_s_place_is_noticed(tmp_path: Path) -> None
     condition = Selection((box_of_key(FIXED, (7,)),))
     assert [len(batch) for batch in lake.over(store).read(FIXED, [[one]], condition)] == [1]
     footer = Footer(store.body[one.file.tail_offset :], one.file.tail_offset)
-    pages = pages_of(footer, footer.group(0), footer.group(0).chunks[1])
+    pages = pages_of(footer, footer.row_group(0), footer.row_group(0).chunks[1])
     assert pages is not None
     (first, second), size = pages.offsets[1:3], pages.sizes[1]
     assert pages.sizes[2] == size

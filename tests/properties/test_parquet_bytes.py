@@ -73,9 +73,9 @@ def footer_of(file: bytes) -> Footer:
     """Return the footer of a file of which all after the last page is the tail."""
     metadata = pq.read_metadata(io.BytesIO(file))
     ends = [4]
-    for group in range(metadata.num_row_groups):
+    for row_group in range(metadata.num_row_groups):
         for place in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(place).to_dict()
+            chunk = metadata.row_group(row_group).column(place).to_dict()
             first = chunk["dictionary_page_offset"] or chunk["data_page_offset"]
             ends.append(first + chunk["total_compressed_size"])
     return Footer(file[max(ends) :], max(ends))
@@ -88,7 +88,7 @@ def test_a_footer_says_what_pyarrow_reads_in_it(table: pa.Table, options: dict[s
     truth = pq.read_metadata(io.BytesIO(file))
     footer = footer_of(file)
     assert footer.rows == truth.num_rows
-    assert footer.groups_count == truth.num_row_groups
+    assert footer.row_groups_count == truth.num_row_groups
     assert footer.created_by == truth.created_by
     assert footer.key_values == truth.metadata
     for leaf, place in zip(footer.leaves, range(truth.num_columns), strict=True):
@@ -97,12 +97,12 @@ def test_a_footer_says_what_pyarrow_reads_in_it(table: pa.Table, options: dict[s
         assert leaf.definition_max == column.max_definition_level
         assert leaf.repetition_max == column.max_repetition_level
         assert leaf.type_length == max(0, column.length or 0)
-    for number in range(footer.groups_count):
-        group, wanted = footer.group(number), truth.row_group(number)
-        assert (group.rows, group.bytes_count) == (wanted.num_rows, wanted.total_byte_size)
-        for place, chunk in enumerate(group.chunks):
+    for number in range(footer.row_groups_count):
+        row_group, wanted = footer.row_group(number), truth.row_group(number)
+        assert (row_group.rows, row_group.bytes_count) == (wanted.num_rows, wanted.total_byte_size)
+        for place, chunk in enumerate(row_group.chunks):
             check_chunk(chunk, wanted.column(place))
-            check_pages(file, footer, group, chunk)
+            check_pages(file, footer, row_group, chunk)
 
 
 def check_chunk(chunk: Chunk, wanted: pq.ColumnChunkMetaData) -> None:
@@ -120,9 +120,9 @@ def check_chunk(chunk: Chunk, wanted: pq.ColumnChunkMetaData) -> None:
         assert chunk.statistics.nulls == wanted.statistics.null_count
 
 
-def check_pages(file: bytes, footer: Footer, group: RowGroup, chunk: Chunk) -> None:
+def check_pages(file: bytes, footer: Footer, row_group: RowGroup, chunk: Chunk) -> None:
     """Pages lie side by side, and each header says how many values it has."""
-    pages = pages_of(footer, group, chunk)
+    pages = pages_of(footer, row_group, chunk)
     if pages is None:
         return
     at, values = chunk.data_page_offset or chunk.end, 0
@@ -163,10 +163,10 @@ def test_what_is_read_is_written_again_byte_for_byte(
 def read_all(tail: bytes, tail_offset: int) -> int:
     footer = Footer(tail, tail_offset)
     pages_count = 0
-    for number in range(footer.groups_count):
-        group = footer.group(number)
-        for chunk in group.chunks:
-            pages = pages_of(footer, group, chunk)
+    for number in range(footer.row_groups_count):
+        row_group = footer.row_group(number)
+        for chunk in row_group.chunks:
+            pages = pages_of(footer, row_group, chunk)
             if pages is not None:
                 bounds_of(footer, chunk, pages)
                 pages_count += len(pages.offsets)

@@ -128,7 +128,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             took(name)
         patch.delenv(SWITCH)
         for module in (row_groups, stretches):
-            patch.setattr(module, "GROUP_ROWS_MAX", 300)
+            patch.setattr(module, "ROW_GROUP_ROWS_MAX", 300)
         table = lake.create_table("t", SCHEMA, settings=KEPT)
         table.ingest(rows(table.schema, 0))
         took("ingested")
@@ -159,15 +159,15 @@ def joined(table: lakebed.Table, rows: pa.Table, patch: pytest.MonkeyPatch) -> N
     table.ingest(rows.take(first))
     table.ingest(rows.take(sorted(set(places) - set(first))))
     passed = []
-    usual = file_merge.stored_groups
+    usual = file_merge.stored_row_groups
 
     def noted(*arguments: Any) -> Iterator[Any]:  # noqa: ANN401 - as the function itself
-        for group in usual(*arguments):
-            passed.append(group)
-            yield group
+        for row_group in usual(*arguments):
+            passed.append(row_group)
+            yield row_group
 
     with patch.context() as noting:
-        noting.setattr(file_merge, "stored_groups", noted)
+        noting.setattr(file_merge, "stored_row_groups", noted)
         table.compact()
     assert len(passed) >= 3
     assert plain(table.query().read_all()) == plain(rows)
@@ -220,9 +220,9 @@ def test_files_have_several_row_groups_and_numbered_columns(files: dict[str, str
 def test_pages_begin_and_end_within_what_spark_reads_at_once(files: dict[str, str]) -> None:
     for name in ("pages by pyarrow", "pages by kernels"):
         footer = footer_of(Path(files[name]))
-        group = footer.group(0)
-        for chunk in group.chunks:
-            pages = pages_of(footer, group, chunk)
+        row_group = footer.row_group(0)
+        for chunk in row_group.chunks:
+            pages = pages_of(footer, row_group, chunk)
             assert pages is not None
             assert len(pages.first_rows) >= 4
             assert all(row % SPARK_ROWS for row in pages.first_rows[1:])

@@ -24,7 +24,7 @@ ROWS = 20_000
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
     """Forty row groups, of which few are read ahead."""
-    monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", ROWS // 40)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", ROWS // 40)
     monkeypatch.setattr(read_ahead, "PIECE_BYTES", 1024)
     with lakebed.connect(tmp_path / "lake") as lake:
         schema = lakebed.schema_of(row_keys={"id": "int64"}, values={"v": "float64"})

@@ -199,13 +199,13 @@ class TupleFiles:
     def read(
         self,
         schema: Schema,
-        groups: Sequence[Sequence[FilePart]],
+        merges: Sequence[Sequence[FilePart]],
         condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[Batch]:
-        """Yield the rows of one group after the other."""
-        for parts in groups:
+        """Yield the rows of one merge after the other."""
+        for parts in merges:
             if figures is not None:
                 figures.asked(2 * len(parts), sum(part.file.size for part in parts))
             yield from self.merge(schema, parts, condition, processing)

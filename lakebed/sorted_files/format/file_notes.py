@@ -49,14 +49,14 @@ class Notes(msgspec.Struct, frozen=True):
     b"" where they are not known."""
 
     sample: Sample
-    groups: tuple[RowGroupNote, ...]
+    row_groups: tuple[RowGroupNote, ...]
     last: bytes
     blocks: tuple[int, ...]
     pages: tuple[bytes, ...]
 
 
-class _Groups(msgspec.Struct, frozen=True, array_like=True):
-    groups: tuple[RowGroupNote, ...]
+class _RowGroups(msgspec.Struct, frozen=True, array_like=True):
+    row_groups: tuple[RowGroupNote, ...]
     last: bytes
 
 
@@ -73,7 +73,7 @@ def encode_notes(notes: Notes) -> dict[str, str]:
     return {
         "lakebed.format": str(FILE_FORMAT),
         "lakebed.sample": _text(msgspec.msgpack.encode(_Sample(s.stride, s.rows, s.keys, s.slack))),
-        "lakebed.groups": _text(msgspec.msgpack.encode(_Groups(notes.groups, notes.last))),
+        "lakebed.groups": _text(msgspec.msgpack.encode(_RowGroups(notes.row_groups, notes.last))),
         "lakebed.blocks": _text(struct.pack(f">{len(notes.blocks)}I", *notes.blocks)),
         "lakebed.pages": _text(msgspec.msgpack.encode(notes.pages)),
     }
@@ -104,21 +104,21 @@ def decode_notes(metadata: Mapping[bytes, bytes] | None, path: str) -> Notes:
         raise NewerFormatError("unknown file format", path=path, format=int(number))
     try:
         s = msgspec.msgpack.decode(_bytes(found[b"lakebed.sample"]), type=_Sample)
-        groups = msgspec.msgpack.decode(_bytes(found[b"lakebed.groups"]), type=_Groups)
+        row_groups = msgspec.msgpack.decode(_bytes(found[b"lakebed.groups"]), type=_RowGroups)
         raw = _bytes(found[b"lakebed.blocks"])
         blocks = struct.unpack(f">{len(raw) // 4}I", raw)
-        pages = _pages(found.get(b"lakebed.pages"), len(groups.groups))
+        pages = _pages(found.get(b"lakebed.pages"), len(row_groups.row_groups))
     except (KeyError, binascii.Error, msgspec.DecodeError, struct.error) as error:
         raise CorruptError("not a file of Lakebed's", path=path, problem=repr(error)) from error
     sample = Sample(s.keys, s.stride, s.rows, s.slack)
-    return Notes(sample, groups.groups, groups.last, blocks, pages)
+    return Notes(sample, row_groups.row_groups, row_groups.last, blocks, pages)
 
 
-def _pages(text: bytes | None, groups: int) -> tuple[bytes, ...]:
+def _pages(text: bytes | None, row_groups: int) -> tuple[bytes, ...]:
     if text is None:
-        return (b"",) * groups
+        return (b"",) * row_groups
     pages = msgspec.msgpack.decode(_bytes(text), type=tuple[bytes, ...])
-    if len(pages) != groups:
+    if len(pages) != row_groups:
         raise KeyError("lakebed.pages")
     return pages
 

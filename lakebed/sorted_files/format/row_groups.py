@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-GROUP_ROWS_MAX = 100_000
-GROUP_BYTES_MAX = 32 * 1024 * 1024
+ROW_GROUP_ROWS_MAX = 100_000
+ROW_GROUP_BYTES_MAX = 32 * 1024 * 1024
 """Of a row group in memory, unless one row alone is larger."""
 
 STRETCH_ROWS = 4096
 
 
-def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def row_group_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield tables that become row groups: full ones, then the rest."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        for part in cut(batch, GROUP_ROWS_MAX, GROUP_BYTES_MAX // 8):
+        for part in cut(batch, ROW_GROUP_ROWS_MAX, ROW_GROUP_BYTES_MAX // 8):
             rest = part
-            while rows + len(rest) > GROUP_ROWS_MAX or (
-                held and size + rest.nbytes > GROUP_BYTES_MAX
+            while rows + len(rest) > ROW_GROUP_ROWS_MAX or (
+                held and size + rest.nbytes > ROW_GROUP_BYTES_MAX
             ):
-                room = 0 if size + rest.nbytes > GROUP_BYTES_MAX else GROUP_ROWS_MAX - rows
+                room = 0 if size + rest.nbytes > ROW_GROUP_BYTES_MAX else ROW_GROUP_ROWS_MAX - rows
                 yield pa.Table.from_batches([*held, *([rest.slice(0, room)] if room else [])])
                 held, rows, size = [], 0, 0
                 rest = rest.slice(room)
@@ -31,7 +31,7 @@ def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
                 held.append(rest)
                 rows += len(rest)
                 size += rest.nbytes
-            if rows == GROUP_ROWS_MAX:
+            if rows == ROW_GROUP_ROWS_MAX:
                 yield pa.Table.from_batches(held)
                 held, rows, size = [], 0, 0
             del part, rest
@@ -53,9 +53,9 @@ def cut(batch: pa.RecordBatch, rows_max: int, bytes_max: int) -> Iterator[pa.Rec
         todo += [part.slice(at, rows) for at in range(0, len(part), rows)][::-1]
 
 
-def rows_of_group(row_bytes: int) -> int:
+def rows_of_row_group(row_bytes: int) -> int:
     """Return how many rows of so many bytes a row group has."""
-    return max(1, min(GROUP_ROWS_MAX, GROUP_BYTES_MAX // max(1, row_bytes)))
+    return max(1, min(ROW_GROUP_ROWS_MAX, ROW_GROUP_BYTES_MAX // max(1, row_bytes)))
 
 
 def densest(table: pa.Table) -> int:

@@ -11,9 +11,9 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.merging.helper_processes import MergeHelpers
 from lakebed.sorted_files.merging.memory_shares import MergeMemory, memory_needed
 from lakebed.sorted_files.merging.parallel_merge import merged_together
-from lakebed.sorted_files.merging.range_messages import GroupsRead, MergeTask
+from lakebed.sorted_files.merging.range_messages import MergeTask, RowGroupsRead
 from lakebed.sorted_files.merging.stretch_merge import StretchMerge
-from lakebed.sorted_files.merging.stretches import RowGroupStretch, stored_groups, stretches_of
+from lakebed.sorted_files.merging.stretches import RowGroupStretch, stored_row_groups, stretches_of
 from lakebed.sorted_files.reading.file_summaries import FileSummaries
 from lakebed.sorted_files.reading.part_reading import Share
 from lakebed.sorted_files.reading.part_sources import PartRead, reads_of
@@ -21,7 +21,7 @@ from lakebed.sorted_files.reading.row_requests import RowRequest
 from lakebed.sorted_files.sorting.engines import PLAIN, Engine
 from lakebed.sorted_files.writing.file_writing import Content
 
-HELPED_GROUPS_MIN = 16
+HELPED_ROW_GROUPS_MIN = 16
 """Row groups of a merge for which helpers are range_task: fewer are merged before one is there."""
 
 
@@ -53,10 +53,10 @@ class FileMerge(msgspec.Struct, frozen=True):
         for stretch in stretches:
             if stretch.is_passed_on:
                 (read,) = stretch.reads
-                yield from stored_groups(self.objects, read, summaries.whole(read.part))
+                yield from stored_row_groups(self.objects, read, summaries.whole(read.part))
                 continue
             merge = StretchMerge(self.objects, summaries, self.request, stretch.reads, self.engine)
-            if helpers is None or merge.row_groups() < HELPED_GROUPS_MIN:
+            if helpers is None or merge.row_groups() < HELPED_ROW_GROUPS_MIN:
                 yield from merge.rows()
                 continue
             memory = self.memory.shared_by(helpers.count + 1)
@@ -81,8 +81,9 @@ class FileMerge(msgspec.Struct, frozen=True):
 
     def _task(self, stretch: RowGroupStretch, memory: MergeMemory) -> MergeTask:
         reads = (
-            GroupsRead(
-                read.part, None if read.groups is None else (read.groups.start, read.groups.stop)
+            RowGroupsRead(
+                read.part,
+                None if read.row_groups is None else (read.row_groups.start, read.row_groups.stop),
             )
             for read in stretch.reads
         )

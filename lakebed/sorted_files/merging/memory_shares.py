@@ -11,7 +11,7 @@ from lakebed.model.files import FilePart
 from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
-from lakebed.sorted_files.format.row_groups import GROUP_BYTES_MAX
+from lakebed.sorted_files.format.row_groups import ROW_GROUP_BYTES_MAX
 from lakebed.sorted_files.reading.file_summaries import FileSummaries
 from lakebed.sorted_files.reading.part_reading import BATCH_ROWS_MAX, Share
 from lakebed.sorted_files.reading.part_sources import PartRead
@@ -81,12 +81,12 @@ def memory_needed(reads: Sequence[PartRead], summaries: FileSummaries) -> tuple[
     decoded, each of which is a fourth of all; row groups need half.
     """
     summaries.read([read.part for read in reads])
-    rows = {g.row_bytes for read in reads for g in summaries.of(read.part).groups}
+    rows = {g.row_bytes for read in reads for g in summaries.of(read.part).row_groups}
     leaves = max((len(read.columns) for read in reads), default=0)
     page = max((page_rows(row) * row for row in rows), default=0)
     each = max(page + leaves * BLOCK_BYTES, int(page * BATCHES_WAITING))
     inputs = overlap([read.part.key_range for read in reads])
-    return max(4 * inputs * each, 6 * max(GROUP_BYTES_MAX, *rows, 0)), inputs
+    return max(4 * inputs * each, 6 * max(ROW_GROUP_BYTES_MAX, *rows, 0)), inputs
 
 
 def overlap(key_ranges: Sequence[KeyRange]) -> int:

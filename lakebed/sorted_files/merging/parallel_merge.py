@@ -30,7 +30,7 @@ from lakebed.sorted_files.writing.file_writing import Content
 
 RANGES_EACH = 12
 """For each process: none waits long for the last range of another. More are cut of large merges."""
-RANGE_GROUPS_MAX = 16
+RANGE_ROW_GROUPS_MAX = 16
 NEIGHBOURS = 6
 """Ranges that one process merges one behind the other: it need not decode again the rows that the
 cut between them goes through. Not all of its ranges: what a helper merged is joined behind what
@@ -49,9 +49,9 @@ def merged_together(
 ) -> Iterator[Content]:
     """Yield rows and row groups in the order of their keys. task: the same merge, for helpers."""
     processes = helpers.count + 1
-    groups = merge.row_groups_out()
-    each = min(RANGE_GROUPS_MAX, -(-groups // (RANGES_EACH * processes)))
-    ranges = merge.ranges(-(-groups // each))
+    row_groups = merge.row_groups_out()
+    each = min(RANGE_ROW_GROUPS_MAX, -(-row_groups // (RANGES_EACH * processes)))
+    ranges = merge.ranges(-(-row_groups // each))
     board = Board(ranges, processes)
     try:
         with suppress(RuntimeError):  # there is no thread to be had
@@ -171,10 +171,10 @@ def _joined(helpers: MergeHelpers, answer: RangeMerged) -> Iterator[Content] | N
         return None
 
 
-def _verified(groups: Iterable[Content]) -> Iterator[Content]:
+def _verified(row_groups: Iterable[Content]) -> Iterator[Content]:
     """Yield the row groups. What is wrong with this machine's disk is no damage of the lake."""
     try:
-        yield from groups
+        yield from row_groups
     except (ObjectMissingError, CorruptError) as error:
         hint = "try again; if it goes on, look at this machine's disk"
         raise UnavailableError(

@@ -77,8 +77,10 @@ class RangeMerger:
         request = row_request(task.text.schema(), None, task.row_processing())
         parts = [read.part for read in task.reads]
         share = memory.share_of(parts, paged_columns=len(request.columns))
-        groups = [None if read.groups is None else range(*read.groups) for read in task.reads]
-        reads = reads_of(request, parts, share, groups)
+        row_groups = [
+            None if read.row_groups is None else range(*read.row_groups) for read in task.reads
+        ]
+        reads = reads_of(request, parts, share, row_groups)
         engine = engine_for(task.job_rows)
         summaries, statistics = memory.summaries(self._objects), task.value_statistics
         return (

@@ -16,11 +16,11 @@ from lakebed.model.table_text import TableText, table_text
 from lakebed.sorted_files.merging.row_group_transfer import HandedOver
 
 
-class GroupsRead(msgspec.Struct, frozen=True, array_like=True):
+class RowGroupsRead(msgspec.Struct, frozen=True, array_like=True):
     """Row groups `[begin, end)` of a file; None: whichever hold wanted rows."""
 
     part: FilePart
-    groups: tuple[int, int] | None
+    row_groups: tuple[int, int] | None
 
 
 class MergeTask(msgspec.Struct, frozen=True, tag=True):
@@ -31,7 +31,7 @@ class MergeTask(msgspec.Struct, frozen=True, tag=True):
     at: Micros
     stage: Stage
     value_statistics: bool
-    reads: tuple[GroupsRead, ...]
+    reads: tuple[RowGroupsRead, ...]
     job_rows: int
     memory: int
 

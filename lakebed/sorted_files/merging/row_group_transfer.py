@@ -23,11 +23,11 @@ from lakebed.parquet_bytes.thrift import Struct, struct_of
 from lakebed.ports.object_store import ObjectReader, ObjectStore, ObjectWriter
 from lakebed.sorted_files.format.file_notes import block_checksum
 from lakebed.sorted_files.format.key_encoding import encode_row
-from lakebed.sorted_files.format.row_groups import row_groups
+from lakebed.sorted_files.format.row_groups import row_group_tables
 from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.writing.file_writing import OrderCheck, Sampler, note_of
 from lakebed.sorted_files.writing.page_checksums import page_checksums
-from lakebed.sorted_files.writing.stored_group import StoredGroup
+from lakebed.sorted_files.writing.stored_row_group import StoredRowGroup
 
 
 class HandedOver(msgspec.Struct, frozen=True, array_like=True):
@@ -38,11 +38,11 @@ class HandedOver(msgspec.Struct, frozen=True, array_like=True):
     checksum: int
 
 
-class _TransferredGroup(msgspec.Struct, frozen=True, array_like=True):
+class _TransferredRowGroup(msgspec.Struct, frozen=True, array_like=True):
     """A row group whose bytes lie before it in the object. sizes: of its chunks, which are without
     their bytes here; checksum: the CRC-32 of all of them."""
 
-    group: StoredGroup
+    row_group: StoredRowGroup
     sizes: tuple[int, ...]
     checksum: int
 
@@ -62,9 +62,9 @@ def hand_over(
     writer = objects.create(path)
     try:
         handing = _HandingOver(schema, writer, encoder)
-        for group in row_groups(batches):
-            handing.add(group)
-            del group  # not held while the next one is made
+        for row_group in row_group_tables(batches):
+            handing.add(row_group)
+            del row_group  # not held while the next one is made
         return handing.end()
     finally:
         writer.abort()  # does nothing once it is finished
@@ -77,21 +77,21 @@ class _HandingOver:
         self._encoder = encoder
         self._order = OrderCheck(schema.key_fields)
         self._size = 0
-        self._groups: list[msgspec.Raw] = []
+        self._row_groups: list[msgspec.Raw] = []
 
-    def add(self, group: pa.Table) -> None:
+    def add(self, row_group: pa.Table) -> None:
         """Encode a row group."""
-        sampler, batches = Sampler(self._row_keys), group.to_batches()
+        sampler, batches = Sampler(self._row_keys), row_group.to_batches()
         for batch in batches:
             self._order.add(batch)
             sampler.add(batch)
-        sample, note = sampler.sample(), note_of(group, self._row_keys)
-        encoded = self._encoder.encode(group, note.row_bytes)
+        sample, note = sampler.sample(), note_of(row_group, self._row_keys)
+        encoded = self._encoder.encode(row_group, note.row_bytes)
         checksum = 0
         for chunk in encoded.chunks:
             checksum = block_checksum(chunk.raw, checksum)
             self._size += self._writer.write(chunk.raw)
-        stored = StoredGroup(
+        stored = StoredRowGroup(
             encoded=_without_bytes(encoded),
             note=note,
             checksums=page_checksums(encoded),
@@ -99,14 +99,14 @@ class _HandingOver:
             known=[(n * sample.stride, key, 0) for n, key in enumerate(sample.keys)],
         )
         sizes = tuple(chunk.size for chunk in encoded.chunks)
-        described = _encoder.encode(_TransferredGroup(stored, sizes, checksum))
-        self._groups.append(msgspec.Raw(described))
+        described = _encoder.encode(_TransferredRowGroup(stored, sizes, checksum))
+        self._row_groups.append(msgspec.Raw(described))
 
     def end(self) -> HandedOver | None:
         """Write what is told of them, and finish the object; None: there are none."""
-        if not self._groups:
+        if not self._row_groups:
             return None
-        raw = _encoder.encode(self._groups)
+        raw = _encoder.encode(self._row_groups)
         self._writer.write(raw)
         self._writer.finish()
         return HandedOver(self._size, self._size + len(raw), block_checksum(raw))
@@ -124,16 +124,16 @@ class RowGroupsHandedOver:
         self._objects = objects
         self._path = path
         raw = self._read(handed.start, handed.end, handed.checksum)
-        self._groups = _decoder.decode(raw)
+        self._row_groups = _decoder.decode(raw)
 
-    def __iter__(self) -> Iterator[StoredGroup]:
+    def __iter__(self) -> Iterator[StoredRowGroup]:
         """Yield them in order, each one read when it is asked for. Raises: as `__init__`."""
         at = 0
-        for transferred in self._groups:
+        for transferred in self._row_groups:
             end = at + sum(transferred.sizes)
             raw = self._read(at, end, transferred.checksum)
-            at, group = end, transferred.group
-            yield replace(group, encoded=_with_bytes(group.encoded, transferred.sizes, raw))
+            at, row_group = end, transferred.row_group
+            yield replace(row_group, encoded=_with_bytes(row_group.encoded, transferred.sizes, raw))
 
     def _read(self, start: int, end: int, checksum: int) -> memoryview:
         (raw,) = self._objects.read(self._path, [(start, end)])
@@ -144,19 +144,21 @@ class RowGroupsHandedOver:
         return memoryview(raw)
 
 
-def _without_bytes(group: EncodedRowGroup) -> EncodedRowGroup:
+def _without_bytes(row_group: EncodedRowGroup) -> EncodedRowGroup:
     """Return a row group as it is described: its checksums of pages are told beside it."""
-    chunks = [replace(chunk, raw=memoryview(b""), checksums=None) for chunk in group.chunks]
-    return EncodedRowGroup(group.rows, chunks)
+    chunks = [replace(chunk, raw=memoryview(b""), checksums=None) for chunk in row_group.chunks]
+    return EncodedRowGroup(row_group.rows, chunks)
 
 
-def _with_bytes(group: EncodedRowGroup, sizes: Sequence[int], raw: memoryview) -> EncodedRowGroup:
+def _with_bytes(
+    row_group: EncodedRowGroup, sizes: Sequence[int], raw: memoryview
+) -> EncodedRowGroup:
     ends = accumulate(sizes)
     chunks = [
         replace(chunk, raw=raw[end - size : end])
-        for chunk, size, end in zip(group.chunks, sizes, ends, strict=True)
+        for chunk, size, end in zip(row_group.chunks, sizes, ends, strict=True)
     ]
-    return EncodedRowGroup(group.rows, chunks)
+    return EncodedRowGroup(row_group.rows, chunks)
 
 
 def _plain(value: object) -> bytes:
@@ -170,4 +172,4 @@ def _of_plain(kind: type, value: Any) -> object:  # noqa: ANN401  what `kind` sa
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
-_decoder = msgspec.msgpack.Decoder(tuple[_TransferredGroup, ...], dec_hook=_of_plain)
+_decoder = msgspec.msgpack.Decoder(tuple[_TransferredRowGroup, ...], dec_hook=_of_plain)

@@ -12,12 +12,12 @@ import pyarrow as pa
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import Sample, split_points
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.format.row_groups import rows_of_group
+from lakebed.sorted_files.format.row_groups import rows_of_row_group
 from lakebed.sorted_files.merging.memory_shares import overlap
 from lakebed.sorted_files.reading.conditions import RowFilter
 from lakebed.sorted_files.reading.file_summaries import FileSummaries
-from lakebed.sorted_files.reading.part_reading import Share, groups_met
-from lakebed.sorted_files.reading.part_sources import GroupSources, PartRead
+from lakebed.sorted_files.reading.part_reading import Share, row_groups_met
+from lakebed.sorted_files.reading.part_sources import PartRead, RowGroupSources
 from lakebed.sorted_files.reading.row_requests import RowRequest
 from lakebed.sorted_files.sorting.engines import PLAIN, Engine
 
@@ -41,7 +41,7 @@ class StretchMerge:
         self.reads = reads
         self._summaries = summaries
         at_once = overlap([read.part.key_range for read in reads])
-        self._groups = GroupSources(objects, summaries, at_once)
+        self._row_groups = RowGroupSources(objects, summaries, at_once)
         self._engine = engine
         self._end: bytes | None = None
         """Of the range that was merged last."""
@@ -49,12 +49,12 @@ class StretchMerge:
     def rows(self, within: KeyRange = EVERYTHING) -> Iterator[pa.RecordBatch]:
         """Yield what processing makes of the rows of a range of row keys, in order."""
         if within.min != self._end:
-            self._groups.forget_rows()
+            self._row_groups.forget_rows()
         self._end = within.max
         by_pages = self._engine is not PLAIN
         reads = [self._inside(read, within) for read in self.reads]
         reads = [read for read in reads if not read.part.key_range.is_empty]
-        sources = [self._groups.source(read, by_pages=by_pages) for read in reads]
+        sources = [self._row_groups.source(read, by_pages=by_pages) for read in reads]
         request = self.request
         merged = self._engine.merge(sources, request.schema.key_fields, request.folds)
         return request.processed(merged, [read.part for read in reads])
@@ -65,7 +65,7 @@ class StretchMerge:
 
     def row_groups(self) -> int:
         """Return how many row groups are read."""
-        return sum(len(self._groups_of(read)) for read in self.reads)
+        return sum(len(self._row_groups_of(read)) for read in self.reads)
 
     def row_groups_out(self) -> int:
         """Return how many row groups the rows that are read would fill almost; at least one."""
@@ -73,11 +73,11 @@ class StretchMerge:
 
     def _filled_by(self, read: PartRead) -> float:
         """Return how many row groups the rows of a file would fill, as far as its sample tells."""
-        known, groups = self._summaries.of(read.part), self._groups_of(read)
-        rows = {group: known.rows_of(group) for group in groups}
+        known, row_groups = self._summaries.of(read.part), self._row_groups_of(read)
+        rows = {row_group: known.rows_of(row_group) for row_group in row_groups}
         if not rows:
             return 0
-        full = sum(n / rows_of_group(known.groups[g].row_bytes) for g, n in rows.items())
+        full = sum(n / rows_of_row_group(known.row_groups[g].row_bytes) for g, n in rows.items())
         return full * min(1, self._sample(read).rows / sum(rows.values()))
 
     def ranges(self, count_max: int) -> list[KeyRange]:
@@ -96,16 +96,16 @@ class StretchMerge:
         part = msgspec.structs.replace(read.part, key_range=key_range)
         return msgspec.structs.replace(read, part=part, wanted=wanted)
 
-    def _groups_of(self, read: PartRead) -> Sequence[int]:
-        if read.groups is not None:
-            return read.groups
-        return list(groups_met(self._summaries.of(read.part), read.wanted))
+    def _row_groups_of(self, read: PartRead) -> Sequence[int]:
+        if read.row_groups is not None:
+            return read.row_groups
+        return list(row_groups_met(self._summaries.of(read.part), read.wanted))
 
     def _sample(self, read: PartRead) -> Sample:
         """Return the sample of a file's row groups that are read."""
-        known, groups = self._summaries.of(read.part), self._groups_of(read)
-        if not groups:
+        known, row_groups = self._summaries.of(read.part), self._row_groups_of(read)
+        if not row_groups:
             return Sample((), known.sample.stride, 0)
-        firsts, end = known.firsts, groups[-1] + 1
-        span = KeyRange(firsts[groups[0]], firsts[end] if end < len(firsts) else None)
+        firsts, end = known.firsts, row_groups[-1] + 1
+        span = KeyRange(firsts[row_groups[0]], firsts[end] if end < len(firsts) else None)
         return known.sample.inside(span.meets(read.part.key_range))

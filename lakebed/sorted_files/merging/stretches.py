@@ -18,14 +18,14 @@ from lakebed.errors import CorruptError
 from lakebed.parquet_bytes.encoded import EncodedRowGroup, chunks_of
 from lakebed.parquet_bytes.thrift import MalformedError
 from lakebed.ports.object_store import ObjectReader
-from lakebed.sorted_files.format.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
+from lakebed.sorted_files.format.row_groups import ROW_GROUP_BYTES_MAX, ROW_GROUP_ROWS_MAX
 from lakebed.sorted_files.reading.file_summaries import FileSummaries
-from lakebed.sorted_files.reading.part_reading import chunk_ranges, groups_met
+from lakebed.sorted_files.reading.part_reading import chunk_ranges, row_groups_met
 from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.reading.range_file import aligned, read_verified
 from lakebed.sorted_files.reading.tails import Described, Tail
 from lakebed.sorted_files.writing.page_checksums import page_checksums
-from lakebed.sorted_files.writing.stored_group import Known, StoredGroup
+from lakebed.sorted_files.writing.stored_row_group import Known, StoredRowGroup
 
 FILL_MIN = 0.5
 """Of what row groups may have, rows or bytes, on average over those that are passed on together."""
@@ -44,7 +44,7 @@ class _Run(msgspec.Struct, frozen=True):
 
     first: bytes
     part: int
-    groups: range
+    row_groups: range
     is_passed_on: bool
 
 
@@ -67,13 +67,16 @@ def stretches_of(
         fits = _same_columns(tail.columns, columns)
         for alone, members in groupby(spans, is_alone):
             together = list(members)
-            groups = range(together[0].group, together[-1].group + 1)
-            passed = alone and fits and _is_full(tail, groups)
-            runs.append(_Run(together[0].low, index, groups, passed))
-    runs.sort(key=lambda run: (run.first, run.part, run.groups[0]))
+            row_groups = range(together[0].row_group, together[-1].row_group + 1)
+            passed = alone and fits and _is_full(tail, row_groups)
+            runs.append(_Run(together[0].low, index, row_groups, passed))
+    runs.sort(key=lambda run: (run.first, run.part, run.row_groups[0]))
     stretches: list[RowGroupStretch] = []
     for is_passed_on, neighbours in groupby(runs, lambda run: run.is_passed_on):
-        chosen = [msgspec.structs.replace(reads[run.part], groups=run.groups) for run in neighbours]
+        chosen = [
+            msgspec.structs.replace(reads[run.part], row_groups=run.row_groups)
+            for run in neighbours
+        ]
         if is_passed_on:
             stretches += [RowGroupStretch((read,), is_passed_on=True) for read in chosen]
         else:
@@ -81,32 +84,35 @@ def stretches_of(
     return stretches
 
 
-def stored_groups(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator[StoredGroup]:
+def stored_row_groups(
+    objects: ObjectReader, read: PartRead, tail: Tail
+) -> Iterator[StoredRowGroup]:
     """Yield the row groups of a part that are passed on, read when they are asked for.
 
     Raises:
         ObjectMissingError: the file is not there.
         CorruptError: its bytes contradict their checksums, or its footer itself.
     """
-    assert read.groups is not None, "what is passed on is told"
+    assert read.row_groups is not None, "what is passed on is told"
     notes, part = tail.notes, read.part
-    lasts = [*(group.first for group in notes.groups[1:]), notes.last]
+    lasts = [*(row_group.first for row_group in notes.row_groups[1:]), notes.last]
     starts = _starts(tail)
     try:
         footer = tail.footer
-        for group in read.groups:
-            ranges = chunk_ranges(tail.metadata, group, range(len(footer.leaves)))
+        for row_group in read.row_groups:
+            ranges = chunk_ranges(tail.metadata, row_group, range(len(footer.leaves)))
             span = aligned(ranges[0][0], ranges[-1][1], part.file.tail_offset)
             (data,) = read_verified(objects, part, tail, [span])
             encoded = EncodedRowGroup(
-                starts[group + 1] - starts[group], chunks_of(footer, group, data, span[0])
+                starts[row_group + 1] - starts[row_group],
+                chunks_of(footer, row_group, data, span[0]),
             )
-            yield StoredGroup(
+            yield StoredRowGroup(
                 encoded=encoded,
-                note=notes.groups[group],
-                checksums=notes.pages[group] or page_checksums(encoded),
-                last=lasts[group],
-                known=_known(tail, group, starts),
+                note=notes.row_groups[row_group],
+                checksums=notes.pages[row_group] or page_checksums(encoded),
+                last=lasts[row_group],
+                known=_known(tail, row_group, starts),
             )
     except MalformedError as error:
         raise CorruptError(
@@ -117,7 +123,7 @@ def stored_groups(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator
 class _Span(msgspec.Struct, frozen=True):
     """Bounds of a row group's row keys. is_inside: all of it is wanted."""
 
-    group: int
+    row_group: int
     low: bytes
     high: bytes
     is_inside: bool
@@ -126,8 +132,8 @@ class _Span(msgspec.Struct, frozen=True):
 def _spans(read: PartRead, tail: Described) -> list[_Span]:
     """Return the bounds of the row groups that hold wanted rows."""
     return [
-        _Span(group, low, high, read.wanted.wants_all(low, high))
-        for group, (low, high) in groups_met(tail, read.wanted).items()
+        _Span(row_group, low, high, read.wanted.wants_all(low, high))
+        for row_group, (low, high) in row_groups_met(tail, read.wanted).items()
     ]
 
 
@@ -140,27 +146,29 @@ def _same_columns(found: pa.Schema, columns: pa.Schema) -> bool:
     )
 
 
-def _is_full(tail: Described, groups: range) -> bool:
+def _is_full(tail: Described, row_groups: range) -> bool:
     """Whether these row groups are as large as row groups are, or almost."""
-    rows = [tail.rows_of(group) for group in groups]
-    sizes = [n * tail.groups[g].row_bytes for n, g in zip(rows, groups, strict=True)]
-    least = FILL_MIN * len(groups)
-    return bool(sum(rows) >= least * GROUP_ROWS_MAX or sum(sizes) >= least * GROUP_BYTES_MAX)
+    rows = [tail.rows_of(row_group) for row_group in row_groups]
+    sizes = [n * tail.row_groups[g].row_bytes for n, g in zip(rows, row_groups, strict=True)]
+    least = FILL_MIN * len(row_groups)
+    return bool(
+        sum(rows) >= least * ROW_GROUP_ROWS_MAX or sum(sizes) >= least * ROW_GROUP_BYTES_MAX
+    )
 
 
 def _starts(tail: Tail) -> list[int]:
     """Return the rows before each row group, and all."""
-    counts = map(tail.rows_of, range(len(tail.groups)))
+    counts = map(tail.rows_of, range(len(tail.row_groups)))
     return list(accumulate(counts, initial=0))
 
 
-def _known(tail: Tail, group: int, starts: Sequence[int]) -> Known:
+def _known(tail: Tail, row_group: int, starts: Sequence[int]) -> Known:
     """Return the rows of a row group that the file's sample tells, and its first."""
     sample = tail.notes.sample
-    known = [(0, tail.notes.groups[group].first, 0)]
-    index = starts[group] // sample.stride + 1
-    while index < len(sample.keys) and index * sample.stride < starts[group + 1]:
-        at = index * sample.stride - starts[group]
+    known = [(0, tail.notes.row_groups[row_group].first, 0)]
+    index = starts[row_group] // sample.stride + 1
+    while index < len(sample.keys) and index * sample.stride < starts[row_group + 1]:
+        at = index * sample.stride - starts[row_group]
         known.append((at, sample.keys[index], sample.slack))
         index += 1
     return known

@@ -24,12 +24,12 @@ def expression_may_keep(expression: pc.Expression, columns: pa.Schema, bounds: B
     from pyarrow import dataset, fs  # noqa: PLC0415  40 ms, of no use to a lookup
 
     parquet, nowhere = dataset.ParquetFileFormat(), fs.LocalFileSystem()
-    group = parquet.make_fragment(
+    row_group = parquet.make_fragment(
         "never opened", filesystem=nowhere, partition_expression=reduce(and_, clauses)
     )
-    groups = dataset.FileSystemDataset([group], columns, parquet, nowhere)
+    row_groups = dataset.FileSystemDataset([row_group], columns, parquet, nowhere)
     try:
-        return bool(list(groups.get_fragments(filter=expression)))
+        return bool(list(row_groups.get_fragments(filter=expression)))
     except (pa.ArrowException, TypeError, ValueError):
         return True  # computing it for the rows raises the error
 

@@ -19,7 +19,11 @@ from lakebed.errors import CorruptError
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.samples import Sample
 from lakebed.parquet_bytes.footer import Footer, RowGroup
-from lakebed.parquet_bytes.single_groups import FooterTemplate, footer_template_of, offset_indexes
+from lakebed.parquet_bytes.single_row_groups import (
+    FooterTemplate,
+    footer_template_of,
+    offset_indexes,
+)
 from lakebed.parquet_bytes.thrift import MalformedError, Reader, Struct
 from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.format.file_notes import NAMES, RowGroupNote
@@ -41,18 +45,18 @@ class _Alike(msgspec.Struct, frozen=True):
 
 
 class FileSummary(msgspec.Struct, frozen=True, eq=False):
-    """A file whose tail is not kept. rows: of each row group; group_offsets: where each is
+    """A file whose tail is not kept. rows: of each row group; row_group_offsets: where each is
     described in the tail, and where the last ends; checksums: of each PIECE_BYTES of the tail;
     sample: few keys of it."""
 
     objects: ObjectReader
     part: FilePart
     alike: _Alike
-    groups: tuple[RowGroupNote, ...]
+    row_groups: tuple[RowGroupNote, ...]
     last: bytes
     blocks: array[int]
     rows: array[int]
-    group_offsets: array[int]
+    row_group_offsets: array[int]
     checksums: array[int]
     sample: Sample
 
@@ -62,29 +66,29 @@ class FileSummary(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def firsts(self) -> Sequence[bytes]:
-        return [group.first for group in self.groups]
+        return [row_group.first for row_group in self.row_groups]
 
-    def rows_of(self, group: int) -> int:
-        return self.rows[group]
+    def rows_of(self, row_group: int) -> int:
+        return self.rows[row_group]
 
-    def metadata_of(self, group: int) -> tuple[pq.FileMetaData, int]:
-        file = self.alike.template.alone(self._fields(group))
+    def metadata_of(self, row_group: int) -> tuple[pq.FileMetaData, int]:
+        file = self.alike.template.alone(self._fields(row_group))
         return pq.read_metadata(pa.BufferReader(file)), 0
 
-    def group_of(self, group: int) -> tuple[Footer, RowGroup]:
-        fields = self._fields(group)
+    def row_group_of(self, row_group: int) -> tuple[Footer, RowGroup]:
+        fields = self._fields(row_group)
         found = offset_indexes(fields)
         if found is None:
             raise MalformedError("no page index")
         tail_offset = self.part.file.tail_offset
-        if found[0] < tail_offset or found[1] > tail_offset + self.group_offsets[0]:
+        if found[0] < tail_offset or found[1] > tail_offset + self.row_group_offsets[0]:
             raise MalformedError("a page index does not lie in its file's tail")
         index = self._bytes(found[0] - tail_offset, found[1] - tail_offset)
         return self.alike.template.opened(fields, index, found[0])
 
-    def _fields(self, group: int) -> Struct:
+    def _fields(self, row_group: int) -> Struct:
         return Reader(
-            self._bytes(self.group_offsets[group], self.group_offsets[group + 1])
+            self._bytes(self.row_group_offsets[row_group], self.row_group_offsets[row_group + 1])
         ).struct()
 
     def _bytes(self, start: int, end: int) -> bytes:
@@ -158,16 +162,16 @@ class FileSummaries:
         except MalformedError as error:
             problem = str(error)
             raise CorruptError("a file has no footer", path=part.path, problem=problem) from error
-        count = len(tail.groups)
+        count = len(tail.row_groups)
         return FileSummary(
             objects=self._objects,
             part=part,
             alike=self._alike.setdefault(template, _Alike(template, tail.columns)),
-            groups=tail.notes.groups,
+            row_groups=tail.notes.row_groups,
             last=tail.last,
             blocks=array("I", tail.blocks),
             rows=array("I", map(tail.rows_of, range(count))),
-            group_offsets=array("I", tail.footer.group_offsets),
+            row_group_offsets=array("I", tail.footer.row_group_offsets),
             checksums=_checksums(tail.raw),
             sample=tail.sample.thinned(SAMPLE_FRACTION),
         )

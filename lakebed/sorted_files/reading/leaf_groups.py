@@ -27,29 +27,29 @@ class Together(msgspec.Struct, frozen=True):
 def read_together(
     leaves: Sequence[Sequence[FilePart]], *, each: bool = False
 ) -> Iterator[list[Together]]:
-    """Yield groups of parts to merge, group after group. leaves: in key order.
+    """Yield the parts of one merge after the other. leaves: in key order.
 
     Keys of one leaf are below those of the next, so merging the parts of several leaves gives the
     rows of one after the other. each: read every leaf on its own.
     """
-    group: dict[str, list[FilePart]] = {}
+    by_path: dict[str, list[FilePart]] = {}
     rows = 0
     for parts in leaves:
-        fresh = sum(part.path not in group for part in parts)
+        fresh = sum(part.path not in by_path for part in parts)
         rows_after = rows + sum(part.rows for part in parts)
-        fits = len(group) + fresh <= TOGETHER_PARTS_MAX and rows_after <= TOGETHER_ROWS_MAX
-        if group and (each or fresh == len(parts) or (fresh and not fits)):
-            yield _joined(group)
-            group, rows_after = {}, rows_after - rows
+        fits = len(by_path) + fresh <= TOGETHER_PARTS_MAX and rows_after <= TOGETHER_ROWS_MAX
+        if by_path and (each or fresh == len(parts) or (fresh and not fits)):
+            yield _joined(by_path)
+            by_path, rows_after = {}, rows_after - rows
         for part in parts:
-            group.setdefault(part.path, []).append(part)
+            by_path.setdefault(part.path, []).append(part)
         rows = rows_after
-    if group:
-        yield _joined(group)
+    if by_path:
+        yield _joined(by_path)
 
 
-def _joined(group: dict[str, list[FilePart]]) -> list[Together]:
-    return [_one(parts) for parts in group.values()]
+def _joined(by_path: dict[str, list[FilePart]]) -> list[Together]:
+    return [_one(parts) for parts in by_path.values()]
 
 
 def _one(parts: Sequence[FilePart]) -> Together:

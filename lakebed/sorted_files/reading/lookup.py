@@ -26,7 +26,7 @@ from lakebed.sorted_files.reading.page_index_parts import (
     Page,
 )
 from lakebed.sorted_files.reading.page_rows import PartPages, rows_of_pages
-from lakebed.sorted_files.reading.part_reading import groups_met
+from lakebed.sorted_files.reading.part_reading import row_groups_met
 from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.reading.tails import Tail
 
@@ -73,7 +73,7 @@ class Lookup:
             ObjectMissingError: a file is not there.
             CorruptError: a file's columns contradict the table's.
         """
-        if sum(map(_bytes_of_whole_groups, reads, tails)) > LOOKUP_BYTES_MAX:
+        if sum(map(_bytes_of_whole_row_groups, reads, tails)) > LOOKUP_BYTES_MAX:
             return None
         with figures.timed("choosing"):
             choices = self._choices(reads, tails)
@@ -150,15 +150,15 @@ class Lookup:
 
 def _memory(tail: Tail, choice: Choice) -> int:
     """Return how large the rows of a choice are in memory, at the most."""
-    groups = tail.notes.groups
-    return sum((run.end - run.first) * groups[run.group].row_bytes for run in choice.runs)
+    row_groups = tail.notes.row_groups
+    return sum((run.end - run.first) * row_groups[run.row_group].row_bytes for run in choice.runs)
 
 
-def _bytes_of_whole_groups(read: PartRead, tail: Tail) -> int:
+def _bytes_of_whole_row_groups(read: PartRead, tail: Tail) -> int:
     """Return how large the row groups are of which every key is wanted, about."""
-    met = groups_met(tail, read.wanted).values()
+    met = row_groups_met(tail, read.wanted).values()
     whole = sum(read.wanted.covers(first, last) for first, last in met)
-    return read.part.file.tail_offset * whole // max(1, len(tail.groups))
+    return read.part.file.tail_offset * whole // max(1, len(tail.row_groups))
 
 
 def _own(
@@ -191,9 +191,9 @@ def _asked(missing: Sequence[_Wanted]) -> dict[str, list[list[_Wanted]]]:
 def _count(choices: Iterable[Choice], pages_read: int, figures: ReadFigures) -> None:
     figures.pages_read += pages_read
     for choice in choices:
-        figures.row_groups_read += choice.groups
+        figures.row_groups_read += choice.row_groups
         columns = {
-            (run.group, index): chosen.column
+            (run.row_group, index): chosen.column
             for run in choice.runs
             for index, chosen in enumerate(run.columns)
         }

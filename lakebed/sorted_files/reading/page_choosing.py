@@ -14,7 +14,7 @@ from lakebed.sorted_files.reading.page_index_parts import (
     NotByPagesError,
     Page,
 )
-from lakebed.sorted_files.reading.part_reading import groups_wanted
+from lakebed.sorted_files.reading.part_reading import row_groups_wanted
 from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.reading.tails import Tail
 
@@ -38,7 +38,7 @@ class ColumnPages(msgspec.Struct, frozen=True):
 class RowRun(msgspec.Struct, frozen=True):
     """Rows `[first, end)` of a row group that may be wanted. columns: in the order of the match."""
 
-    group: int
+    row_group: int
     first: int
     end: int
     columns: tuple[ColumnPages, ...]
@@ -51,7 +51,7 @@ class Choice(msgspec.Struct, frozen=True):
     match: Match
     keys: tuple[int, ...]
     runs: tuple[RowRun, ...]
-    groups: int
+    row_groups: int
 
 
 def choose_pages(read: PartRead, tail: Tail, index: FileIndex, match: Match) -> Choice:
@@ -64,14 +64,14 @@ def choose_pages(read: PartRead, tail: Tail, index: FileIndex, match: Match) -> 
     keys = _key_indices(read, tail, match)
     key_leaves = [leaves[key] for key in keys]
     runs = []
-    groups = groups_wanted(tail, read.wanted, match)
-    for group in groups:
-        by_key = index.key_pages(group, read.wanted.fields, key_leaves)
+    row_groups = row_groups_wanted(tail, read.wanted, match)
+    for row_group in row_groups:
+        by_key = index.key_pages(row_group, read.wanted.fields, key_leaves)
         for low, high in by_key.runs_in(read.wanted.ranges):
             first, end = by_key.first_rows[low], by_key.end_row(high)
-            columns = _column_pages(index.columns(group, leaves), first, end)
-            runs.append(RowRun(group, first, end, columns))
-    return Choice(match, keys, tuple(runs), len(groups))
+            columns = _column_pages(index.columns(row_group, leaves), first, end)
+            runs.append(RowRun(row_group, first, end, columns))
+    return Choice(match, keys, tuple(runs), len(row_groups))
 
 
 def _flat_leaves(match: Match, index: FileIndex) -> tuple[int, ...]:

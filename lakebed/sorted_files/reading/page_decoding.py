@@ -75,18 +75,18 @@ def _file_of(
     row group costs Arrow more than a page does."""
     parts: list[bytes] = [MAGIC]
     size = len(MAGIC)
-    groups = bytearray()
+    row_groups = bytearray()
     together = [list(alike) for _, alike in groupby(stretches, _kinds)]
     for alike in together:
         begun, rows = size, sum(stretch.rows for stretch in alike)
-        groups += bytes([_LIST]) + _list_head(len(paths))
+        row_groups += bytes([_LIST]) + _list_head(len(paths))
         for index, path in enumerate(paths):
             bodies = [body for stretch in alike for body in stretch.bodies[index]]
             total = sum(map(len, bodies))
-            groups += _chunk(path, alike[0].columns[index], rows, size, total)
+            row_groups += _chunk(path, alike[0].columns[index], rows, size, total)
             parts += bodies
             size += total
-        groups += _number(_I64, size - begun) + _number(_I64, rows) + b"\0"
+        row_groups += _number(_I64, size - begun) + _number(_I64, rows) + b"\0"
     tail = b"".join(
         (
             _number(_I32, _VERSION),
@@ -95,7 +95,7 @@ def _file_of(
             *elements,
             _number(_I64, sum(stretch.rows for stretch in stretches)),
             bytes([_LIST]) + _list_head(len(together)),
-            groups,
+            row_groups,
             b"\0",
         )
     )

@@ -31,7 +31,7 @@ CUT_BYTES_MIN = 64
 
 _ABOVE_ALL = b"\xff" * (KEY_BYTES_MAX + 1)
 _WIDTHS = {"int32": 4, "date32": 4, "int64": 8, "timestamp[us, UTC]": 8}
-_BYTES_PER_GROUP = 64
+_BYTES_PER_ROW_GROUP = 64
 _BYTES_PER_CHUNK = 600
 _BYTES_PER_PAGE = 150
 """Memory of parsed parts, about, beside the bytes of keys."""
@@ -109,7 +109,7 @@ class FileIndex:
 
         def parse() -> tuple[Footer, int]:
             footer = self._tail.footer
-            return footer, len(self._tail.raw) + _BYTES_PER_GROUP * footer.groups_count
+            return footer, len(self._tail.raw) + _BYTES_PER_ROW_GROUP * footer.row_groups_count
 
         return self._part("footer", parse)
 
@@ -128,28 +128,28 @@ class FileIndex:
 
         return self._part("leaves", parse)
 
-    def group(self, group: int) -> RowGroup:
+    def row_group(self, row_group: int) -> RowGroup:
         """Return a row group's chunks."""
 
         def parse() -> tuple[RowGroup, int]:
-            found = self.footer.group(group)
+            found = self.footer.row_group(row_group)
             return found, _BYTES_PER_CHUNK * len(found.chunks)
 
-        return self._part(group, parse)
+        return self._part(row_group, parse)
 
-    def pages(self, group: int, leaf: int) -> Pages:
+    def pages(self, row_group: int, leaf: int) -> Pages:
         """Return where the pages of a column are."""
 
         def parse() -> tuple[Pages, int]:
-            inside = self.group(group)
+            inside = self.row_group(row_group)
             found = pages_of(self.footer, inside, inside.chunks[leaf])
             if found is None or not found.offsets:
                 raise NotByPagesError("no offset index")
             return found, _BYTES_PER_PAGE * len(found.offsets)
 
-        return self._part((group, leaf), parse)
+        return self._part((row_group, leaf), parse)
 
-    def columns(self, group: int, leaves: tuple[int, ...]) -> tuple[ColumnIndex, ...]:
+    def columns(self, row_group: int, leaves: tuple[int, ...]) -> tuple[ColumnIndex, ...]:
         """Return the pages of some columns; where they begin with the same rows, the first rows are
         one and the same tuple."""
 
@@ -157,17 +157,17 @@ class FileIndex:
             found: list[ColumnIndex] = []
             seen: dict[tuple[int, ...], tuple[int, ...]] = {}
             for leaf in leaves:
-                rows = self.pages(group, leaf).first_rows
-                found.append(self._column(group, leaf, seen.setdefault(rows, rows)))
+                rows = self.pages(row_group, leaf).first_rows
+                found.append(self._column(row_group, leaf, seen.setdefault(rows, rows)))
             size = sum(_BYTES_PER_CHUNK + _BYTES_PER_PAGE * len(c.pages) for c in found)
             return tuple(found), size
 
-        return self._part((group, leaves), parse)
+        return self._part((row_group, leaves), parse)
 
-    def _column(self, group: int, leaf: int, first_rows: tuple[int, ...]) -> ColumnIndex:
-        inside = self.group(group)
-        chunk, pages = inside.chunks[leaf], self.pages(group, leaf)
-        checksums = self._checksums(group)[leaf]
+    def _column(self, row_group: int, leaf: int, first_rows: tuple[int, ...]) -> ColumnIndex:
+        inside = self.row_group(row_group)
+        chunk, pages = inside.chunks[leaf], self.pages(row_group, leaf)
+        checksums = self._checksums(row_group)[leaf]
         dictionary = None
         if chunk.dictionary_page_offset is not None:
             at = chunk.dictionary_page_offset
@@ -182,19 +182,19 @@ class FileIndex:
             rows=inside.rows,
         )
 
-    def _checksums(self, group: int) -> tuple[tuple[int, ...], ...]:
+    def _checksums(self, row_group: int) -> tuple[tuple[int, ...], ...]:
         """Return the CRC-32s of each column's pages, of its dictionary first if it has one."""
 
         def parse() -> tuple[tuple[tuple[int, ...], ...], int]:
-            noted = self._tail.notes.pages[group]
-            counts = [self._page_count(chunk) for chunk in self.group(group).chunks]
+            noted = self._tail.notes.pages[row_group]
+            counts = [self._page_count(chunk) for chunk in self.row_group(row_group).chunks]
             if 4 * sum(counts) != len(noted):
                 raise NotByPagesError("no checksums of pages")
             all_ = iter(struct.unpack(f">{sum(counts)}I", noted))
             found = tuple(tuple(islice(all_, count)) for count in counts)
             return found, _BYTES_PER_PAGE * sum(counts) // 3
 
-        return self._part((group, "checksums"), parse)
+        return self._part((row_group, "checksums"), parse)
 
     def _page_count(self, chunk: Chunk) -> int:
         count = page_count(self.footer, chunk)
@@ -202,15 +202,15 @@ class FileIndex:
             raise NotByPagesError("no offset index")
         return count + (chunk.dictionary_page_offset is not None)
 
-    def key_pages(self, group: int, fields: Sequence[Field], leaves: Sequence[int]) -> KeyPages:
+    def key_pages(self, row_group: int, fields: Sequence[Field], leaves: Sequence[int]) -> KeyPages:
         """Return a row group's pages by their row keys. leaves: the columns of the fields."""
 
         def parse() -> tuple[KeyPages, int]:
-            inside = self.group(group)
-            pages = self.pages(group, leaves[0])
+            inside = self.row_group(row_group)
+            pages = self.pages(row_group, leaves[0])
             columns = []
             for leaf in leaves:
-                own = self.pages(group, leaf)
+                own = self.pages(row_group, leaf)
                 bounds = bounds_of(self.footer, inside.chunks[leaf], own)
                 if own.first_rows != pages.first_rows:
                     break  # further fields only help where their pages are the same rows
@@ -223,7 +223,7 @@ class FileIndex:
             size = sum(map(len, (*found.lows, *found.highs)))
             return found, size + _BYTES_PER_PAGE * len(found.lows)
 
-        return self._part((group, "keys"), parse)
+        return self._part((row_group, "keys"), parse)
 
     def _part(self, name: object, parse: Callable[[], tuple[PartT, int]]) -> PartT:
         key = self._file, name

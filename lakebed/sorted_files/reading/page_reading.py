@@ -17,8 +17,8 @@ import pyarrow as pa
 from lakebed.model.files import FilePart
 from lakebed.parquet_bytes.decoding import (
     Flat,
-    GroupPages,
     PageLocations,
+    RowGroupPages,
     address_of,
     decode_dictionary,
     flat_of,
@@ -30,8 +30,8 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.reading.column_matching import matched
 from lakebed.sorted_files.reading.conditions import RowFilter
-from lakebed.sorted_files.reading.open_groups import OpenGroups
-from lakebed.sorted_files.reading.part_reading import GroupsByArrow, Share, groups_wanted
+from lakebed.sorted_files.reading.open_row_groups import OpenRowGroups
+from lakebed.sorted_files.reading.part_reading import RowGroupsByArrow, Share, row_groups_wanted
 from lakebed.sorted_files.reading.range_file import (
     GAP_BYTES_MAX,
     aligned,
@@ -50,45 +50,48 @@ def read_part_by_pages(
     wanted: RowFilter,
     share: Share,
     among: Container[int] | None = None,
-    open_groups: OpenGroups[OpenGroup],
+    open_row_groups: OpenRowGroups[OpenRowGroup],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of a file, as `reading.read_part` does. open_groups: what is known of
-    the row group that was read last, for who reads the same columns of the next keys."""
-    match = matched(columns, tail.columns, path=part.path)
-    groups = groups_wanted(tail, wanted, match, among)
-    paged = PagedGroups(objects, part, tail, match.names, open_groups)
-    by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
+    """Yield the wanted rows of a file, as `reading.read_part` does.
 
-    def rows_in(group: int, rows: range, *, is_whole: bool) -> Iterator[pa.RecordBatch]:
-        done, rows_max = rows.start, share.rows_of(tail.groups[group].row_bytes)
-        pages = paged.batches(group, rows_max, share.file_bytes, rows, keeps_last=not is_whole)
+    open_row_groups: what is known of the row group that was read last, for who reads the same
+    columns of the next keys.
+    """
+    match = matched(columns, tail.columns, path=part.path)
+    row_groups = row_groups_wanted(tail, wanted, match, among)
+    paged = PagedRowGroups(objects, part, tail, match.names, open_row_groups)
+    by_arrow = RowGroupsByArrow(objects, part, tail, match=match, share=share)
+
+    def rows_in(row_group: int, rows: range, *, is_whole: bool) -> Iterator[pa.RecordBatch]:
+        done, rows_max = rows.start, share.rows_of(tail.row_groups[row_group].row_bytes)
+        pages = paged.batches(row_group, rows_max, share.file_bytes, rows, keeps_last=not is_whole)
         for begin, batch in pages:
             done = begin + len(batch)
             yield batch
         if done >= rows.stop:
             return
-        for batch in by_arrow.batches(group, skip=done):
+        for batch in by_arrow.batches(row_group, skip=done):
             done += len(batch)
             yield batch
             if done >= rows.stop:
                 return
 
-    for group, is_whole in groups.items():
-        rows = range(tail.rows_of(group))
+    for row_group, is_whole in row_groups.items():
+        rows = range(tail.rows_of(row_group))
         if not is_whole:
-            rows = rows_met(tail, group, wanted)
-        for batch in rows_in(group, rows, is_whole=is_whole):
+            rows = rows_met(tail, row_group, wanted)
+        for batch in rows_in(row_group, rows, is_whole=is_whole):
             fitted = match.fitted(batch)
             yield from [fitted] if is_whole else wanted.apply(fitted)
 
 
-def rows_met(tail: Described, group: int, wanted: RowFilter) -> range:
+def rows_met(tail: Described, row_group: int, wanted: RowFilter) -> range:
     """Return rows of a row group outside of which none is wanted, as far as the file's sample
     tells."""
-    count, sample = tail.rows_of(group), tail.sample
+    count, sample = tail.rows_of(row_group), tail.sample
     if not wanted.ranges:
         return range(count)
-    before = sum(map(tail.rows_of, range(group)))
+    before = sum(map(tail.rows_of, range(row_group)))
     low, high = wanted.ranges[0].min, wanted.ranges[-1].max
     begin, end = 0, count
     below = bisect_left(sample.keys, low) - 1  # the last one that is known to lie below all
@@ -102,8 +105,8 @@ def rows_met(tail: Described, group: int, wanted: RowFilter) -> range:
     return range(begin, max(begin, min(end, count)))
 
 
-class PagedGroups:
-    """Reads row groups of one file. names: of the file's columns to read. open_groups: what is
+class PagedRowGroups:
+    """Reads row groups of one file. names: of the file's columns to read. open_row_groups: what is
     already known of row groups, one of each file, with these columns."""
 
     def __init__(
@@ -112,16 +115,16 @@ class PagedGroups:
         part: FilePart,
         tail: Described,
         names: Sequence[str],
-        open_groups: OpenGroups[OpenGroup],
+        open_row_groups: OpenRowGroups[OpenRowGroup],
     ) -> None:
         self._objects = objects
         self._part = part
         self._tail = tail
         self._schema = pa.schema([tail.columns.field(name) for name in names])
-        self._open_groups = open_groups
+        self._open_row_groups = open_row_groups
 
     def batches(
-        self, group: int, rows_max: int, bytes_max: int, wanted: range, *, keeps_last: bool
+        self, row_group: int, rows_max: int, bytes_max: int, wanted: range, *, keeps_last: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the pages of a row group that have wanted rows, up to where anything is not as
         expected, and the index of the first row of each batch.
@@ -129,7 +132,7 @@ class PagedGroups:
         rows_max, bytes_max: of a batch, and of pages as stored, unless one page has more.
         keeps_last: the last batch, for who reads the next rows.
         """
-        read = self._open_groups.take(self._part.path, group) or self._group(group)
+        read = self._open_row_groups.take(self._part.path, row_group) or self._row_group(row_group)
         if read is None:
             return
         first_rows = read.locations.first_rows
@@ -165,12 +168,12 @@ class PagedGroups:
             page = last
         read.forget_bytes()
         read.decoded = decoded if keeps_last else None
-        self._open_groups.put(self._part.path, group, read)
+        self._open_row_groups.put(self._part.path, row_group, read)
 
-    def _group(self, group: int) -> OpenGroup | None:
+    def _row_group(self, row_group: int) -> OpenRowGroup | None:
         """Return a row group; None if one of its columns is not known."""
         try:
-            footer, found = self._tail.group_of(group)
+            footer, found = self._tail.row_group_of(row_group)
         except MalformedError:
             return None
         leaf_indices = {leaf.path: index for index, leaf in enumerate(footer.leaves)}
@@ -187,9 +190,9 @@ class PagedGroups:
         locations = page_locations(footer, found, chunks)
         if locations is None or len(flats) < len(chunks):
             return None
-        return OpenGroup(flats, chunks, locations)
+        return OpenRowGroup(flats, chunks, locations)
 
-    def _load_dictionaries(self, read: OpenGroup) -> bool:
+    def _load_dictionaries(self, read: OpenRowGroup) -> bool:
         """Read the dictionaries of a row group that is not read from its begin. Whether they are
         as expected."""
         tail_offset = self._part.file.tail_offset
@@ -202,7 +205,7 @@ class PagedGroups:
         read.has_dictionaries = True
         return True
 
-    def _load(self, read: OpenGroup, page: int, last: int) -> bool:
+    def _load(self, read: OpenRowGroup, page: int, last: int) -> bool:
         """Read the blocks of pages from one up to another, with one call to the store. Whether
         dictionaries are as expected."""
         tail_offset = self._part.file.tail_offset
@@ -235,7 +238,7 @@ class _Decoded(NamedTuple):
     batch: pa.RecordBatch
 
 
-class OpenGroup:
+class OpenRowGroup:
     """A row group being read page after page. loaded: up to which page. has_dictionaries: whether
     they are known, if there are any. decoded: the last rows that were read, of which the next keys
     may be."""
@@ -245,7 +248,7 @@ class OpenGroup:
     ) -> None:
         self.chunks = chunks
         self.locations = locations
-        self.pages = GroupPages(flats, locations)
+        self.pages = RowGroupPages(flats, locations)
         self.has_dictionaries = False
         self.decoded: _Decoded | None = None
         self._flats = flats

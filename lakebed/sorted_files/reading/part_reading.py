@@ -15,8 +15,8 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.reading.column_matching import Match, matched
 from lakebed.sorted_files.reading.conditions import RowFilter
-from lakebed.sorted_files.reading.group_bounds import GroupBounds, leaf_count
 from lakebed.sorted_files.reading.range_file import RangeFile, joined_spans
+from lakebed.sorted_files.reading.row_group_bounds import RowGroupBounds, leaf_count
 from lakebed.sorted_files.reading.tails import Described, Tail
 
 BATCH_ROWS_MAX = 65_536
@@ -54,15 +54,15 @@ def read_part(
         CorruptError: its bytes contradict a checksum or the columns.
     """
     match = matched(columns, tail.columns, path=part.path)
-    groups = groups_wanted(tail, wanted, match, among)
-    by_arrow = GroupsByArrow(objects, part, tail, match=match, share=share)
-    for group, is_whole in groups.items():
-        for batch in by_arrow.batches(group):
+    row_groups = row_groups_wanted(tail, wanted, match, among)
+    by_arrow = RowGroupsByArrow(objects, part, tail, match=match, share=share)
+    for row_group, is_whole in row_groups.items():
+        for batch in by_arrow.batches(row_group):
             fitted = match.fitted(batch)
             yield from [fitted] if is_whole else wanted.apply(fitted)
 
 
-class GroupsByArrow:
+class RowGroupsByArrow:
     """Row groups of one file as Arrow reads them; every byte is verified by block checksums."""
 
     def __init__(
@@ -82,10 +82,10 @@ class GroupsByArrow:
         self._guard = _Guard(part, self._file)
         self._opened: tuple[pq.FileMetaData, bool, pq.ParquetFile] | None = None
 
-    def batches(self, group: int, *, skip: int = 0) -> Iterator[pa.RecordBatch]:
+    def batches(self, row_group: int, *, skip: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group without the first ones, in the file's columns."""
-        rows = self._share.rows_of(self._tail.groups[group].row_bytes)
-        metadata, index = self._tail.metadata_of(group)
+        rows = self._share.rows_of(self._tail.row_groups[row_group].row_bytes)
+        metadata, index = self._tail.metadata_of(row_group)
         chunks = chunk_ranges(metadata, index, self._leaves)
         at_once = _fits(chunks, self._share)
         self._file.load(chunks if at_once else [])
@@ -129,10 +129,14 @@ def reads_expected(
     match = matched(columns, tail.columns, path=part.path)
     leaves, end = _leaf_columns(tail.columns, match.names), part.file.tail_offset
     chunks = (
-        (group, chunk_ranges(tail.metadata, group, leaves))
-        for group in groups_wanted(tail, wanted, match)
+        (row_group, chunk_ranges(tail.metadata, row_group, leaves))
+        for row_group in row_groups_wanted(tail, wanted, match)
     )
-    return [(group, joined_spans(ranges, end)) for group, ranges in chunks if _fits(ranges, share)]
+    return [
+        (row_group, joined_spans(ranges, end))
+        for row_group, ranges in chunks
+        if _fits(ranges, share)
+    ]
 
 
 class _Guard:
@@ -164,19 +168,22 @@ def _fits(ranges: Sequence[tuple[int, int]], share: Share) -> bool:
     return sum(end - start for start, end in ranges) <= share.file_bytes
 
 
-def groups_wanted(
+def row_groups_wanted(
     tail: Described, wanted: RowFilter, match: Match, among: Container[int] | None = None
 ) -> dict[int, bool]:
     """Return the row groups to read, and whether all rows of each are wanted."""
     return {
-        group: wanted.wants_all(first, last)
-        for group, (first, last) in groups_met(tail, wanted).items()
-        if (among is None or group in among)
-        and (not wanted.asks_columns or wanted.may_want_columns(GroupBounds(tail, group, match).of))
+        row_group: wanted.wants_all(first, last)
+        for row_group, (first, last) in row_groups_met(tail, wanted).items()
+        if (among is None or row_group in among)
+        and (
+            not wanted.asks_columns
+            or wanted.may_want_columns(RowGroupBounds(tail, row_group, match).of)
+        )
     }
 
 
-def groups_met(tail: Described, wanted: RowFilter) -> dict[int, tuple[bytes, bytes]]:
+def row_groups_met(tail: Described, wanted: RowFilter) -> dict[int, tuple[bytes, bytes]]:
     """Return the row groups whose keys may be wanted: the first key of each, and of the next."""
     firsts, last = tail.firsts, tail.last
     found: dict[int, tuple[bytes, bytes]] = {}
@@ -184,10 +191,10 @@ def groups_met(tail: Described, wanted: RowFilter) -> dict[int, tuple[bytes, byt
         end = len(firsts) if r.max is None else bisect_left(firsts, r.max)
         # One that ends where the range begins may have rows of just that key.
         begin = max(0, bisect_left(firsts, r.min) - 1)
-        for group in range(begin, end):
-            behind = firsts[group + 1] if group + 1 < len(firsts) else last
+        for row_group in range(begin, end):
+            behind = firsts[row_group + 1] if row_group + 1 < len(firsts) else last
             if r.min <= behind:
-                found[group] = firsts[group], behind
+                found[row_group] = firsts[row_group], behind
     return found
 
 
@@ -205,13 +212,13 @@ def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
 
 
 def chunk_ranges(
-    metadata: pq.FileMetaData, group: int, leaves: Sequence[int]
+    metadata: pq.FileMetaData, row_group: int, leaves: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Return where the chunks of some of Parquet's columns lie, in the order of the file."""
-    row_group = metadata.row_group(group)
+    chunks = metadata.row_group(row_group)
     ranges = []
     for leaf in leaves:
-        chunk = row_group.column(leaf)
+        chunk = chunks.column(leaf)
         start = chunk.data_page_offset
         if chunk.has_dictionary_page:
             start = min(start, chunk.dictionary_page_offset)

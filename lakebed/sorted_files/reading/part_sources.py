@@ -15,27 +15,27 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.processing.row_work import RowWork
 from lakebed.sorted_files.reading.conditions import RowFilter
 from lakebed.sorted_files.reading.file_summaries import FileSummaries
-from lakebed.sorted_files.reading.open_groups import OpenGroups
+from lakebed.sorted_files.reading.open_row_groups import OpenRowGroups
 from lakebed.sorted_files.reading.part_reading import Share, read_part
 from lakebed.sorted_files.reading.row_requests import RowRequest
 from lakebed.sorted_files.reading.tails import Tails
 from lakebed.sorted_files.sorting.window_merge import Source
 
 if TYPE_CHECKING:  # loads llvmlite
-    from lakebed.sorted_files.reading.page_reading import OpenGroup
+    from lakebed.sorted_files.reading.page_reading import OpenRowGroup
 
 
 class PartRead(msgspec.Struct, frozen=True):
     """What a merge wants of one part. columns: to be read; share: what reading it may hold; work:
-    what leaves rows out before they are merged; groups: of its file, None: whichever hold wanted
-    rows."""
+    what leaves rows out before they are merged; row_groups: of its file, None: whichever hold
+    wanted rows."""
 
     part: FilePart
     wanted: RowFilter
     columns: pa.Schema
     share: Share
     work: RowWork | None = None
-    groups: range | None = None
+    row_groups: range | None = None
 
     def selected(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what processing leaves of wanted rows, before they are merged."""
@@ -46,14 +46,14 @@ def reads_of(
     request: RowRequest,
     parts: Sequence[FilePart],
     share: Share,
-    groups: Sequence[range | None] | None = None,
+    row_groups: Sequence[range | None] | None = None,
 ) -> list[PartRead]:
-    """Return what is to be read of each part. groups: of each."""
+    """Return what is to be read of each part. row_groups: of each."""
     if request.key_boxes is not None and request.key_boxes.is_empty:
         return []
     return [
         read_of(request, part, (part.key_range,), share, among)
-        for part, among in zip(parts, groups or [None] * len(parts), strict=True)
+        for part, among in zip(parts, row_groups or [None] * len(parts), strict=True)
     ]
 
 
@@ -62,14 +62,14 @@ def read_of(
     part: FilePart,
     key_ranges: Sequence[KeyRange],
     share: Share,
-    groups: range | None = None,
+    row_groups: range | None = None,
 ) -> PartRead:
     """Return what is to be read of a part, of some key ranges inside of its own."""
     wanted = RowFilter(request.schema.row_keys, key_ranges, request.key_boxes, request.early)
-    return PartRead(part, wanted, request.columns, share, request.work, groups)
+    return PartRead(part, wanted, request.columns, share, request.work, row_groups)
 
 
-class GroupSources:
+class RowGroupSources:
     """Reads row group by row group, when a merge gets there. For reads of the same columns, of so
     many files at a time."""
 
@@ -78,11 +78,11 @@ class GroupSources:
     ) -> None:
         self._objects = objects
         self._tails = tails
-        self._open_groups: OpenGroups[OpenGroup] = OpenGroups(at_once)
+        self._open_row_groups: OpenRowGroups[OpenRowGroup] = OpenRowGroups(at_once)
 
     def forget_rows(self) -> None:
         """Keep no rows from what was read so far: what is read next does not follow it."""
-        for known in self._open_groups.all():
+        for known in self._open_row_groups.all():
             known.decoded = None
 
     def source(self, read: PartRead, *, by_pages: bool = False) -> Source:
@@ -97,11 +97,11 @@ class GroupSources:
                 read_part_by_pages,
             )
 
-            reader = partial(read_part_by_pages, open_groups=self._open_groups)
+            reader = partial(read_part_by_pages, open_row_groups=self._open_row_groups)
 
         def look() -> bytes | None:
             tail = self._tails.of(part)
-            first = tail.groups[read.groups[0] if read.groups else 0].first
+            first = tail.row_groups[read.row_groups[0] if read.row_groups else 0].first
             return first if wanted.may_want(first, tail.last) else None
 
         def open_() -> Iterator[pa.RecordBatch]:
@@ -112,7 +112,7 @@ class GroupSources:
                 columns=read.columns,
                 wanted=wanted,
                 share=read.share,
-                among=read.groups,
+                among=read.row_groups,
             )
             return batches if mask is not None else read.selected(batches)
 

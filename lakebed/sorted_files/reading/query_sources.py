@@ -15,8 +15,12 @@ from lakebed.ports.object_store import ObjectRanges, ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.sorted_files.reading.column_matching import matched
 from lakebed.sorted_files.reading.lookup import LOOKUP_BYTES_MAX, Lookup
-from lakebed.sorted_files.reading.part_reading import groups_met, groups_wanted, reads_expected
-from lakebed.sorted_files.reading.part_sources import GroupSources, PartRead
+from lakebed.sorted_files.reading.part_reading import (
+    reads_expected,
+    row_groups_met,
+    row_groups_wanted,
+)
+from lakebed.sorted_files.reading.part_sources import PartRead, RowGroupSources
 from lakebed.sorted_files.reading.read_ahead import ReadAhead
 from lakebed.sorted_files.reading.tails import Tails
 from lakebed.sorted_files.sorting.window_merge import Source
@@ -30,7 +34,7 @@ LOOKUP_TAILS_BYTES_MAX = 16 << 20
 
 
 class QuerySources:
-    """Sources of a query's merges. groups: what they read, merge after merge.
+    """Sources of a query's merges. merges: what they read, merge after merge.
 
     lookup: reads few pages, all at once, where that is enough; None: every row is wanted.
     """
@@ -39,7 +43,7 @@ class QuerySources:
         self,
         objects: ObjectReader,
         tails: Tails,
-        groups: Sequence[Sequence[PartRead]],
+        merges: Sequence[Sequence[PartRead]],
         *,
         lookup: Lookup | None,
         bytes_max: int,
@@ -47,16 +51,16 @@ class QuerySources:
     ) -> None:
         self._tails = tails
         self._figures = figures
-        self._without_tail = deque(groups)
+        self._without_tail = deque(merges)
         self._known_tails: set[int] = set()
         self._found: dict[int, list[pa.RecordBatch]] = {}
         self._tails_bytes = TAILS_BYTES_FIRST
         self._ahead = ReadAhead(
-            objects, self._expected(groups), bytes_max=bytes_max, figures=figures
+            objects, self._expected(merges), bytes_max=bytes_max, figures=figures
         )
-        self._by_group = GroupSources(self._ahead, tails)
+        self._by_row_group = RowGroupSources(self._ahead, tails)
         if lookup is not None:
-            self._look_up(lookup, [read for group in groups for read in group])
+            self._look_up(lookup, [read for reads in merges for read in reads])
 
     def __enter__(self) -> Self:
         return self
@@ -70,15 +74,15 @@ class QuerySources:
         """Read nothing more."""
         self._ahead.close()
 
-    def sources(self, group: Sequence[PartRead]) -> list[Source]:
+    def sources(self, reads: Sequence[PartRead]) -> list[Source]:
         """Return the wanted rows of the parts that are merged next."""
-        self._have_tails(group)
-        return [self._source(read) for read in group if self._found.get(id(read)) != []]
+        self._have_tails(reads)
+        return [self._source(read) for read in reads if self._found.get(id(read)) != []]
 
     def _source(self, read: PartRead) -> Source:
         batches = self._found.get(id(read))
         if batches is None:
-            return self._by_group.source(read)
+            return self._by_row_group.source(read)
         return Source(
             read.wanted.ranges[0].min if read.wanted.ranges else b"",
             lambda: read.selected(batches),
@@ -100,12 +104,12 @@ class QuerySources:
         found = lookup.find(reads, tails, self._figures)
         for index, batches in (found or {}).items():
             self._found[id(reads[index])] = batches
-            self._figures.row_groups += len(tails[index].notes.groups)
-            self._figures.row_groups_met += len(groups_met(tails[index], reads[index].wanted))
+            self._figures.row_groups += len(tails[index].notes.row_groups)
+            self._figures.row_groups_met += len(row_groups_met(tails[index], reads[index].wanted))
 
-    def _have_tails(self, group: Sequence[PartRead]) -> None:
-        """Have the tails of a group, and those of the next ones, at the price of one round."""
-        if not self._without_tail or id(group) in self._known_tails:
+    def _have_tails(self, reads: Sequence[PartRead]) -> None:
+        """Have the tails of a merge, and those of the next ones, at the price of one round."""
+        if not self._without_tail or id(reads) in self._known_tails:
             return
         parts = self._next_without_tail()
         size = sum(map(_tail_bytes, parts))
@@ -120,25 +124,25 @@ class QuerySources:
         self._tails.of_many(parts, self._figures)
 
     def _next_without_tail(self) -> list[FilePart]:
-        group = self._without_tail.popleft()
-        self._known_tails.add(id(group))
-        return [read.part for read in group]
+        reads = self._without_tail.popleft()
+        self._known_tails.add(id(reads))
+        return [read.part for read in reads]
 
-    def _expected(self, groups: Sequence[Sequence[PartRead]]) -> Iterator[ObjectRanges]:
+    def _expected(self, merges: Sequence[Sequence[PartRead]]) -> Iterator[ObjectRanges]:
         """Yield what the merges will read, in about the order of their keys."""
-        for group in groups:
-            self._have_tails(group)
+        for reads in merges:
+            self._have_tails(reads)
             found = []
-            for read in group:
+            for read in reads:
                 if id(read) in self._found:
                     continue
                 tail = self._tails.of(read.part)
                 match = matched(read.columns, tail.columns, path=read.part.path)
-                self._figures.row_groups += len(tail.notes.groups)
-                self._figures.row_groups_met += len(groups_met(tail, read.wanted))
-                self._figures.row_groups_read += len(groups_wanted(tail, read.wanted, match))
+                self._figures.row_groups += len(tail.notes.row_groups)
+                self._figures.row_groups_met += len(row_groups_met(tail, read.wanted))
+                self._figures.row_groups_read += len(row_groups_wanted(tail, read.wanted, match))
                 found += [
-                    (tail.notes.groups[index].first, read.part.path, spans)
+                    (tail.notes.row_groups[index].first, read.part.path, spans)
                     for index, spans in reads_expected(
                         read.part, tail, columns=read.columns, wanted=read.wanted, share=read.share
                     )

@@ -15,13 +15,13 @@ from lakebed.sorted_files.reading.tails import Described
 _NO_VALUES = FieldBounds(may_have_values=False)
 
 
-class GroupBounds:
+class RowGroupBounds:
     """Bounds of fields in one row group. match: how the file's columns become those wanted."""
 
-    def __init__(self, tail: Described, group: int, match: Match) -> None:
+    def __init__(self, tail: Described, row_group: int, match: Match) -> None:
         self._columns = tail.columns
-        metadata, index = tail.metadata_of(group)
-        self._group: pq.RowGroupMetaData = metadata.row_group(index)
+        metadata, index = tail.metadata_of(row_group)
+        self._row_group: pq.RowGroupMetaData = metadata.row_group(index)
         self._match = match
 
     def of(self, field: str) -> FieldBounds:
@@ -35,13 +35,14 @@ class GroupBounds:
         if pa.types.is_nested(type_):
             return NOTHING_KNOWN
         before = (self._columns.field(earlier).type for earlier in range(column))
-        chunk = self._group.column(sum(map(leaf_count, before)))
+        chunk = self._row_group.column(sum(map(leaf_count, before)))
         found = chunk.statistics
         if found is None:
             return NOTHING_KNOWN
         nulls = found.null_count if found.has_null_count else None
         bounds = FieldBounds(
-            may_be_null=nulls != 0, may_have_values=nulls is None or nulls < self._group.num_rows
+            may_be_null=nulls != 0,
+            may_have_values=nulls is None or nulls < self._row_group.num_rows,
         )
         if not found.has_min_max or pa.types.is_float32(self._match.wanted.field(wanted).type):
             return bounds  # a literal is compared with a float32 as the nearest float32

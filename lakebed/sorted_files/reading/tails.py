@@ -34,7 +34,7 @@ class Described(Protocol):
     @property
     def columns(self) -> pa.Schema: ...
     @property
-    def groups(self) -> Sequence[RowGroupNote]: ...
+    def row_groups(self) -> Sequence[RowGroupNote]: ...
     @property
     def firsts(self) -> Sequence[bytes]: ...
     @property
@@ -44,15 +44,15 @@ class Described(Protocol):
     @property
     def sample(self) -> Sample: ...
 
-    def rows_of(self, group: int) -> int:
+    def rows_of(self, row_group: int) -> int:
         """Return how many rows a row group has."""
         ...
 
-    def metadata_of(self, group: int) -> tuple[pq.FileMetaData, int]:
+    def metadata_of(self, row_group: int) -> tuple[pq.FileMetaData, int]:
         """Return metadata that tells of a row group, and its index in them."""
         ...
 
-    def group_of(self, group: int) -> tuple[Footer, parquet.RowGroup]:
+    def row_group_of(self, row_group: int) -> tuple[Footer, parquet.RowGroup]:
         """Return a row group, and the footer that its page index is found by.
 
         Raises:
@@ -71,8 +71,8 @@ class Tail(msgspec.Struct, frozen=True, dict=True):
     notes: Notes
 
     @property
-    def groups(self) -> Sequence[RowGroupNote]:
-        return self.notes.groups
+    def row_groups(self) -> Sequence[RowGroupNote]:
+        return self.notes.row_groups
 
     @property
     def last(self) -> bytes:
@@ -88,21 +88,21 @@ class Tail(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def firsts(self) -> Sequence[bytes]:
-        return [group.first for group in self.groups]
+        return [row_group.first for row_group in self.row_groups]
 
     @cached_property
     def footer(self) -> Footer:
         """The footer, without its row groups. Raises: MalformedError, where it is none."""
         return Footer(self.raw, self.tail_offset)
 
-    def rows_of(self, group: int) -> int:
-        return int(self.metadata.row_group(group).num_rows)
+    def rows_of(self, row_group: int) -> int:
+        return int(self.metadata.row_group(row_group).num_rows)
 
-    def metadata_of(self, group: int) -> tuple[pq.FileMetaData, int]:
-        return self.metadata, group
+    def metadata_of(self, row_group: int) -> tuple[pq.FileMetaData, int]:
+        return self.metadata, row_group
 
-    def group_of(self, group: int) -> tuple[Footer, parquet.RowGroup]:
-        return self.footer, self.footer.group(group)
+    def row_group_of(self, row_group: int) -> tuple[Footer, parquet.RowGroup]:
+        return self.footer, self.footer.row_group(row_group)
 
 
 class Tails:
@@ -160,7 +160,7 @@ def parsed(part: FilePart, raw: bytes) -> Tail:
         problem = str(error)
         raise CorruptError("a file has no footer", path=part.path, problem=problem) from error
     notes = decode_notes(metadata.metadata, part.path)
-    if len(notes.groups) != metadata.num_row_groups:
+    if len(notes.row_groups) != metadata.num_row_groups:
         raise CorruptError("a file's notes do not fit its row groups", path=part.path)
     return Tail(raw, part.file.tail_offset, metadata, columns, notes)
 

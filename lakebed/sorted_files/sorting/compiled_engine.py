@@ -11,7 +11,7 @@ from lakebed.kernels.keys import Keys
 from lakebed.kernels.merging import Order
 from lakebed.kernels.sorting import sort_order
 from lakebed.model.schema import Field
-from lakebed.sorted_files.format.row_groups import GROUP_ROWS_MAX
+from lakebed.sorted_files.format.row_groups import ROW_GROUP_ROWS_MAX
 from lakebed.sorted_files.sorting.compiled_merge import CompiledMerge
 from lakebed.sorted_files.sorting.engines import PLAIN, SortedRows, TakenRows
 from lakebed.sorted_files.sorting.gathered_rows import (
@@ -23,7 +23,7 @@ from lakebed.sorted_files.sorting.gathered_rows import (
 )
 from lakebed.sorted_files.sorting.window_merge import Source
 
-_FOLDED_ROWS_MAX = 4 * GROUP_ROWS_MAX
+_FOLDED_ROWS_MAX = 4 * ROW_GROUP_ROWS_MAX
 """Of rows that are folded together: fewer come out."""
 
 
@@ -36,7 +36,7 @@ class CompiledEngine:
         fields: Sequence[Field],
         folds: Mapping[str, str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        rows_max = GROUP_ROWS_MAX if folds is None else _FOLDED_ROWS_MAX
+        rows_max = ROW_GROUP_ROWS_MAX if folds is None else _FOLDED_ROWS_MAX
         return CompiledMerge(sources, fields, rows_max=rows_max, folds=folds).batches()
 
     def sort(

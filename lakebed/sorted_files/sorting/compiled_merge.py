@@ -18,7 +18,7 @@ from lakebed.kernels.keys import Keys
 from lakebed.kernels.merging import Cursors, Order, merge_rows
 from lakebed.model.schema import Field
 from lakebed.sorted_files.format.key_encoding import encode_row
-from lakebed.sorted_files.format.row_groups import GROUP_BYTES_MAX, GROUP_ROWS_MAX
+from lakebed.sorted_files.format.row_groups import ROW_GROUP_BYTES_MAX, ROW_GROUP_ROWS_MAX
 from lakebed.sorted_files.sorting.compiled_folding import Folds, can_fold, folded
 from lakebed.sorted_files.sorting.gathered_rows import Span, addresses_of, gathered, kept, kind_of
 from lakebed.sorted_files.sorting.window_merge import Mask, Source
@@ -39,8 +39,8 @@ class CompiledMerge:
         sources: Sequence[Source],
         fields: Sequence[Field],
         *,
-        rows_max: int = GROUP_ROWS_MAX,
-        bytes_max: int = GROUP_BYTES_MAX,
+        rows_max: int = ROW_GROUP_ROWS_MAX,
+        bytes_max: int = ROW_GROUP_BYTES_MAX,
         folds: Folds | None = None,
     ) -> None:
         self._fields = fields

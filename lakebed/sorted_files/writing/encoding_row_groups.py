@@ -88,13 +88,13 @@ class RowGroupEncoder:
             options = writer_options(self._choices, names, count, codecs)
             chunks = encode_by_arrow(rows.select(names), options)
             found.update(zip(rest, chunks, strict=True))
-        group = EncodedRowGroup(len(rows), [found[index] for index in range(len(leaves))])
+        row_group = EncodedRowGroup(len(rows), [found[index] for index in range(len(leaves))])
         if not is_tried:
             self._until_tried -= 1
         elif len(rows) >= TELLING_ROWS_MIN:
             self._until_tried = TRIED_EVERY - 1
-            self._choose_codecs(group)
-        return group
+            self._choose_codecs(row_group)
+        return row_group
 
     def _choose(self, first: pa.Table) -> None:
         choices = choose(self._schema, first, value_statistics=self._value_statistics)

@@ -23,13 +23,13 @@ from lakebed.processing.value_order import index_array
 from lakebed.sorted_files.format.file_notes import Notes, RowGroupNote, encode_notes
 from lakebed.sorted_files.format.key_encoding import encode_keys, encode_row, search_many
 from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
-from lakebed.sorted_files.format.row_groups import densest, row_groups
+from lakebed.sorted_files.format.row_groups import densest, row_group_tables
 from lakebed.sorted_files.sorting.ordering import is_sorted
 from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
 from lakebed.sorted_files.writing.page_checksums import page_checksums
-from lakebed.sorted_files.writing.stored_group import Known, StoredGroup
+from lakebed.sorted_files.writing.stored_row_group import Known, StoredRowGroup
 
-Content: TypeAlias = pa.RecordBatch | StoredGroup
+Content: TypeAlias = pa.RecordBatch | StoredRowGroup
 
 
 def write_file(
@@ -47,8 +47,8 @@ def write_file(
     contents: row groups that are passed on need one key range; they stay as they are.
     encoder: of the rest.
     """
-    groups = iter(_groups(contents))
-    first = next(groups, None)
+    row_groups = iter(_row_groups(contents))
+    first = next(row_groups, None)
     if first is None:
         return None
     writer = objects.create(path)
@@ -56,9 +56,9 @@ def write_file(
         file = _FileBeingWritten(schema, ObjectSink(writer), key_ranges, encoder)
         file.add(first)
         del first
-        for group in groups:
-            file.add(group)
-            del group  # not held while the next one is made
+        for row_group in row_groups:
+            file.add(row_group)
+            del row_group  # not held while the next one is made
         written = file.end(name)
         stored = written.file
         finish_object(objects, writer, path=path, size=stored.size, checksum=stored.checksum)
@@ -68,13 +68,13 @@ def write_file(
     return written
 
 
-def _groups(contents: Iterable[Content]) -> Iterator[pa.Table | StoredGroup]:
+def _row_groups(contents: Iterable[Content]) -> Iterator[pa.Table | StoredRowGroup]:
     """Yield what becomes a row group, one after the other."""
-    for is_stored, items in groupby(contents, lambda item: isinstance(item, StoredGroup)):
+    for is_stored, items in groupby(contents, lambda item: isinstance(item, StoredRowGroup)):
         if is_stored:
             yield from items
         else:
-            yield from row_groups(items)
+            yield from row_group_tables(items)
 
 
 class _FileBeingWritten:
@@ -92,35 +92,35 @@ class _FileBeingWritten:
         self._encoder = encoder
         self._sampler = Sampler(self._row_keys)
         self._key_ranges = KeyRangeCounter(self._row_keys, key_ranges)
-        self._groups: list[RowGroupNote] = []
+        self._row_groups: list[RowGroupNote] = []
         self._pages: list[bytes] = []
 
-    def add(self, group: pa.Table | StoredGroup) -> None:
+    def add(self, row_group: pa.Table | StoredRowGroup) -> None:
         """Write a row group."""
-        if isinstance(group, StoredGroup):
-            self._pass_on(group)
+        if isinstance(row_group, StoredRowGroup):
+            self._pass_on(row_group)
             return
-        for batch in group.to_batches():
+        for batch in row_group.to_batches():
             self._order.add(batch)
             self._sampler.add(batch)
             self._key_ranges.add(batch)
-        note = note_of(group, self._row_keys)
-        encoded = self._encoder.encode(group, note.row_bytes)
+        note = note_of(row_group, self._row_keys)
+        encoded = self._encoder.encode(row_group, note.row_bytes)
         self._put(encoded, note, page_checksums(encoded))
 
-    def _put(self, group: EncodedRowGroup, note: RowGroupNote, checksums: bytes) -> None:
-        self._assembly.add(group)
-        self._groups.append(note)
+    def _put(self, row_group: EncodedRowGroup, note: RowGroupNote, checksums: bytes) -> None:
+        self._assembly.add(row_group)
+        self._row_groups.append(note)
         self._pages.append(checksums)
 
-    def _pass_on(self, group: StoredGroup) -> None:
+    def _pass_on(self, row_group: StoredRowGroup) -> None:
         below = self._key_ranges.last  # a row key, as are the row group's: they leave out sort keys
-        if below > group.note.first:
+        if below > row_group.note.first:
             raise AssertionError("rows are not sorted: a row group begins too low")
-        self._sampler.skip(group.rows, group.known)
-        self._key_ranges.skip(group.rows, group.note.first, group.last)
-        self._put(group.encoded, group.note, group.checksums)
-        self._order.last = group.last
+        self._sampler.skip(row_group.rows, row_group.known)
+        self._key_ranges.skip(row_group.rows, row_group.note.first, row_group.last)
+        self._put(row_group.encoded, row_group.note, row_group.checksums)
+        self._order.last = row_group.last
 
     def end(self, name: FileName) -> FileWritten:
         """Write the tail. Returns what was written; the object is not finished yet."""
@@ -128,7 +128,7 @@ class _FileBeingWritten:
         tail_offset, blocks = sink.size, sink.begin_tail()
         notes = Notes(
             sample=self._sampler.sample(),
-            groups=tuple(self._groups),
+            row_groups=tuple(self._row_groups),
             last=self._key_ranges.last,
             blocks=blocks,
             pages=tuple(self._pages),
@@ -139,10 +139,10 @@ class _FileBeingWritten:
         return FileWritten(file, self._key_ranges.rows_written())
 
 
-def note_of(group: pa.Table, row_keys: Sequence[Field]) -> RowGroupNote:
+def note_of(row_group: pa.Table, row_keys: Sequence[Field]) -> RowGroupNote:
     """Return what a file's notes say of a row group of these rows, at least one."""
-    first = encode_row(group.slice(0, 1).to_batches()[0], row_keys, 0)
-    return RowGroupNote(first, densest(group))
+    first = encode_row(row_group.slice(0, 1).to_batches()[0], row_keys, 0)
+    return RowGroupNote(first, densest(row_group))
 
 
 class OrderCheck:

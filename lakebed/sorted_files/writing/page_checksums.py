@@ -17,11 +17,11 @@ DICTIONARY_PAGE_OFFSET = 11
 """Of a column chunk's metadata: set where it begins with a dictionary."""
 
 
-def page_checksums(group: EncodedRowGroup) -> bytes:
+def page_checksums(row_group: EncodedRowGroup) -> bytes:
     """Return four bytes for each page of a row group, in the order in which they lie, dictionaries
     among them; b"" if it does not say where its pages are."""
     found = []
-    for chunk in group.chunks:
+    for chunk in row_group.chunks:
         if chunk.pages is None:
             return b""
         taken = chunk.checksums

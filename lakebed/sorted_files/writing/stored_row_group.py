@@ -14,7 +14,7 @@ Known = Sequence[tuple[int, bytes, int]]
 """Some rows, ascending: the index, the key, and by how many rows it may stand beside it."""
 
 
-class StoredGroup(msgspec.Struct, frozen=True, array_like=True):
+class StoredRowGroup(msgspec.Struct, frozen=True, array_like=True):
     """A row group as it is stored. note, checksums: what the file's notes say of it and of its
     pages. last: a row key, perhaps above all rows where more rows follow. known: rows from the
     first on, the first exactly."""

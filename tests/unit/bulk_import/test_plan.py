@@ -48,7 +48,7 @@ def test_small_files_are_sorted_together_and_large_ones_in_parts() -> None:
     works = plan_sorts(files, 10)
     spans = [piece.spans for work in works for piece in work.pieces if piece.file.path == "c"]
     assert spans == [((4, 13), (29, 35)), ((13, 22), (29, 35)), ((22, 29), (29, 35))]
-    told = [[(piece.file.path, piece.groups) for piece in work.pieces] for work in works]
+    told = [[(piece.file.path, piece.row_groups) for piece in work.pieces] for work in works]
     assert told == [
         [("a", None), ("b", None)],
         [("c", (0, 1))],

@@ -20,7 +20,7 @@ if not available():
     pytest.skip("kernels need numba", allow_module_level=True)
 
 from lakebed.parquet_bytes.decoding import (
-    GroupPages,
+    RowGroupPages,
     address_of,
     decode_dictionary,
     flat_of,
@@ -77,19 +77,22 @@ def written(column: pa.Array, encoding: str, *, optional: bool = True, **options
 def decoded(file: bytes, first: int = 0, last: int | None = None) -> pa.Array | None:
     """Return the rows of some pages of the only column of the first row group."""
     footer = footer_of(file)
-    group = footer.group(0)
-    (chunk,) = group.chunks
-    index, locations = pages_of(footer, group, chunk), page_locations(footer, group, [chunk])
+    row_group = footer.row_group(0)
+    (chunk,) = row_group.chunks
+    index, locations = (
+        pages_of(footer, row_group, chunk),
+        page_locations(footer, row_group, [chunk]),
+    )
     assert index is not None
     assert locations is not None
     assert tuple(locations.starts[0]) == index.offsets
     assert tuple(locations.ends[0] - locations.starts[0]) == index.sizes
-    assert locations.first_rows.tolist() == [*index.first_rows, group.rows]
+    assert locations.first_rows.tolist() == [*index.first_rows, row_group.rows]
     field = pq.read_schema(pa.BufferReader(file)).field(0)
     flat = flat_of(field, footer.leaves[0], chunk)
     if flat is None:
         return None
-    pages = GroupPages([flat], locations)
+    pages = RowGroupPages([flat], locations)
     pages.lies_at(0, address_of(file))
     if chunk.dictionary_page_offset is not None:
         found = decode_dictionary(flat, memoryview(file)[chunk.start : chunk.data_page_offset])
@@ -214,7 +217,7 @@ def test_wrong_bytes_in_pages_give_nothing_or_some_rows(name: str, encoding: str
     rng = random.Random(f"{name} {encoding}")
     column = many(name, 200, 0.2, rng)
     file = written(column, encoding, compression=rng.choice(["zstd", "NONE"]))
-    chunk = footer_of(file).group(0).chunks[0]
+    chunk = footer_of(file).row_group(0).chunks[0]
     for _ in range(100):
         wrong = bytearray(file)
         for _ in range(rng.choice([1, 1, 3, 9])):

@@ -141,7 +141,7 @@ def test_a_large_result_is_files_and_a_manifest(
     story: AnswersStory, monkeypatch: pytest.MonkeyPatch, limit_of: str
 ) -> None:
     monkeypatch.setattr(answer_messages, limit_of, 10)
-    monkeypatch.setattr(results, "GROUP_BYTES", 1)
+    monkeypatch.setattr(results, "ROW_GROUP_BYTES", 1)
     monkeypatch.setattr(results, "FILE_BYTES", 1)
     answer = story.answers.answer(body(ranges=[{}], columns=["id", "fare"], id="q"))
     assert (answer.rows, answer.data) == (30, "")

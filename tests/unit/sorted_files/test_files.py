@@ -156,17 +156,17 @@ def test_a_file_is_plain_parquet_with_field_ids_order_and_page_index(tmp_path: P
     local = tmp_path / "copy.parquet"
     local.write_bytes(body)
     metadata = pq.read_metadata(local)
-    group = metadata.row_group(0)
+    row_group = metadata.row_group(0)
     ends = [
-        group.column(i).data_page_offset + group.column(i).total_compressed_size
+        row_group.column(i).data_page_offset + row_group.column(i).total_compressed_size
         for i in range(metadata.num_columns)
-        if not group.column(i).has_dictionary_page
+        if not row_group.column(i).has_dictionary_page
     ]
     assert max(ends) <= part.file.tail_offset < part.file.size
-    assert [s.column_index for s in group.sorting_columns] == [0, 1]
-    assert all(group.column(i).has_column_index for i in (0, 1))
-    assert group.column(0).statistics.max == "08999"
-    assert group.column(2).statistics is None
+    assert [s.column_index for s in row_group.sorting_columns] == [0, 1]
+    assert all(row_group.column(i).has_column_index for i in (0, 1))
+    assert row_group.column(0).statistics.max == "08999"
+    assert row_group.column(2).statistics is None
     ids = [f.metadata[b"PARQUET:field_id"] for f in pq.read_schema(local)]
     assert ids == [b"1", b"2", b"3", b"4"]
     assert pq.read_table(local).equals(pa.Table.from_batches([batch]))

@@ -94,9 +94,9 @@ def test_smallest_and_largest_keys_are_those_of_parquets_statistics(given_rows: 
     table = pa.Table.from_batches([keys_batch(schema, rows)])
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
-    group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
+    row_group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
     field = schema.row_keys[0]
-    ends = [group.column(0).statistics.min_raw, group.column(0).statistics.max_raw]
+    ends = [row_group.column(0).statistics.min_raw, row_group.column(0).statistics.max_raw]
     values = [
         e.decode() if str(field.type) == "string" and isinstance(e, bytes) else e for e in ends
     ]

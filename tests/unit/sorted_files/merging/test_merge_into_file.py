@@ -23,7 +23,7 @@ from lakebed.ports.object_store import ObjectReader
 from lakebed.ports.sorted_files import FileWritten
 from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.merging import stretches
-from lakebed.sorted_files.merging.stretches import StoredGroup
+from lakebed.sorted_files.merging.stretches import StoredRowGroup
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.reading.tails import Tail
@@ -35,8 +35,8 @@ GROUP_ROWS = 1000
 
 @pytest.fixture(autouse=True)
 def _small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", GROUP_ROWS)
-    monkeypatch.setattr(stretches, "GROUP_ROWS_MAX", GROUP_ROWS)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", GROUP_ROWS)
+    monkeypatch.setattr(stretches, "ROW_GROUP_ROWS_MAX", GROUP_ROWS)
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -116,14 +116,14 @@ def read_by_others(body: bytes) -> Iterator[pa.Table]:
 def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of row groups that were passed on."""
     found: list[int] = []
-    whole = stretches.stored_groups
+    whole = stretches.stored_row_groups
 
-    def noted(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator[StoredGroup]:
-        for place, group in zip(read.groups or (), whole(objects, read, tail), strict=True):
+    def noted(objects: ObjectReader, read: PartRead, tail: Tail) -> Iterator[StoredRowGroup]:
+        for place, row_group in zip(read.row_groups or (), whole(objects, read, tail), strict=True):
             found.append(place)
-            yield group
+            yield row_group
 
-    monkeypatch.setattr("lakebed.sorted_files.merging.file_merge.stored_groups", noted)
+    monkeypatch.setattr("lakebed.sorted_files.merging.file_merge.stored_row_groups", noted)
     return found
 
 

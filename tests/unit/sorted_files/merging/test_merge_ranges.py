@@ -12,13 +12,13 @@ from lakebed.model.files import FilePart
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema, schema_of
-from lakebed.parquet_bytes.decoding import GroupPages
+from lakebed.parquet_bytes.decoding import RowGroupPages
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.merging.memory_shares import MergeMemory
 from lakebed.sorted_files.merging.stretch_merge import StretchMerge
-from lakebed.sorted_files.reading.open_groups import OpenGroups
-from lakebed.sorted_files.reading.part_reading import GroupsByArrow, Share
+from lakebed.sorted_files.reading.open_row_groups import OpenRowGroups
+from lakebed.sorted_files.reading.part_reading import RowGroupsByArrow, Share
 from lakebed.sorted_files.reading.part_sources import reads_of
 from lakebed.sorted_files.reading.row_requests import row_request
 from lakebed.sorted_files.reading.tails import Tail
@@ -53,22 +53,22 @@ def test_ranges_of_a_merge_open_each_row_group_and_decode_each_page_once(
     rows = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=arrow_schema(schema))
     parts = [lake.part(lake.write(schema, [rows])) for _ in range(2)]
     opened: list[int] = []
-    group_of = Tail.group_of
+    row_group_of = Tail.row_group_of
 
-    def noted(tail: Tail, group: int) -> object:
-        opened.append(group)
-        return group_of(tail, group)
+    def noted(tail: Tail, row_group: int) -> object:
+        opened.append(row_group)
+        return row_group_of(tail, row_group)
 
     decoded: list[int] = []
-    decode = GroupPages.decode
+    decode = RowGroupPages.decode
 
-    def counted(pages: GroupPages, page: int, last: int) -> list[pa.Array] | None:
+    def counted(pages: RowGroupPages, page: int, last: int) -> list[pa.Array] | None:
         arrays = decode(pages, page, last)
         decoded.extend(len(array) for array in arrays or [])
         return arrays
 
-    monkeypatch.setattr(Tail, "group_of", noted)
-    monkeypatch.setattr(GroupPages, "decode", counted)
+    monkeypatch.setattr(Tail, "row_group_of", noted)
+    monkeypatch.setattr(RowGroupPages, "decode", counted)
     merge = merge_of(lake, schema, parts)
     keys = [encode_key(schema.row_keys, (cut,)) for cut in cuts]
     bounds = [b"", *keys, None]
@@ -91,9 +91,9 @@ def test_ranges_of_a_merge_have_as_many_rows_each(tmp_path: Path, count: int) ->
     assert found == pytest.approx([60_000 / count] * count, rel=0.1)
 
 
-@pytest.mark.parametrize(("rows", "groups"), [(0, 1), (1, 1), (95_000, 1), (96_000, 2)])
+@pytest.mark.parametrize(("rows", "row_groups"), [(0, 1), (1, 1), (95_000, 1), (96_000, 2)])
 def test_row_groups_to_come_are_counted_with_room_to_spare(
-    tmp_path: Path, rows: int, groups: int
+    tmp_path: Path, rows: int, row_groups: int
 ) -> None:
     lake = Lake(tmp_path)
     schema = schema_of(row_keys={"k": "int64"})
@@ -105,7 +105,7 @@ def test_row_groups_to_come_are_counted_with_room_to_spare(
         for h in halves
         if len(h)
     ]
-    assert merge_of(lake, schema, parts).row_groups_out() == groups
+    assert merge_of(lake, schema, parts).row_groups_out() == row_groups
 
 
 def test_rows_that_are_wide_in_one_file_only_count_there(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_rows_of_a_cut_are_kept_for_the_next_range_and_no_other(tmp_path: Path) 
     merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
 
     def kept() -> list[bool]:
-        return [known.decoded is not None for known in merge._groups._open_groups.all()]
+        return [known.decoded is not None for known in merge._row_groups._open_row_groups.all()]
 
     first, second, last = merge.ranges(3)
     assert sum(map(len, merge.rows(first))) > 0
@@ -157,14 +157,16 @@ def test_a_range_of_nested_columns_ends_where_its_rows_do(
     rows = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(schema))
     merge = merge_of(lake, schema, [lake.part(lake.write(schema, [rows]))])
     read: list[int] = []
-    batches = GroupsByArrow.batches
+    batches = RowGroupsByArrow.batches
 
-    def counted(self: GroupsByArrow, group: int, *, skip: int = 0) -> Iterator[pa.RecordBatch]:
-        for batch in batches(self, group, skip=skip):
+    def counted(
+        self: RowGroupsByArrow, row_group: int, *, skip: int = 0
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in batches(self, row_group, skip=skip):
             read.append(len(batch))
             yield batch
 
-    monkeypatch.setattr(GroupsByArrow, "batches", counted)
+    monkeypatch.setattr(RowGroupsByArrow, "batches", counted)
     merge.share(Share(1 << 20, 4096, 1 << 20))
     first, *_ = merge.ranges(6)
     assert sum(map(len, merge.rows(first))) > 0
@@ -182,7 +184,7 @@ def test_ranges_are_fewer_where_samples_tell_too_little(tmp_path: Path) -> None:
 
 
 def test_open_row_groups_are_as_many_as_files_are_read_at_once() -> None:
-    held: OpenGroups[str] = OpenGroups(2)
+    held: OpenRowGroups[str] = OpenRowGroups(2)
     for path in ("a", "b", "a", "c"):
         held.put(path, 7, f"of {path}")
     assert held.take("b", 7) is None

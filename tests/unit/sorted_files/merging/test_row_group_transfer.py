@@ -33,7 +33,7 @@ ENGINES = [
 
 @pytest.fixture
 def lake(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 300)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", 300)
     return Lake(tmp_path_factory.mktemp("lake"))
 
 

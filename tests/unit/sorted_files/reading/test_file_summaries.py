@@ -44,7 +44,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 @pytest.fixture(autouse=True)
 def _no_whole_tails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_shares, "TAILS_FRACTION", 1 << 60)
-    monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 100)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", 100)
 
 
 def rows_of(schema: Schema, keys: Sequence[int]) -> pa.RecordBatch:
@@ -108,22 +108,25 @@ def test_a_row_group_is_described_alone_as_with_all_others(tmp_path: Path, schem
         summary = FileSummaries(lake.objects, whole_bytes_max=0).of(part)
         assert isinstance(whole, Tail)
         assert summary.columns.equals(whole.columns, check_metadata=True)
-        for group in range(len(whole.groups)):
-            metadata, index = summary.metadata_of(group)
+        for row_group in range(len(whole.row_groups)):
+            metadata, index = summary.metadata_of(row_group)
             assert (metadata.num_row_groups, index) == (1, 0)
-            assert metadata.num_rows == summary.rows_of(group) == whole.rows_of(group)
-            assert facts_of(metadata, 0) == facts_of(whole.metadata, group)
+            assert metadata.num_rows == summary.rows_of(row_group) == whole.rows_of(row_group)
+            assert facts_of(metadata, 0) == facts_of(whole.metadata, row_group)
             columns = metadata.schema.to_arrow_schema()
             assert columns.equals(whole.columns, check_metadata=True)
             assert b"lakebed.sample" not in metadata.metadata
-            (footer, alone), (known, stored) = summary.group_of(group), whole.group_of(group)
+            (footer, alone), (known, stored) = (
+                summary.row_group_of(row_group),
+                whole.row_group_of(row_group),
+            )
             assert footer.leaves == known.leaves
             for chunk, other in zip(alone.chunks, stored.chunks, strict=True):
                 assert pages_of(footer, alone, chunk) == pages_of(known, stored, other)
 
 
-def facts_of(metadata: pq.FileMetaData, group: int) -> dict[str, object]:
-    facts: dict[str, object] = metadata.row_group(group).to_dict()
+def facts_of(metadata: pq.FileMetaData, row_group: int) -> dict[str, object]:
+    facts: dict[str, object] = metadata.row_group(row_group).to_dict()
     return facts
 
 
@@ -134,24 +137,24 @@ def test_a_tail_that_is_no_longer_what_it_was_is_noticed(tmp_path: Path) -> None
     store = DamagedStore(body)
     summary = FileSummaries(store, whole_bytes_max=0).of(part)
     assert isinstance(summary, FileSummary)
-    _, group = summary.group_of(3)
-    assert group.rows == summary.rows_of(3) == 100
-    offsets = summary.group_offsets
+    _, row_group = summary.row_group_of(3)
+    assert row_group.rows == summary.rows_of(3) == 100
+    offsets = summary.row_group_offsets
     for at in (offsets[3], offsets[0] - 1):  # a row group, an OffsetIndex
         changed = bytearray(body)
         changed[part.file.tail_offset + at] ^= 1
         store.body = bytes(changed)
         with pytest.raises(CorruptError, match="tail contradicts its checksum"):
-            summary.group_of(3 if at == offsets[3] else len(summary.groups) - 1)
+            summary.row_group_of(3 if at == offsets[3] else len(summary.row_groups) - 1)
 
 
 def test_a_file_of_many_row_groups_and_columns_keeps_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs, groups, values = 40, 20, [f"v{n}" for n in range(15)]
+    inputs, row_groups, values = 40, 20, [f"v{n}" for n in range(15)]
     lake = Lake(tmp_path)
     schema = schema_of(row_keys={"k": "int64"}, values=dict.fromkeys(values, "int64"))
-    columns = [np.arange(100 * groups)] * (1 + len(values))
+    columns = [np.arange(100 * row_groups)] * (1 + len(values))
     rows = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=arrow_schema(schema))
     part = lake.part(lake.write(schema, [rows]))
     names = [FileName(n.to_bytes(16, "big")) for n in range(inputs)]

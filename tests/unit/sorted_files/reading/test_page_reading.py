@@ -30,10 +30,10 @@ from tests.unit.sorted_files.reading.test_corruption import DamagedStore
 if not available():
     pytest.skip("kernels need numba", allow_module_level=True)
 
-from lakebed.parquet_bytes.decoding import GroupPages
+from lakebed.parquet_bytes.decoding import RowGroupPages
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
-from lakebed.sorted_files.reading.page_reading import PagedGroups
+from lakebed.sorted_files.reading.page_reading import PagedRowGroups
 
 FLAT = schema_of(
     row_keys={"s": "string", "i": "int64"},
@@ -63,7 +63,7 @@ class NotRead:
 
 
 def only_by_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_reading, "GroupsByArrow", NotRead)
+    monkeypatch.setattr(page_reading, "RowGroupsByArrow", NotRead)
 
 
 def rows_of(schema: Schema, rows: int, seed: int = 0) -> pa.RecordBatch:
@@ -134,15 +134,15 @@ def test_of_a_key_range_only_pages_near_it_are_decoded(
     only_by_pages(monkeypatch)
     if few_keys:
         monkeypatch.setattr(memory_shares, "TAILS_FRACTION", 1 << 60)
-    decode, decoded = GroupPages.decode, [0]
+    decode, decoded = RowGroupPages.decode, [0]
 
-    def counted(self: GroupPages, page: int, last: int) -> object:
+    def counted(self: RowGroupPages, page: int, last: int) -> object:
         arrays = decode(self, page, last)
         assert arrays is not None
         decoded[0] += len(arrays[0])
         return arrays
 
-    monkeypatch.setattr(GroupPages, "decode", counted)
+    monkeypatch.setattr(RowGroupPages, "decode", counted)
     rng, stride = random.Random(3), rows // KEYS_MIN * (8 if few_keys else 1)
     for low in (0, 1, rows - 1, rows - inside, *(rng.randrange(rows) for _ in range(6))):
         key_range = KeyRange(*(encode_key(schema.row_keys, (key,)) for key in (low, low + inside)))
@@ -209,7 +209,7 @@ def test_what_is_not_understood_from_some_row_on_is_left_to_arrow(
     lake = Lake(tmp_path)
     part = lake.part(lake.sort_and_write(SLEEPER, [rows_of_sleeper(150_000)]))
     wanted = read_plainly(lake, SLEEPER, part)
-    whole = PagedGroups.batches
+    whole = PagedRowGroups.batches
     given = []
 
     def only_the_first(*args: object, **more: bool) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -217,7 +217,7 @@ def test_what_is_not_understood_from_some_row_on_is_left_to_arrow(
         given.append(len(batch))
         yield begin, batch
 
-    monkeypatch.setattr(PagedGroups, "batches", only_the_first)
+    monkeypatch.setattr(PagedRowGroups, "batches", only_the_first)
     assert lake.read(SLEEPER, [part]).equals(wanted)
     assert len(given) == 2
     assert sum(given) < 150_000
@@ -255,11 +255,11 @@ class Planting:
         (self.body,) = self.lake.objects.read(self.part.path, [(0, self.part.file.size)])
         tail_offset = self.part.file.tail_offset
         footer = Footer(self.body[tail_offset:], tail_offset)
-        group = footer.group(0)
+        row_group = footer.row_group(0)
         self.pages = [
             (offset, offset + size)
-            for chunk in group.chunks
-            for pages in [pages_of(footer, group, chunk)]
+            for chunk in row_group.chunks
+            for pages in [pages_of(footer, row_group, chunk)]
             if pages is not None
             for offset, size in zip(pages.offsets, pages.sizes, strict=True)
         ]

@@ -39,7 +39,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     def with_statistics(*given: object) -> dict[str, Any]:
         return options(*given) | {"write_statistics": True}  # type: ignore[arg-type]  # as given
 
-    monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 2)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", 2)
     monkeypatch.setattr(encoding_row_groups, "writer_options", with_statistics)
     return Lake(tmp_path)
 
@@ -60,7 +60,7 @@ def asked(
 
 
 @pytest.mark.parametrize(
-    ("where", "keeps", "groups"),
+    ("where", "keeps", "row_groups"),
     [
         (field("n") == 23, lambda r: r["n"] == 23, 1),
         (field("n") > 50, lambda r: (r["n"] or 0) > 50, 2),
@@ -82,9 +82,9 @@ def asked(
     ],
 )
 def test_row_groups_are_cut_by_statistics(
-    lake: Lake, where: object, keeps: Callable[[Row], bool], groups: int
+    lake: Lake, where: object, keeps: Callable[[Row], bool], row_groups: int
 ) -> None:
-    assert asked(lake, ROWS, where=where) == (list(filter(keeps, ROWS)), groups)
+    assert asked(lake, ROWS, where=where) == (list(filter(keeps, ROWS)), row_groups)
 
 
 def test_a_later_key_field_alone_cuts_row_groups(lake: Lake) -> None:
@@ -137,7 +137,7 @@ N, CAR = pc.field("n"), pc.field("car")
 
 
 @pytest.mark.parametrize(
-    ("expression", "groups"),
+    ("expression", "row_groups"),
     [
         (N == 23, 1),
         (N > 50, 2),
@@ -154,10 +154,10 @@ N, CAR = pc.field("n"), pc.field("car")
     ],
 )
 def test_expressions_of_arrow_cut_row_groups(
-    lake: Lake, expression: pc.Expression, groups: int
+    lake: Lake, expression: pc.Expression, row_groups: int
 ) -> None:
     wanted = pa.Table.from_pylist(ROWS).filter(expression).to_pylist()
-    assert asked(lake, ROWS, where=expression) == (wanted, groups)
+    assert asked(lake, ROWS, where=expression) == (wanted, row_groups)
 
 
 def test_expressions_keep_what_bounds_do_not_tell(lake: Lake) -> None:
@@ -206,12 +206,12 @@ def test_of_older_files_nulls_and_narrow_numbers_are_known(lake: Lake) -> None:
     )
     rows = [{"k": k, "a": k, "x": k / 2} for k in range(6)]
     assert asked(lake, rows, old, now=now, where=field("new") == "a") == ([], 0)
-    found, groups = asked(lake, rows, old, now=now, where=field("new").is_null())
-    assert ([row["k"] for row in found], groups) == ([0, 1, 2, 3, 4, 5], 3)
-    found, groups = asked(lake, rows, old, now=now, where=field("a") == 1 << 40)
-    assert (found, groups) == ([], 0)
-    found, groups = asked(lake, rows, old, now=now, where=field("x") > 1.75)
-    assert ([row["k"] for row in found], groups) == ([4, 5], 1)
+    found, row_groups = asked(lake, rows, old, now=now, where=field("new").is_null())
+    assert ([row["k"] for row in found], row_groups) == ([0, 1, 2, 3, 4, 5], 3)
+    found, row_groups = asked(lake, rows, old, now=now, where=field("a") == 1 << 40)
+    assert (found, row_groups) == ([], 0)
+    found, row_groups = asked(lake, rows, old, now=now, where=field("x") > 1.75)
+    assert ([row["k"] for row in found], row_groups) == ([4, 5], 1)
 
 
 def test_a_float32_is_compared_as_the_nearest_one(lake: Lake) -> None:

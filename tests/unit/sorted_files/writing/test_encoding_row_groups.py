@@ -74,7 +74,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> pa.Table:
+def row_groups(draw: st.DrawFn) -> pa.Table:
     """Rows in order: a few values of each column, repeated in some way."""
     rows = draw(st.sampled_from([1, 2, 31, 33, 65, 129, 500, 1100, 2500]))
     rng = random.Random(draw(st.integers(0, 99)))
@@ -97,7 +97,7 @@ def groups(draw: st.DrawFn) -> pa.Table:
 
 def file_of(
     schema: Schema,
-    groups: Sequence[pa.Table],
+    row_groups: Sequence[pa.Table],
     *,
     compiled: bool,
     value_statistics: bool = False,
@@ -105,8 +105,8 @@ def file_of(
     encoder = RowGroupEncoder(schema, compiled=compiled, value_statistics=value_statistics)
     out = io.BytesIO()
     assembly = Assembly(template_for(schema), out.writelines, sorted_by=len(schema.key_fields))
-    for group in groups:
-        assembly.add(encoder.encode(group, densest(group)))
+    for row_group in row_groups:
+        assembly.add(encoder.encode(row_group, densest(row_group)))
     assembly.end({"note": "text"})
     return out.getvalue()
 
@@ -114,8 +114,8 @@ def file_of(
 def footer_of(file: bytes) -> Footer:
     footer = Footer(file[-int.from_bytes(file[-8:-4], "little") - 8 :], len(file))
     sizes = [
-        footer.group_fields(n).need(5, 6) + footer.group_fields(n).need(6, 6)
-        for n in range(footer.groups_count)
+        footer.row_group_fields(n).need(5, 6) + footer.row_group_fields(n).need(6, 6)
+        for n in range(footer.row_groups_count)
     ]
     return Footer(file[max(sizes) :], max(sizes))
 
@@ -130,13 +130,13 @@ def are_alike(ours: bytes, theirs: bytes) -> None:
     assert mine.leaves == other.leaves
     assert mine.key_values == other.key_values
     assert mine.created_by == other.created_by
-    for number in range(other.groups_count):
-        group, wanted = mine.group(number), other.group(number)
+    for number in range(other.row_groups_count):
+        row_group, wanted = mine.row_group(number), other.row_group(number)
         rows = []
-        for chunk, chunk_wanted in zip(group.chunks, wanted.chunks, strict=True):
+        for chunk, chunk_wanted in zip(row_group.chunks, wanted.chunks, strict=True):
             assert told(chunk) == told(chunk_wanted)
             pages, pages_wanted = (
-                pages_of(mine, group, chunk),
+                pages_of(mine, row_group, chunk),
                 pages_of(other, wanted, chunk_wanted),
             )
             assert pages is not None
@@ -156,7 +156,7 @@ def read(file: bytes) -> pa.Table:
 
 
 @settings(max_examples=40, deadline=None)
-@given(groups())
+@given(row_groups())
 def test_kernels_and_pyarrow_write_the_same(rows: pa.Table) -> None:
     ours, theirs = (file_of(FLAT, [rows], compiled=compiled) for compiled in (True, False))
     assert read(ours).equals(rows)
@@ -205,8 +205,8 @@ def test_pages_have_few_rows_where_rows_are_wide() -> None:
     footer = footer_of(file_of(TEXTS, [narrow, wide], compiled=True))
     found = []
     for number in range(2):
-        group = footer.group(number)
-        pages = pages_of(footer, group, group.chunks[0])
+        row_group = footer.row_group(number)
+        pages = pages_of(footer, row_group, row_group.chunks[0])
         assert pages is not None
         found.append(pages.first_rows)
     assert found[0] == (0, 4096, 8192)
@@ -236,7 +236,7 @@ def measurements(rng: random.Random, *, few: int) -> pa.Table:
 def codecs_of(file: bytes, name: str) -> list[int]:
     footer = footer_of(file)
     (place,) = [n for n, leaf in enumerate(footer.leaves) if leaf.path == (name,)]
-    return [footer.group(n).chunks[place].codec for n in range(footer.groups_count)]
+    return [footer.row_group(n).chunks[place].codec for n in range(footer.row_groups_count)]
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["by kernels", "plainly"])
@@ -244,14 +244,14 @@ def test_numbers_that_zstd_hardly_makes_smaller_are_left_alone_but_tried_again(
     compiled: bool,
 ) -> None:
     rng = random.Random(1)
-    groups = [measurements(rng, few=4 if n >= 4 else 2**50) for n in range(TRIED_EVERY + 2)]
-    file = file_of(MEASURED, groups, compiled=compiled)
+    row_groups = [measurements(rng, few=4 if n >= 4 else 2**50) for n in range(TRIED_EVERY + 2)]
+    file = file_of(MEASURED, row_groups, compiled=compiled)
     zstd, plain = [Codec.ZSTD], [Codec.UNCOMPRESSED]
     alone = zstd + plain * (TRIED_EVERY - 1) + zstd + plain
     assert codecs_of(file, "n") == codecs_of(file, "f") == alone
     assert codecs_of(file, "few") == alone[:-1] + zstd  # they became few on the way
-    assert codecs_of(file, "k") == codecs_of(file, "v") == zstd * len(groups)
-    assert read(file).equals(pa.concat_tables(groups))
+    assert codecs_of(file, "k") == codecs_of(file, "v") == zstd * len(row_groups)
+    assert read(file).equals(pa.concat_tables(row_groups))
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["by kernels", "plainly"])
@@ -259,7 +259,7 @@ def test_a_row_group_of_few_rows_tells_nothing_of_those_behind_it(compiled: bool
     schema = schema_of(row_keys={"k": "string"}, values={"few": "float64", "kind": "string"})
     rng = random.Random(2)
 
-    def group(count: int) -> pa.Table:
+    def row_group(count: int) -> pa.Table:
         return rows_of(
             schema,
             {
@@ -269,17 +269,22 @@ def test_a_row_group_of_few_rows_tells_nothing_of_those_behind_it(compiled: bool
             },
         )
 
-    groups = [group(5), group(TELLING_ROWS_MIN), *(group(30) for _ in range(8)), group(20_000)]
-    file = file_of(schema, groups, compiled=compiled)
-    assert codecs_of(file, "few") == [Codec.ZSTD] * len(groups)
+    row_groups = [
+        row_group(5),
+        row_group(TELLING_ROWS_MIN),
+        *(row_group(30) for _ in range(8)),
+        row_group(20_000),
+    ]
+    file = file_of(schema, row_groups, compiled=compiled)
+    assert codecs_of(file, "few") == [Codec.ZSTD] * len(row_groups)
     footer = footer_of(file)
     (place,) = [n for n, leaf in enumerate(footer.leaves) if leaf.path == ("kind",)]
     dictionaries = [
-        footer.group(n).chunks[place].dictionary_page_offset is not None
-        for n in range(footer.groups_count)
+        footer.row_group(n).chunks[place].dictionary_page_offset is not None
+        for n in range(footer.row_groups_count)
     ]
-    assert dictionaries == [False] + [True] * (len(groups) - 1)
-    assert read(file).equals(pa.concat_tables(groups))
+    assert dictionaries == [False] + [True] * (len(row_groups) - 1)
+    assert read(file).equals(pa.concat_tables(row_groups))
 
 
 def test_a_dictionary_and_nested_columns_stay_with_pyarrow() -> None:
@@ -299,7 +304,7 @@ def test_a_dictionary_and_nested_columns_stay_with_pyarrow() -> None:
     ours, theirs = (file_of(schema, [rows, rows], compiled=compiled) for compiled in (True, False))
     are_alike(ours, theirs)
     assert read(ours).equals(pa.concat_tables([rows, rows]))
-    first = footer_of(ours).group(0).chunks[1]
+    first = footer_of(ours).row_group(0).chunks[1]
     assert first.dictionary_page_offset is not None
     assert Encoding.RLE_DICTIONARY in first.encodings
 
@@ -323,7 +328,7 @@ def test_text_is_written_as_every_spark_reads_it(compiled: bool) -> None:
     footer = footer_of(file_of(schema, [table], compiled=compiled))
     found = {
         ".".join(footer.leaves[chunk.leaf].path): set(chunk.encodings) - {Encoding.RLE}
-        for chunk in footer.group(0).chunks
+        for chunk in footer.row_group(0).chunks
     }
     dictionary = {Encoding.PLAIN, Encoding.RLE_DICTIONARY}
     assert found == {
@@ -343,20 +348,20 @@ def test_row_groups_are_taken_out_of_files_and_joined_as_they_are(compiled: bool
     texts = [
         rows_of(TEXTS, {"k": [c] * 3000, "n": range(3000), "v": [None, b"x"] * 1500}) for c in "abc"
     ]
-    stored = [file_of(TEXTS, [group], compiled=compiled) for group in texts]
+    stored = [file_of(TEXTS, [row_group], compiled=compiled) for row_group in texts]
     out = io.BytesIO()
     assembly = Assembly(footer_of(stored[0]), out.writelines, sorted_by=1)
     for file in stored:
         footer = footer_of(file)
         chunks = chunks_of(footer, 0, memoryview(file), 0)
-        assembly.add(EncodedRowGroup(footer.group(0).rows, chunks))
+        assembly.add(EncodedRowGroup(footer.row_group(0).rows, chunks))
     assembly.end({})
     joined = out.getvalue()
     assert read(joined).equals(pa.concat_tables(texts))
     footer = footer_of(joined)
     for number, file in enumerate(stored):
-        before, after = footer_of(file), footer.group(number)
-        for chunk, old in zip(after.chunks, before.group(0).chunks, strict=True):
+        before, after = footer_of(file), footer.row_group(number)
+        for chunk, old in zip(after.chunks, before.row_group(0).chunks, strict=True):
             assert told(chunk) == told(old)
             assert joined[chunk.start : chunk.end] == file[old.start : old.end]
             pages = pages_of(footer, after, chunk)

@@ -48,7 +48,7 @@ PREDICATES = [
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    monkeypatch.setattr(row_groups, "GROUP_ROWS_MAX", 100)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", 100)
     return lakebed.connect(tmp_path / "lake")
 
 
@@ -104,10 +104,10 @@ def test_only_short_values_have_bounds(compiled: bool) -> None:
         file = file_of(SCHEMA, [rows], compiled=compiled, value_statistics=True)
         with pq.ParquetFile(pa.BufferReader(file), page_checksum_verification=True) as parquet:
             assert parquet.read().equals(rows)
-            group = parquet.metadata.row_group(0)
+            row_group = parquet.metadata.row_group(0)
             told = {
-                group.column(place).path_in_schema: group.column(place).statistics
-                for place in range(group.num_columns)
+                row_group.column(place).path_in_schema: row_group.column(place).statistics
+                for place in range(row_group.num_columns)
             }
         assert {n for n, s in told.items() if s is None or not s.has_min_max} == lacking
         assert (told["n"].min, told["n"].max, told["n"].null_count) == (0, 99, 143)
