@@ -1,4 +1,4 @@
-"""A merge of files that share no keys: their row groups are passed on, beside a copy of the files.
+"""A merge of files that share no keys: their row groups are copied, beside a copy of the files.
 
 By processor time, as the clock would measure the disk.
 """

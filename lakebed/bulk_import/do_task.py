@@ -90,14 +90,14 @@ class DoTask:
                 read += len(batch)
                 sorter.add(batch)
             (kept,) = sorter.rows_in([EVERYTHING])
-            run = store_run(
+            sorted_run = store_run(
                 self._objects,
                 schema,
                 sorter.sorted_batches(EVERYTHING),
                 path=run_path(job.table, self._name(job, work.number)),
                 points=job.points,
             )
-        return RunSorted(work.number, run, read, read - kept)
+        return RunSorted(work.number, sorted_run, read, read - kept)
 
     def _rows(self, job: ImportJob, work: SortWork, schema: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all pieces. An error names the file as its sender does."""
@@ -122,7 +122,7 @@ class DoTask:
         batches = merged_runs(
             self._objects,
             schema,
-            work.runs,
+            work.sorted_runs,
             work.key_range,
             job_rows=work.job_rows,
             processing=after,

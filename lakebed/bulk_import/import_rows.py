@@ -130,20 +130,22 @@ class ImportRows:
         files, cluster = request.files, request.cluster
         job, leaves = _planned(table, run, request)
         works = _sorts(request)
-        runs: list[StoredRun] = []
+        sorted_runs: list[StoredRun] = []
         try:
             request.on_progress(f"sorting {len(files):,} files in {len(works):,} tasks")
             bodies = cluster.sort(encode(job), [encode(work) for work in works])
             answers, error = answers_in(bodies, RunSorted)
-            runs += [answer.run for answer in answers if answer.run is not None]
+            sorted_runs += [
+                answer.sorted_run for answer in answers if answer.sorted_run is not None
+            ]
             if error is not None:
                 raise error
             if sorted(answer.number for answer in answers) != list(range(len(works))):
                 raise AssertionError("each task answers once")
-            references = _merged(table, request, job, leaves, runs)
+            references = _merged(table, request, job, leaves, sorted_runs)
         finally:
             with suppress(LakebedError):  # what stays is swept
-                self._objects.delete([one.path for one in runs])
+                self._objects.delete([one.path for one in sorted_runs])
         rows = sum(reference.rows for reference in references)
         filtered = sum(answer.filtered for answer in answers)
         change = AddFiles(tuple(references))
@@ -194,16 +196,20 @@ def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[ImportJo
 
 
 def _merged(
-    table: OpenTable, request: _Request, job: ImportJob, leaves: Leaves, runs: Sequence[StoredRun]
+    table: OpenTable,
+    request: _Request,
+    job: ImportJob,
+    leaves: Leaves,
+    sorted_runs: Sequence[StoredRun],
 ) -> list[FileReference]:
     """Return references to the files that the second stage made."""
     cluster = request.cluster
-    counts = rows_by_key_range(runs, len(leaves.ids))
+    counts = rows_by_key_range(sorted_runs, len(leaves.ids))
     with table.head.reading() as state:
         shared_file_rows_max = state.settings().shared_file_rows_max
         refuse_if_busy(state, leaves, counts)
     planned = plan_merges(
-        runs,
+        sorted_runs,
         leaves.key_ranges,
         counts=counts,
         shared_file_rows_max=shared_file_rows_max,

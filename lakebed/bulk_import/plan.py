@@ -74,11 +74,11 @@ def _bytes_in(extent: tuple[int, int]) -> int:
     return extent[1] - extent[0]
 
 
-def rows_by_key_range(runs: Iterable[StoredRun], key_ranges: int) -> list[int]:
+def rows_by_key_range(sorted_runs: Iterable[StoredRun], key_ranges: int) -> list[int]:
     """Return how many rows the runs have for each region."""
     counts = [0] * key_ranges
-    for run in runs:
-        for block in run.blocks:
+    for sorted_run in sorted_runs:
+        for block in sorted_run.blocks:
             counts[block.range_index] += block.rows
     return counts
 
@@ -89,7 +89,7 @@ def file_rows(total: int, tasks_at_once: int) -> int:
 
 
 def plan_merges(
-    runs: Sequence[StoredRun],
+    sorted_runs: Sequence[StoredRun],
     key_ranges: Sequence[KeyRange],
     *,
     counts: Sequence[int],
@@ -107,24 +107,26 @@ def plan_merges(
         first, last = indices[0], indices[-1]
         whole = KeyRange(key_ranges[first].min, key_ranges[last].max)
         inside = range(first, last + 1)
-        mine = [blocks_meeting(run, inside, whole) for run in runs]
+        mine = [blocks_meeting(sorted_run, inside, whole) for sorted_run in sorted_runs]
         parts = round(counts[first] / rows_each) if len(indices) == 1 else 1
         ends = [whole.min, *_cuts(mine, parts, whole), whole.max]
         for low, high in pairwise(ends):
             assert low is not None, "only the last end is open"
             key_range = KeyRange(low, high)
-            parted = [blocks_meeting(run, inside, key_range) for run in mine]
-            taken = tuple(run for run in parted if run.blocks)
+            parted = [blocks_meeting(sorted_run, inside, key_range) for sorted_run in mine]
+            taken = tuple(sorted_run for sorted_run in parted if sorted_run.blocks)
             at = tuple(key_ranges[index].meets(key_range) for index in indices)
             works.append((indices, MergeWork(len(works), key_range, at, taken, total)))
     return works
 
 
-def _cuts(runs: Sequence[StoredRun], parts: int, whole: KeyRange) -> list[bytes]:
+def _cuts(sorted_runs: Sequence[StoredRun], parts: int, whole: KeyRange) -> list[bytes]:
     """Return at most `parts - 1` keys that cut the rows into alike parts: begins of blocks."""
     if parts < 2:
         return []
-    blocks = sorted((block.first, block.rows) for run in runs for block in run.blocks)
+    blocks = sorted(
+        (block.first, block.rows) for sorted_run in sorted_runs for block in sorted_run.blocks
+    )
     wanted = sum(rows for _, rows in blocks) / parts
     cuts: list[bytes] = []
     below = 0

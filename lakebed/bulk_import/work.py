@@ -61,16 +61,16 @@ class MergeWork(msgspec.Struct, frozen=True):
     number: int
     key_range: KeyRange
     key_ranges: tuple[KeyRange, ...]
-    runs: tuple[StoredRun, ...]
+    sorted_runs: tuple[StoredRun, ...]
     job_rows: int
 
 
 class RunSorted(msgspec.Struct, frozen=True, tag=True):
-    """Answer of the first stage. run: None: there were no rows, or none were left. read: rows of
-    the input. filtered: those that filter or age-off left out."""
+    """Answer of the first stage. sorted_run: None: there were no rows, or none were left. read:
+    rows of the input. filtered: those that filter or age-off left out."""
 
     number: int
-    run: StoredRun | None
+    sorted_run: StoredRun | None
     read: int = 0
     filtered: int = 0
 

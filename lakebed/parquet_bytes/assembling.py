@@ -72,8 +72,8 @@ class Assembly:
 
     def add(self, row_group: EncodedRowGroup) -> None:
         """Write a row group behind the others."""
-        if len(row_group.chunks) != len(self._template.leaves):
-            raise AssertionError("a chunk for each leaf")
+        if len(row_group.chunks) != len(self._template.columns):
+            raise AssertionError("a chunk for each column")
         columns = []
         start = self._at
         for chunk in row_group.chunks:

@@ -95,28 +95,28 @@ class PageLocations(msgspec.Struct, frozen=True):
     first_rows: Numbers
 
 
-def flat_of(field: pa.Field, leaf: ParquetColumn, chunk: Chunk) -> Flat | None:
+def flat_of(field: pa.Field, column: ParquetColumn, chunk: Chunk) -> Flat | None:
     """Return how a column's chunk is stored; None: it is not known here."""
-    kind = _kind(field.type, leaf)
-    if kind is None or leaf.repetition_max or len(leaf.path) > 1:
+    kind = _kind(field.type, column)
+    if kind is None or column.repetition_max or len(column.path) > 1:
         return None
     if chunk.codec not in (Codec.UNCOMPRESSED, Codec.ZSTD):
         return None
     known = _bits(_DATA_ENCODINGS.intersection(chunk.encodings))
-    return Flat(field.type, *kind, leaf.definition_max == 1, Codec(chunk.codec), known)
+    return Flat(field.type, *kind, column.definition_max == 1, Codec(chunk.codec), known)
 
 
-def _kind(type_: pa.DataType, leaf: ParquetColumn) -> tuple[int, int] | None:
+def _kind(type_: pa.DataType, column: ParquetColumn) -> tuple[int, int] | None:
     """Return how values of a type lie in pages: a kind and a size; None: not known here."""
     kinds = pa.types
-    physical = leaf.physical
+    physical = column.physical
     if kinds.is_string(type_) or kinds.is_binary(type_):
         return (STRINGS, 0) if physical == Physical.BYTE_ARRAY else None
     if kinds.is_boolean(type_):
         return (BITS, 0) if physical == Physical.BOOLEAN else None
     if kinds.is_decimal128(type_):
-        known = physical == Physical.FIXED_LEN_BYTE_ARRAY and 0 < leaf.type_length <= 16
-        return (DECIMALS, leaf.type_length) if known else None
+        known = physical == Physical.FIXED_LEN_BYTE_ARRAY and 0 < column.type_length <= 16
+        return (DECIMALS, column.type_length) if known else None
     if not kinds.is_primitive(type_) or kinds.is_float16(type_):
         return None
     if kinds.is_floating(type_):

@@ -5,7 +5,7 @@
     assembly.add(row_group)                        # `assembling.Assembly`, in key order
 
 Nothing in them knows where it will lie: offsets count from a chunk's first byte. So row groups can
-be encoded by several threads, or passed on undecoded, and joined into one file.
+be encoded by several threads, or copied undecoded, and joined into one file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EncodedChunk(msgspec.Struct, frozen=True, eq=False, array_like=True):
 
 
 class EncodedRowGroup(msgspec.Struct, frozen=True, array_like=True):
-    """A row group. chunks: one for each leaf of the schema, in its order."""
+    """A row group. chunks: one for each column of the schema, in its order."""
 
     rows: int
     chunks: Sequence[EncodedChunk]

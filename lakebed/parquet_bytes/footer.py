@@ -114,7 +114,7 @@ class Chunk(msgspec.Struct, frozen=True):
     begin and end in the file.
     """
 
-    leaf: int
+    column: int
     physical: int
     codec: int
     encodings: tuple[int, ...]
@@ -130,7 +130,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class RowGroup(msgspec.Struct, frozen=True):
-    """A row group. chunks: one for each leaf."""
+    """A row group. chunks: one for each column."""
 
     rows: int
     bytes_count: int
@@ -140,7 +140,7 @@ class RowGroup(msgspec.Struct, frozen=True):
 class Footer:
     """A file's footer. tail: the file's last bytes, from `tail_offset` to the end.
 
-    leaves: the columns; elements: the same as they are stored; rows: of the whole file;
+    columns: of the schema; elements: the same as they are stored; rows: of the whole file;
     row_groups_count: how many row groups; key_values: the notes; created_by: who wrote it.
     outside: all but row groups as it is stored; row_group_offsets: where each row group begins in
     the tail, and where the last ends.
@@ -156,7 +156,7 @@ class Footer:
         fields = self._fields(Reader(tail, self._at))
         self.rows: int = _counted(fields.need(3, I64))
         elements: list[Struct] = fields.listed(2, STRUCT) or []
-        self.leaves = _leaves(elements)
+        self.columns = _columns(elements)
         self.elements = [one for one in elements[1:] if not one.find(5, I32)]
         self.key_values = _key_values(fields.listed(5, STRUCT) or [])
         self.created_by = _text(fields.find(6, BINARY) or b"")
@@ -181,7 +181,7 @@ class Footer:
             MalformedError: it contradicts the columns, or does not lie in the file.
         """
         found: list[Struct] = fields.listed(1, STRUCT) or []
-        if len(found) != len(self.leaves):
+        if len(found) != len(self.columns):
             raise MalformedError("a row group has other columns than the schema")
         rows = _counted(fields.need(3, I64))
         chunks = [self._chunk(index, chunk, rows) for index, chunk in enumerate(found)]
@@ -226,7 +226,7 @@ class Footer:
             raise MalformedError("a footer reaches behind its end")
         return found
 
-    def _chunk(self, leaf: int, fields: Struct, rows: int) -> Chunk:
+    def _chunk(self, column: int, fields: Struct, rows: int) -> Chunk:
         if fields.find(1, BINARY) is not None:
             raise MalformedError("a column chunk lies in another file")
         meta: Struct = fields.need(3, STRUCT)
@@ -239,10 +239,10 @@ class Footer:
         if (size and start < len(MAGIC)) or start + size > self.tail_offset:
             raise MalformedError("a column chunk does not lie in its file")
         values = _counted(meta.need(5, I64))
-        if not self.leaves[leaf].repetition_max and values != rows:
+        if not self.columns[column].repetition_max and values != rows:
             raise MalformedError("a column chunk has other rows than its row group")
         return Chunk(
-            leaf=leaf,
+            column=column,
             physical=meta.need(1, I32),
             codec=meta.need(4, I32),
             encodings=tuple(meta.listed(2, I32) or ()),
@@ -277,7 +277,7 @@ def _footer_at(tail: bytes) -> int:
     return at
 
 
-def _leaves(elements: list[Struct]) -> tuple[ParquetColumn, ...]:
+def _columns(elements: list[Struct]) -> tuple[ParquetColumn, ...]:
     """Return the columns of a schema, which stands as a tree written down from the root."""
     if not elements:
         raise MalformedError("a footer has no schema")

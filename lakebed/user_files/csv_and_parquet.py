@@ -288,8 +288,8 @@ def from_base64(column: pa.Array, field: str) -> pa.Array:
 
 
 def _spark_times(schema: pq.ParquetSchema) -> set[str]:
-    leaves = (schema.column(index) for index in range(len(schema)))
-    return {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    columns = (schema.column(index) for index in range(len(schema)))
+    return {column.path for column in columns if column.physical_type == "INT96"}
 
 
 def _in_utc(columns: pa.Schema, names: set[str]) -> pa.Schema:

@@ -66,13 +66,13 @@ def base64_texts(column: pa.Array) -> pa.Array:
     raw = np.frombuffer(stored if stored is not None else b"", np.uint8)[starts[0] : starts[-1]]
     starts = starts - starts[0]
     lengths = np.diff(starts)
-    groups = -(-lengths // 3)
-    new_starts = np.concatenate([[0], np.cumsum(groups)])
+    triples = -(-lengths // 3)
+    new_starts = np.concatenate([[0], np.cumsum(triples)])
     padded = np.zeros(int(new_starts[-1]) * 3, np.uint8)
     padded[np.arange(len(raw)) + np.repeat(new_starts[:-1] * 3 - starts[:-1], lengths)] = raw
     letters = np.frombuffer(bytearray(base64.b64encode(padded.tobytes())), np.uint8)
     ends = new_starts[1:] * 4
-    missing = groups * 3 - lengths
+    missing = triples * 3 - lengths
     letters[ends[missing >= 1] - 1] = ord("=")
     letters[ends[missing == 2] - 2] = ord("=")
     new_offsets = pa.py_buffer((new_starts * 4).astype(np.int32).tobytes())

@@ -24,7 +24,7 @@ from localcloud.templates.running import SparkSpec
 
 DRIVER_VARIABLE, TASK_VARIABLE = "spark.emr-serverless.driverEnv.", "spark.executorEnv."
 MASTER = f"local[{os.cpu_count() or 1},4]"
-PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "JAVA_HOME")
+INHERITED = ("PATH", "LD_LIBRARY_PATH", "JAVA_HOME")
 ON_THIS_MACHINE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -173,7 +173,7 @@ class EmulatedSparkRuns:
         options = [f"{name}={value}" for name, value in {**own, **ON_THIS_MACHINE}.items()]
         submit = ["--master", MASTER, *(w for o in options for w in ("--conf", o)), "pyspark-shell"]
         return {
-            **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
+            **{name: os.environ[name] for name in INHERITED if name in os.environ},
             **self._amazon.environment(),
             **self._amazon.session_of(run["executionRoleArn"]).variables,
             "HOME": str(folder),

@@ -19,7 +19,7 @@ from localcloud.services.emulator import Emulator
 from localcloud.templates.images import python_command
 from localcloud.templates.running import TaskSpec
 
-PASSED_ON = ("PATH", "LD_LIBRARY_PATH")
+INHERITED = ("PATH", "LD_LIBRARY_PATH")
 KILLED = 137
 """What Docker says of a container that was killed."""
 
@@ -114,7 +114,7 @@ class RunningTasks:
                 [*_python(spec), str(self._clock.ahead_seconds), *command],
                 cwd=spec.image.folder,
                 env={
-                    **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
+                    **{name: os.environ[name] for name in INHERITED if name in os.environ},
                     **self._amazon.environment(),
                     **self._amazon.session_of(spec.role).variables,
                     "HOME": str(private),

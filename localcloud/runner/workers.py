@@ -24,7 +24,7 @@ from localcloud.templates.running import MIB, FunctionSpec
 LOOK_SECONDS = 0.1
 """How often memory is looked at while a function runs."""
 PRIVATE_FOLDER = "/tmp"  # noqa: S108 - the folder that Lambda's documentation promises
-PASSED_ON = ("PATH", "LD_LIBRARY_PATH")
+INHERITED = ("PATH", "LD_LIBRARY_PATH")
 LOAD_SECONDS_MAX = 60.0
 READ_BYTES = 1 << 16
 
@@ -260,9 +260,9 @@ def _environment(function: FunctionSpec, private: Path, given: dict[str, str]) -
         else value
         for name, value in function.environment.items()
     }
-    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return {
-        **passed_on,
+        **inherited,
         **given,
         "AWS_EXECUTION_ENV": f"AWS_Lambda_python{sys.version_info.major}.{sys.version_info.minor}",
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_bytes // MIB),

@@ -91,12 +91,12 @@ def test_a_footer_says_what_pyarrow_reads_in_it(table: pa.Table, options: dict[s
     assert footer.row_groups_count == truth.num_row_groups
     assert footer.created_by == truth.created_by
     assert footer.key_values == truth.metadata
-    for leaf, place in zip(footer.leaves, range(truth.num_columns), strict=True):
+    for ours, place in zip(footer.columns, range(truth.num_columns), strict=True):
         column = truth.schema.column(place)
-        assert ".".join(leaf.path) == column.path
-        assert leaf.definition_max == column.max_definition_level
-        assert leaf.repetition_max == column.max_repetition_level
-        assert leaf.type_length == max(0, column.length or 0)
+        assert ".".join(ours.path) == column.path
+        assert ours.definition_max == column.max_definition_level
+        assert ours.repetition_max == column.max_repetition_level
+        assert ours.type_length == max(0, column.length or 0)
     for number in range(footer.row_groups_count):
         row_group, wanted = footer.row_group(number), truth.row_group(number)
         assert (row_group.rows, row_group.bytes_count) == (wanted.num_rows, wanted.total_byte_size)

@@ -16,6 +16,8 @@ from tests.tidy.source import ROOT, Source, project_files
 PRODUCT = ("app", "containers", "lakebed", "lambdas", "localcloud", "spark_jobs", "stacks")
 _ROW = re.compile(r"^\| (`[^|]*) \| (`[^|]*) \|$", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)`")
+_WORDS = re.compile(r"^\| (`lakebed/[^|]*) \| (`[^|]*) \| `[^|]* \|$", re.MULTILINE)
+_ROOM = re.compile(r"`([\w/]+)`")
 MODULES_MAX = 25
 """In one folder."""
 PREPOSITIONS = re.compile(
@@ -43,6 +45,18 @@ def identifiers(source: Source) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
         if token.type == tokenize.NAME:
             yield token.start[0], token.string
+
+
+def kept_words() -> list[tuple[list[str], set[str]]]:
+    """Return rooms, and words that mean something else there, from the page's second table."""
+    page = (ROOT / "docs/style.md").read_text("utf-8")
+    return [(_ROOM.findall(row[1]), set(_NAME.findall(row[2]))) for row in _WORDS.finditer(page)]
+
+
+def words_at(path: str) -> set[str]:
+    """Return the words that are no identifier in a module."""
+    source = Source(path, "")
+    return {word for rooms, words in kept_words() if source.inside(*rooms) for word in words}
 
 
 def found(source: Source, names: set[str]) -> list[str]:
@@ -121,6 +135,26 @@ def test_no_identifier_is_a_replaced_name() -> None:
     names = replaced()
     assert {"chance", "WhomToTell", "whom"} <= names
     assert [use for source in product() for use in found(source, names)] == []
+
+
+def test_a_word_that_means_one_thing_means_nothing_else() -> None:
+    assert [use for source in product() for use in found(source, words_at(source.path))] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("lakebed/parquet_bytes/x.py", "leaf"),
+        ("lakebed/sorted_files/reading/x.py", "group"),
+        ("lakebed/sorted_files/sorting/x.py", "_runs"),
+        ("lakebed/user_files/x.py", "groups"),
+    ],
+)
+def test_a_second_meaning_is_found(path: str, name: str) -> None:
+    assert found(Source(path, f"{name} = 1\n"), words_at(path))
+    assert not found(
+        Source("lakebed/tables/x.py", f"{name} = 1\n"), words_at("lakebed/tables/x.py")
+    )
 
 
 def test_no_two_classes_share_a_name() -> None:

@@ -68,10 +68,10 @@ class LocalObjectWriter:
             raise meaning_of(error, "writing an object") from error
         self._checksum = _CRC64.calc(data, self._checksum)
         self._size += len(data)
-        passed_on = self._size - BUFFER_BYTES
-        if self._store.durable and passed_on - self._syncing >= SYNC_BYTES:
-            begin_sync(self._file.fileno(), self._syncing, passed_on)
-            self._syncing = passed_on
+        written = self._size - BUFFER_BYTES
+        if self._store.durable and written - self._syncing >= SYNC_BYTES:
+            begin_sync(self._file.fileno(), self._syncing, written)
+            self._syncing = written
         return len(data)
 
     def finish(self) -> ObjectFacts:

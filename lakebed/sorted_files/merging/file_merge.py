@@ -47,11 +47,11 @@ class FileMerge(msgspec.Struct, frozen=True):
         reads = reads_of(self.request, parts, self._share(parts, self.memory))
         helpers = self._helpers(reads, summaries)
         if self.request.work is not None:  # every row is looked at
-            stretches = [RowGroupStretch(tuple(reads), is_passed_on=False)]
+            stretches = [RowGroupStretch(tuple(reads), is_copied=False)]
         else:
             stretches = stretches_of(reads, summaries, self.request.columns)
         for stretch in stretches:
-            if stretch.is_passed_on:
+            if stretch.is_copied:
                 (read,) = stretch.reads
                 yield from stored_row_groups(self.objects, read, summaries.whole(read.part))
                 continue

@@ -1,6 +1,6 @@
-"""Row groups that a merge need not touch: they are passed on as they are stored.
+"""Row groups that a merge need not touch: they are copied as they are stored.
 
-A row group is passed on when no other part has a key within its bounds, all of it lies in its
+A row group is copied when no other part has a key within its bounds, all of it lies in its
 part's key range, its columns are stored as the writer would store them, and it is not one of many
 that are small. Its bytes are verified by block checksums while they are read.
 """
@@ -28,30 +28,30 @@ from lakebed.sorted_files.writing.page_checksums import page_checksums
 from lakebed.sorted_files.writing.stored_row_group import Known, StoredRowGroup
 
 FILL_MIN = 0.5
-"""Of what row groups may have, rows or bytes, on average over those that are passed on together."""
+"""Of what row groups may have, rows or bytes, on average over those that are copied together."""
 
 
 class RowGroupStretch(msgspec.Struct, frozen=True):
-    """Row groups that follow each other in key order: of one part, to be passed on, or of several,
+    """Row groups that follow each other in key order: of one part, to be copied, or of several,
     to be merged."""
 
     reads: tuple[PartRead, ...]
-    is_passed_on: bool
+    is_copied: bool
 
 
-class _Run(msgspec.Struct, frozen=True):
+class _Piece(msgspec.Struct, frozen=True):
     """Row groups of one part. first: their lowest key."""
 
     first: bytes
     part: int
     row_groups: range
-    is_passed_on: bool
+    is_copied: bool
 
 
 def stretches_of(
     reads: Sequence[PartRead], summaries: FileSummaries, columns: pa.Schema
 ) -> list[RowGroupStretch]:
-    """Return what is passed on and what is merged, in the order of keys. columns: of the file to be
+    """Return what is copied and what is merged, in the order of keys. columns: of the file to be
     written. reads: of whole key ranges, without other conditions."""
     summaries.read([read.part for read in reads])
     found = [_spans(read, summaries.of(read.part)) for read in reads]
@@ -61,46 +61,46 @@ def stretches_of(
     def is_alone(span: _Span) -> bool:
         return span.is_inside and bisect_right(lows, span.high) - bisect_left(highs, span.low) == 1
 
-    runs: list[_Run] = []
+    pieces: list[_Piece] = []
     for index, (read, spans) in enumerate(zip(reads, found, strict=True)):
         tail = summaries.of(read.part)
         fits = _same_columns(tail.columns, columns)
         for alone, members in groupby(spans, is_alone):
             together = list(members)
             row_groups = range(together[0].row_group, together[-1].row_group + 1)
-            passed = alone and fits and _is_full(tail, row_groups)
-            runs.append(_Run(together[0].low, index, row_groups, passed))
-    runs.sort(key=lambda run: (run.first, run.part, run.row_groups[0]))
+            copied = alone and fits and _is_full(tail, row_groups)
+            pieces.append(_Piece(together[0].low, index, row_groups, copied))
+    pieces.sort(key=lambda piece: (piece.first, piece.part, piece.row_groups[0]))
     stretches: list[RowGroupStretch] = []
-    for is_passed_on, neighbours in groupby(runs, lambda run: run.is_passed_on):
+    for is_copied, neighbours in groupby(pieces, lambda piece: piece.is_copied):
         chosen = [
-            msgspec.structs.replace(reads[run.part], row_groups=run.row_groups)
-            for run in neighbours
+            msgspec.structs.replace(reads[piece.part], row_groups=piece.row_groups)
+            for piece in neighbours
         ]
-        if is_passed_on:
-            stretches += [RowGroupStretch((read,), is_passed_on=True) for read in chosen]
+        if is_copied:
+            stretches += [RowGroupStretch((read,), is_copied=True) for read in chosen]
         else:
-            stretches.append(RowGroupStretch(tuple(chosen), is_passed_on=False))
+            stretches.append(RowGroupStretch(tuple(chosen), is_copied=False))
     return stretches
 
 
 def stored_row_groups(
     objects: ObjectReader, read: PartRead, tail: Tail
 ) -> Iterator[StoredRowGroup]:
-    """Yield the row groups of a part that are passed on, read when they are asked for.
+    """Yield the row groups of a part that are copied, read when they are asked for.
 
     Raises:
         ObjectMissingError: the file is not there.
         CorruptError: its bytes contradict their checksums, or its footer itself.
     """
-    assert read.row_groups is not None, "what is passed on is told"
+    assert read.row_groups is not None, "what is copied is told"
     notes, part = tail.notes, read.part
     lasts = [*(row_group.first for row_group in notes.row_groups[1:]), notes.last]
     starts = _starts(tail)
     try:
         footer = tail.footer
         for row_group in read.row_groups:
-            ranges = chunk_ranges(tail.metadata, row_group, range(len(footer.leaves)))
+            ranges = chunk_ranges(tail.metadata, row_group, range(len(footer.columns)))
             span = aligned(ranges[0][0], ranges[-1][1], part.file.tail_offset)
             (data,) = read_verified(objects, part, tail, [span])
             encoded = EncodedRowGroup(

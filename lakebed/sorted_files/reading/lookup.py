@@ -81,8 +81,8 @@ class Lookup:
                 (file, page.offset): _Wanted(path, page.offset, page.offset + page.size, file, page)
                 for index, choice in choices.items()
                 for file, path in [(reads[index].part.file, reads[index].part.path)]
-                for run in choice.runs
-                for column in run.columns
+                for row_span in choice.row_spans
+                for column in row_span.columns
                 for page in column
             }
         memory = sum(_memory(tails[index], choice) for index, choice in choices.items())
@@ -151,7 +151,10 @@ class Lookup:
 def _memory(tail: Tail, choice: Choice) -> int:
     """Return how large the rows of a choice are in memory, at the most."""
     row_groups = tail.notes.row_groups
-    return sum((run.end - run.first) * row_groups[run.row_group].row_bytes for run in choice.runs)
+    return sum(
+        (row_span.end - row_span.first) * row_groups[row_span.row_group].row_bytes
+        for row_span in choice.row_spans
+    )
 
 
 def _bytes_of_whole_row_groups(read: PartRead, tail: Tail) -> int:
@@ -168,8 +171,8 @@ def _own(
     file = read.part.file
     own = {
         page.offset: bodies.get((file, page.offset))
-        for run in choice.runs
-        for column in run.columns
+        for row_span in choice.row_spans
+        for column in row_span.columns
         for page in column
     }
     whole = {offset: body for offset, body in own.items() if body is not None}
@@ -193,8 +196,8 @@ def _count(choices: Iterable[Choice], pages_read: int, figures: ReadFigures) -> 
     for choice in choices:
         figures.row_groups_read += choice.row_groups
         columns = {
-            (run.row_group, index): chosen.column
-            for run in choice.runs
-            for index, chosen in enumerate(run.columns)
+            (row_span.row_group, index): chosen.column
+            for row_span in choice.row_spans
+            for index, chosen in enumerate(row_span.columns)
         }
         figures.pages += sum(len(c.pages) + (c.dictionary is not None) for c in columns.values())

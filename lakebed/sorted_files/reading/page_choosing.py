@@ -35,7 +35,7 @@ class ColumnPages(msgspec.Struct, frozen=True):
         yield from self.column.pages[self.low : self.high]
 
 
-class RowRun(msgspec.Struct, frozen=True):
+class RowSpan(msgspec.Struct, frozen=True):
     """Rows `[first, end)` of a row group that may be wanted. columns: in the order of the match."""
 
     row_group: int
@@ -50,7 +50,7 @@ class Choice(msgspec.Struct, frozen=True):
 
     match: Match
     keys: tuple[int, ...]
-    runs: tuple[RowRun, ...]
+    row_spans: tuple[RowSpan, ...]
     row_groups: int
 
 
@@ -60,23 +60,23 @@ def choose_pages(read: PartRead, tail: Tail, index: FileIndex, match: Match) -> 
     Raises:
         NotByPagesError: a column is nested, or the file's page index does not tell.
     """
-    leaves = _flat_leaves(match, index)
+    stored_columns = _flat_columns(match, index)
     keys = _key_indices(read, tail, match)
-    key_leaves = [leaves[key] for key in keys]
-    runs = []
+    key_columns = [stored_columns[key] for key in keys]
+    row_spans = []
     row_groups = row_groups_wanted(tail, read.wanted, match)
     for row_group in row_groups:
-        by_key = index.key_pages(row_group, read.wanted.fields, key_leaves)
-        for low, high in by_key.runs_in(read.wanted.ranges):
+        by_key = index.key_pages(row_group, read.wanted.fields, key_columns)
+        for low, high in by_key.spans_in(read.wanted.ranges):
             first, end = by_key.first_rows[low], by_key.end_row(high)
-            columns = _column_pages(index.columns(row_group, leaves), first, end)
-            runs.append(RowRun(row_group, first, end, columns))
-    return Choice(match, keys, tuple(runs), len(row_groups))
+            columns = _column_pages(index.columns(row_group, stored_columns), first, end)
+            row_spans.append(RowSpan(row_group, first, end, columns))
+    return Choice(match, keys, tuple(row_spans), len(row_groups))
 
 
-def _flat_leaves(match: Match, index: FileIndex) -> tuple[int, ...]:
+def _flat_columns(match: Match, index: FileIndex) -> tuple[int, ...]:
     """Return the indices of the columns to read among Parquet's."""
-    flat = index.flat_leaves
+    flat = index.flat_columns
     found = tuple(flat.get(name, -1) for name in match.names)
     if min(found) < 0:
         raise NotByPagesError("a nested column")

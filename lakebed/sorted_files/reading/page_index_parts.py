@@ -72,7 +72,7 @@ class KeyPages(msgspec.Struct, frozen=True):
     first_rows: tuple[int, ...]
     rows: int
 
-    def runs_in(self, ranges: Sequence[KeyRange]) -> list[tuple[int, int]]:
+    def spans_in(self, ranges: Sequence[KeyRange]) -> list[tuple[int, int]]:
         """Return from which page to below which there may be keys in ascending ranges; ascending,
         and none beside another."""
         found: list[tuple[int, int]] = []
@@ -114,19 +114,21 @@ class FileIndex:
         return self._part("footer", parse)
 
     @property
-    def flat_leaves(self) -> dict[str, int]:
+    def flat_columns(self) -> dict[str, int]:
         """The indices of flat columns among Parquet's, by their names."""
 
         def parse() -> tuple[dict[str, int], int]:
-            leaves = enumerate(self.footer.leaves)
+            numbered = enumerate(self.footer.columns)
             flat = {
-                leaf.path[0]: index
-                for index, leaf in leaves
-                if len(leaf.path) == 1 and not leaf.repetition_max and leaf.definition_max <= 1
+                column.path[0]: index
+                for index, column in numbered
+                if len(column.path) == 1
+                and not column.repetition_max
+                and column.definition_max <= 1
             }
             return flat, _BYTES_PER_PAGE * len(flat)
 
-        return self._part("leaves", parse)
+        return self._part("flat columns", parse)
 
     def row_group(self, row_group: int) -> RowGroup:
         """Return a row group's chunks."""
@@ -137,44 +139,44 @@ class FileIndex:
 
         return self._part(row_group, parse)
 
-    def pages(self, row_group: int, leaf: int) -> Pages:
+    def pages(self, row_group: int, column: int) -> Pages:
         """Return where the pages of a column are."""
 
         def parse() -> tuple[Pages, int]:
             inside = self.row_group(row_group)
-            found = pages_of(self.footer, inside, inside.chunks[leaf])
+            found = pages_of(self.footer, inside, inside.chunks[column])
             if found is None or not found.offsets:
                 raise NotByPagesError("no offset index")
             return found, _BYTES_PER_PAGE * len(found.offsets)
 
-        return self._part((row_group, leaf), parse)
+        return self._part((row_group, column), parse)
 
-    def columns(self, row_group: int, leaves: tuple[int, ...]) -> tuple[ColumnIndex, ...]:
+    def columns(self, row_group: int, stored_columns: tuple[int, ...]) -> tuple[ColumnIndex, ...]:
         """Return the pages of some columns; where they begin with the same rows, the first rows are
         one and the same tuple."""
 
         def parse() -> tuple[tuple[ColumnIndex, ...], int]:
             found: list[ColumnIndex] = []
             seen: dict[tuple[int, ...], tuple[int, ...]] = {}
-            for leaf in leaves:
-                rows = self.pages(row_group, leaf).first_rows
-                found.append(self._column(row_group, leaf, seen.setdefault(rows, rows)))
+            for column in stored_columns:
+                rows = self.pages(row_group, column).first_rows
+                found.append(self._column(row_group, column, seen.setdefault(rows, rows)))
             size = sum(_BYTES_PER_CHUNK + _BYTES_PER_PAGE * len(c.pages) for c in found)
             return tuple(found), size
 
-        return self._part((row_group, leaves), parse)
+        return self._part((row_group, stored_columns), parse)
 
-    def _column(self, row_group: int, leaf: int, first_rows: tuple[int, ...]) -> ColumnIndex:
+    def _column(self, row_group: int, column: int, first_rows: tuple[int, ...]) -> ColumnIndex:
         inside = self.row_group(row_group)
-        chunk, pages = inside.chunks[leaf], self.pages(row_group, leaf)
-        checksums = self._checksums(row_group)[leaf]
+        chunk, pages = inside.chunks[column], self.pages(row_group, column)
+        checksums = self._checksums(row_group)[column]
         dictionary = None
         if chunk.dictionary_page_offset is not None:
             at = chunk.dictionary_page_offset
             dictionary = Page(at, pages.offsets[0] - at, checksums[0])
             checksums = checksums[1:]
         return ColumnIndex(
-            element=encode_struct(self.footer.elements[leaf]),
+            element=encode_struct(self.footer.elements[column]),
             chunk=chunk,
             dictionary=dictionary,
             pages=tuple(map(Page, pages.offsets, pages.sizes, checksums)),
@@ -202,16 +204,18 @@ class FileIndex:
             raise NotByPagesError("no offset index")
         return count + (chunk.dictionary_page_offset is not None)
 
-    def key_pages(self, row_group: int, fields: Sequence[Field], leaves: Sequence[int]) -> KeyPages:
-        """Return a row group's pages by their row keys. leaves: the columns of the fields."""
+    def key_pages(
+        self, row_group: int, fields: Sequence[Field], stored_columns: Sequence[int]
+    ) -> KeyPages:
+        """Return a row group's pages by their row keys. stored_columns: of the fields."""
 
         def parse() -> tuple[KeyPages, int]:
             inside = self.row_group(row_group)
-            pages = self.pages(row_group, leaves[0])
+            pages = self.pages(row_group, stored_columns[0])
             columns = []
-            for leaf in leaves:
-                own = self.pages(row_group, leaf)
-                bounds = bounds_of(self.footer, inside.chunks[leaf], own)
+            for column in stored_columns:
+                own = self.pages(row_group, column)
+                bounds = bounds_of(self.footer, inside.chunks[column], own)
                 if own.first_rows != pages.first_rows:
                     break  # further fields only help where their pages are the same rows
                 if bounds is None or any(bounds.all_null):

@@ -176,16 +176,16 @@ class PagedRowGroups:
             footer, found = self._tail.row_group_of(row_group)
         except MalformedError:
             return None
-        leaf_indices = {leaf.path: index for index, leaf in enumerate(footer.leaves)}
-        if any((name,) not in leaf_indices for name in self._schema.names):
+        column_indices = {column.path: index for index, column in enumerate(footer.columns)}
+        if any((name,) not in column_indices for name in self._schema.names):
             return None
-        wanted = [leaf_indices[name,] for name in self._schema.names]
+        wanted = [column_indices[name,] for name in self._schema.names]
         chunks = [found.chunks[index] for index in wanted]
-        leaves = [footer.leaves[index] for index in wanted]
+        columns = [footer.columns[index] for index in wanted]
         flats = [
             flat
-            for field, leaf, chunk in zip(self._schema, leaves, chunks, strict=True)
-            if (flat := flat_of(field, leaf, chunk)) is not None
+            for field, column, chunk in zip(self._schema, columns, chunks, strict=True)
+            if (flat := flat_of(field, column, chunk)) is not None
         ]
         locations = page_locations(footer, found, chunks)
         if locations is None or len(flats) < len(chunks):

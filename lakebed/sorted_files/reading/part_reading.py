@@ -16,7 +16,7 @@ from lakebed.sorted_files.format.file_notes import BLOCK_BYTES
 from lakebed.sorted_files.reading.column_matching import Match, matched
 from lakebed.sorted_files.reading.conditions import RowFilter
 from lakebed.sorted_files.reading.range_file import RangeFile, joined_spans
-from lakebed.sorted_files.reading.row_group_bounds import RowGroupBounds, leaf_count
+from lakebed.sorted_files.reading.row_group_bounds import RowGroupBounds, column_count
 from lakebed.sorted_files.reading.tails import Described, Tail
 
 BATCH_ROWS_MAX = 65_536
@@ -76,7 +76,7 @@ class RowGroupsByArrow:
     ) -> None:
         self._tail = tail
         self._names = list(match.names)
-        self._leaves = _leaf_columns(tail.columns, match.names)
+        self._stored = _stored_columns(tail.columns, match.names)
         self._share = share
         self._file = RangeFile(objects, part, tail, memory_bytes=share.file_bytes)
         self._guard = _Guard(part, self._file)
@@ -86,7 +86,7 @@ class RowGroupsByArrow:
         """Yield the rows of a row group without the first ones, in the file's columns."""
         rows = self._share.rows_of(self._tail.row_groups[row_group].row_bytes)
         metadata, index = self._tail.metadata_of(row_group)
-        chunks = chunk_ranges(metadata, index, self._leaves)
+        chunks = chunk_ranges(metadata, index, self._stored)
         at_once = _fits(chunks, self._share)
         self._file.load(chunks if at_once else [])
         with self._guard:
@@ -127,9 +127,9 @@ def reads_expected(
         CorruptError: the columns contradict the file's.
     """
     match = matched(columns, tail.columns, path=part.path)
-    leaves, end = _leaf_columns(tail.columns, match.names), part.file.tail_offset
+    stored_columns, end = _stored_columns(tail.columns, match.names), part.file.tail_offset
     chunks = (
-        (row_group, chunk_ranges(tail.metadata, row_group, leaves))
+        (row_group, chunk_ranges(tail.metadata, row_group, stored_columns))
         for row_group in row_groups_wanted(tail, wanted, match)
     )
     return [
@@ -198,27 +198,27 @@ def row_groups_met(tail: Described, wanted: RowFilter) -> dict[int, tuple[bytes,
     return found
 
 
-def _leaf_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
+def _stored_columns(columns: pa.Schema, names: Sequence[str]) -> list[int]:
     """Return the indices of Parquet's columns that belong to these fields."""
     wanted = set(names)
-    leaves: list[int] = []
+    stored_columns: list[int] = []
     index = 0
     for column in columns:
-        count = leaf_count(column.type)
+        count = column_count(column.type)
         if column.name in wanted:
-            leaves += range(index, index + count)
+            stored_columns += range(index, index + count)
         index += count
-    return leaves
+    return stored_columns
 
 
 def chunk_ranges(
-    metadata: pq.FileMetaData, row_group: int, leaves: Sequence[int]
+    metadata: pq.FileMetaData, row_group: int, stored_columns: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Return where the chunks of some of Parquet's columns lie, in the order of the file."""
     chunks = metadata.row_group(row_group)
     ranges = []
-    for leaf in leaves:
-        chunk = chunks.column(leaf)
+    for column in stored_columns:
+        chunk = chunks.column(column)
         start = chunk.data_page_offset
         if chunk.has_dictionary_page:
             start = min(start, chunk.dictionary_page_offset)

@@ -35,7 +35,7 @@ class RowGroupBounds:
         if pa.types.is_nested(type_):
             return NOTHING_KNOWN
         before = (self._columns.field(earlier).type for earlier in range(column))
-        chunk = self._row_group.column(sum(map(leaf_count, before)))
+        chunk = self._row_group.column(sum(map(column_count, before)))
         found = chunk.statistics
         if found is None:
             return NOTHING_KNOWN
@@ -50,11 +50,11 @@ class RowGroupBounds:
         return FieldBounds(least, most, bounds.may_be_null, bounds.may_have_values)
 
 
-def leaf_count(type_: pa.DataType) -> int:
+def column_count(type_: pa.DataType) -> int:
     """Return how many of Parquet's columns hold a field of a type."""
     if type_.num_fields == 0:
         return 1
-    return sum(leaf_count(type_.field(index).type) for index in range(type_.num_fields))
+    return sum(column_count(type_.field(index).type) for index in range(type_.num_fields))
 
 
 def _literal(raw: float | bytes, type_: pa.DataType) -> Literal | None:

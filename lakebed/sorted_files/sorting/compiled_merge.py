@@ -1,8 +1,8 @@
 """A streaming k-way merge of sorted record batches by kernels, without windows.
 
-Each run has one batch at hand. The kernel writes down which row of which batch comes next until one
-batch is used up; then the run's next batch is read and the kernel called again. When as many rows
-are written down as a row group has, they are copied together, once, into the batch passed on.
+Each open source has one batch at hand. The kernel writes down which row of which batch comes next
+until one batch is used up; then its next batch is read and the kernel called again. When as many
+rows are written down as a row group has, they are copied together, once, into the batch passed on.
 Batches that are used up are kept until then.
 """
 
@@ -47,7 +47,7 @@ class CompiledMerge:
         self._folds = folds
         self._waiting = [(source.lowest, index, source) for index, source in enumerate(sources)]
         heapq.heapify(self._waiting)
-        self._runs: list[_Run] = []
+        self._opened: list[_Opened] = []
         self._rows_max = self._rows_here = rows_max
         self._bytes_max = bytes_max
         self._held = _HeldBatches(fields)
@@ -60,12 +60,12 @@ class CompiledMerge:
         In memory are a batch of each open source, those used up for the rows not yet passed on,
         and these rows once more while they are passed on.
         """
-        while self._runs or self._waiting:
+        while self._opened or self._waiting:
             if not self._fill():
                 continue
-            if len(self._runs) == 1:
+            if len(self._opened) == 1:
                 yield from self._flushed()
-                yield self._runs[0].rest()
+                yield self._opened[0].rest()
                 continue
             if self._filled < self._rows_here:
                 self._merge()
@@ -78,56 +78,56 @@ class CompiledMerge:
         yield from self._flushed()
 
     def _fill(self) -> bool:
-        """Give each run a batch with rows, open what may come next. False: look again."""
-        for run in self._runs:
-            if run.row == run.end and run.read():
-                self._hold(run)
-        self._runs = [run for run in self._runs if run.row < run.end]
+        """Give each open source a batch with rows, open what may come next. False: look again."""
+        for opened in self._opened:
+            if opened.row == opened.end and opened.read():
+                self._hold(opened)
+        self._opened = [opened for opened in self._opened if opened.row < opened.end]
         if self._waiting and (
-            not self._runs
-            or self._waiting[0][0] <= min(run.last_key(self._fields) for run in self._runs)
+            not self._opened
+            or self._waiting[0][0] <= min(opened.last_key(self._fields) for opened in self._opened)
         ):
             self._open_next()
             return False
-        return bool(self._runs)
+        return bool(self._opened)
 
     def _open_next(self) -> None:
         """Open the waiting source with the lowest key, or learn that its key is not that low."""
         lowest, index, source = heapq.heappop(self._waiting)
         if source.look is None:
-            self._runs.append(_Run(index, source.open(), source.mask))
-            self._runs.sort(key=lambda run: run.index)
+            self._opened.append(_Opened(index, source.open(), source.mask))
+            self._opened.sort(key=lambda opened: opened.index)
         elif (better := source.look()) is not None:
             seen = Source(max(lowest, better), source.open, mask=source.mask)
             heapq.heappush(self._waiting, (seen.lowest, index, seen))
 
-    def _hold(self, run: _Run) -> None:
-        assert run.batch is not None, "a run has a batch while it has rows"
-        run.segment = self._held.add(run.batch, run.mask, run.row, run.size)
-        width = max(1, run.size // run.end)
+    def _hold(self, opened: _Opened) -> None:
+        assert opened.batch is not None, "an open source has a batch while it has rows"
+        opened.segment = self._held.add(opened.batch, opened.mask, opened.row, opened.size)
+        width = max(1, opened.size // opened.end)
         self._rows_here = min(self._rows_here, max(1, self._bytes_max // width))
 
     def _merge(self) -> None:
-        leaves = 1 << (len(self._runs) - 1).bit_length()
+        leaves = 1 << (len(self._opened) - 1).bit_length()
         numbers = np.zeros((3, leaves), np.int64)
-        for index, run in enumerate(self._runs):
-            numbers[:, index] = run.segment, run.row, run.end
+        for index, opened in enumerate(self._opened):
+            numbers[:, index] = opened.segment, opened.row, opened.end
         held, cursors = self._held, Cursors(*numbers)
         self._filled = merge_rows(
             held.keys, held.masks, cursors, self._filled, self._rows_here, self._order
         )
-        for run, row in zip(self._runs, cursors.rows.tolist(), strict=False):
-            run.row = row
-            held.wanted_to[run.segment] = row
+        for opened, row in zip(self._opened, cursors.rows.tolist(), strict=False):
+            opened.row = row
+            held.wanted_to[opened.segment] = row
 
     def _flushed(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are written down; forget the batches that are used up."""
         held, count, self._filled = self._held, self._filled, 0
         self._held = _HeldBatches(self._fields)
         self._rows_here = self._rows_max
-        for run in self._runs:
-            if run.row < run.end:
-                self._hold(run)
+        for opened in self._opened:
+            if opened.row < opened.end:
+                self._hold(opened)
         self._held.current = self._held.size
         if not count:
             return
@@ -150,7 +150,7 @@ class CompiledMerge:
         return list(gathered(held.batches, spans, *order))
 
 
-class _Run:
+class _Opened:
     """A source that is open. row, end: of its batch, the next row and the one behind the last;
     mask: which rows between them are wanted, None: all; size: its bytes."""
 
@@ -187,7 +187,7 @@ class _Run:
 
     def rest(self) -> pa.RecordBatch:
         """Return the rows of the batch that were not merged, and go behind them."""
-        assert self.batch is not None, "a run has a batch while it has rows"
+        assert self.batch is not None, "an open source has a batch while it has rows"
         count = self.end - self.row
         rest = self.batch.slice(self.row, count)
         if self.mask is not None:
@@ -198,7 +198,7 @@ class _Run:
     def last_key(self, fields: Sequence[Field]) -> bytes:
         """Return the encoded key of the batch's last row."""
         if self._last is None:
-            assert self.batch is not None, "a run has a batch while it has rows"
+            assert self.batch is not None, "an open source has a batch while it has rows"
             self._last = encode_row(self.batch, fields, self.end - 1)
         return self._last
 

@@ -101,7 +101,7 @@ class ExternalSorter:
         self._rows = 0
         self._job_rows = job_rows
         self._bytes = 0
-        self._runs: list[SortedRun] = []
+        self._made_runs: list[SortedRun] = []
         self._files = 0
 
     def __enter__(self) -> Self:
@@ -152,9 +152,9 @@ class ExternalSorter:
         )
         below = dict.fromkeys(points, 0)
         total = 0
-        for run in self._sorted_runs():
-            total += run.rows
-            for point, rows in zip(points, self._rows_below(run, points), strict=True):
+        for sorted_run in self._sorted_runs():
+            total += sorted_run.rows
+            for point, rows in zip(points, self._rows_below(sorted_run, points), strict=True):
                 below[point] += rows
         return [
             max(0, (total if r.max is None else below[r.max]) - below[r.min]) for r in key_ranges
@@ -174,7 +174,7 @@ class ExternalSorter:
         """Remove what was spilled."""
         self._held.clear()
         self._small.clear()
-        self._runs.clear()
+        self._made_runs.clear()
         self._held_rows = None
         if self._spill is not None:
             shutil.rmtree(self._spill, ignore_errors=True)
@@ -187,7 +187,7 @@ class ExternalSorter:
             self._sort_held(spill=copies and 2 * self._held_bytes > self._room)
             if copies:
                 self._held_rows = None
-        return self._runs
+        return self._made_runs
 
     @property
     def _engine(self) -> Engine:
@@ -206,7 +206,9 @@ class ExternalSorter:
     @property
     def _room(self) -> int:
         """Return how many bytes may be held besides the runs in memory."""
-        return self._memory_bytes - sum(run.size for run in self._runs if run.path is None)
+        return self._memory_bytes - sum(
+            sorted_run.size for sorted_run in self._made_runs if sorted_run.path is None
+        )
 
     def _sort_held(self, *, spill: bool) -> None:
         """Make runs of the rows that are held. spill: each at once, for what it was copied from is
@@ -231,7 +233,7 @@ class ExternalSorter:
                 encode_row(found.first(index), self._row_keys, 0) for index in range(len(starts))
             )
             size += ORDER_BYTES * count
-            self._runs.append(SortedRun(found.batch, firsts, starts, count, size))
+            self._made_runs.append(SortedRun(found.batch, firsts, starts, count, size))
             if spill:
                 self._spill_runs()
 
@@ -239,26 +241,32 @@ class ExternalSorter:
         for batch in batches:
             yield from cut(batch, len(batch) or 1, self._batch_bytes)
 
-    def _merged(self, runs: Sequence[SortedRun], key_range: KeyRange) -> Iterator[pa.RecordBatch]:
+    def _merged(
+        self, sorted_runs: Sequence[SortedRun], key_range: KeyRange
+    ) -> Iterator[pa.RecordBatch]:
         sources = []
-        for run in runs:
-            lowest = max(key_range.min, run.firsts[0])
+        for sorted_run in sorted_runs:
+            lowest = max(key_range.min, sorted_run.firsts[0])
             if key_range.max is None or lowest < key_range.max:
-                sources.append(Source(lowest, partial(self._read, run, key_range)))
+                sources.append(Source(lowest, partial(self._read, sorted_run, key_range)))
         return self._engine.merge(sources, self._keys)
 
-    def _read(self, run: SortedRun, key_range: KeyRange) -> Iterator[pa.RecordBatch]:
-        begin = max(0, bisect_left(run.firsts, key_range.min) - 1)
-        end = len(run.firsts) if key_range.max is None else bisect_left(run.firsts, key_range.max)
+    def _read(self, sorted_run: SortedRun, key_range: KeyRange) -> Iterator[pa.RecordBatch]:
+        begin = max(0, bisect_left(sorted_run.firsts, key_range.min) - 1)
+        end = (
+            len(sorted_run.firsts)
+            if key_range.max is None
+            else bisect_left(sorted_run.firsts, key_range.max)
+        )
         for index in range(begin, end):
-            batch = run.read(index)
+            batch = sorted_run.read(index)
             if key_range != EVERYTHING and index in (begin, end - 1):
                 batch = slice_key_range(batch, self._row_keys, key_range)
             yield batch
 
-    def _rows_below(self, run: SortedRun, points: Sequence[bytes]) -> list[int]:
+    def _rows_below(self, sorted_run: SortedRun, points: Sequence[bytes]) -> list[int]:
         """Return how many rows of a run lie below each of the ascending points."""
-        indices = [bisect_left(run.firsts, point) - 1 for point in points]
+        indices = [bisect_left(sorted_run.firsts, point) - 1 for point in points]
         found: list[int] = []
         at = 0
         while at < len(points):
@@ -267,22 +275,22 @@ class ExternalSorter:
             if index < 0:
                 found += [0] * (end - at)
             else:
-                batch, start = run.read(index), run.starts[index]
+                batch, start = sorted_run.read(index), sorted_run.starts[index]
                 inside = search_many(batch, self._row_keys, points[at:end])
                 found += [start + rows for rows in inside]
             at = end
         return found
 
     def _spill_runs(self) -> None:
-        for index, run in enumerate(self._runs):
-            if run.path is None:
-                batches = map(run.read, range(len(run.firsts)))
-                self._runs[index] = self._write(batches, level=0, size=run.size)
+        for index, sorted_run in enumerate(self._made_runs):
+            if sorted_run.path is None:
+                batches = map(sorted_run.read, range(len(sorted_run.firsts)))
+                self._made_runs[index] = self._write(batches, level=0, size=sorted_run.size)
         level = 0
-        while len(same := [r for r in self._runs if r.level == level]) >= self._runs_max:
+        while len(same := [r for r in self._made_runs if r.level == level]) >= self._runs_max:
             merged = self._cut(self._merged(same, EVERYTHING))
-            run = self._write(merged, level=level + 1, size=sum(r.size for r in same))
-            self._runs = [r for r in self._runs if r.level != level] + [run]
+            sorted_run = self._write(merged, level=level + 1, size=sum(r.size for r in same))
+            self._made_runs = [r for r in self._made_runs if r.level != level] + [sorted_run]
             for old in same:
                 if old.path is not None:
                     old.path.unlink()

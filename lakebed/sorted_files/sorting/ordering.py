@@ -157,7 +157,7 @@ class _Ties:
         self.order: Rows | None = None
         self._rows = rows
         self._indices: Rows = np.empty(0, np.intp)
-        self._groups: Digits = np.empty(0, np.uint64)
+        self._ties: Digits = np.empty(0, np.uint64)
 
     @property
     def left(self) -> bool:
@@ -197,12 +197,12 @@ class _Ties:
 
     def _go_on(self, order: Rows, rows: Rows, digits: Digits) -> None:
         digits = digits - digits.min()
-        groups = self._groups
+        ties = self._ties
         bits = int(digits.max()).bit_length()
-        if bits + int(groups[-1]).bit_length() > 64:
+        if bits + int(ties[-1]).bit_length() > 64:
             digits = _ranks(digits)
             bits = int(digits.max()).bit_length()
-        both = (groups << np.uint64(bits)) | digits
+        both = (ties << np.uint64(bits)) | digits
         within = np.argsort(both)
         order[self._indices] = rows[within]
         self._keep_ties(self._indices, both[within])
@@ -211,7 +211,7 @@ class _Ties:
         """Remember which of these neighbours are equal. indices: theirs; None: all rows."""
         same = ascending[1:] == ascending[:-1]
         if not same.any():
-            self._indices, self._groups = self._indices[:0], self._groups[:0]
+            self._indices, self._ties = self._indices[:0], self._ties[:0]
             return
         tied = np.zeros(len(ascending), bool)
         tied[1:] = same
@@ -219,7 +219,7 @@ class _Ties:
         self._indices = np.flatnonzero(tied) if indices is None else indices[tied]
         begins = np.ones(len(ascending), np.uint64)
         begins[1:] = ~same
-        self._groups = np.cumsum(begins[tied], dtype=np.uint64)
+        self._ties = np.cumsum(begins[tied], dtype=np.uint64)
 
 
 def _ranks(digits: Digits) -> Digits:

@@ -130,7 +130,7 @@ def _put(sink: ObjectSink, schema: Schema, range_index: int, rows: pa.RecordBatc
 def merged_runs(
     objects: ObjectReader,
     schema: Schema,
-    runs: Sequence[StoredRun],
+    sorted_runs: Sequence[StoredRun],
     key_range: KeyRange,
     *,
     job_rows: int,
@@ -143,14 +143,14 @@ def merged_runs(
         ObjectMissingError: a run is not there any more. CorruptError: its bytes are not those that
         were written. As processing does.
     """
-    at_once = max(READ_BYTES_MIN, min(READ_BYTES_MAX, AHEAD_BYTES // max(1, len(runs))))
+    at_once = max(READ_BYTES_MIN, min(READ_BYTES_MAX, AHEAD_BYTES // max(1, len(sorted_runs))))
     sources = [
         Source(
-            max(key_range.min, run.blocks[0].first),
-            _Opened(objects, schema, run, key_range, at_once),
+            max(key_range.min, sorted_run.blocks[0].first),
+            _Opened(objects, schema, sorted_run, key_range, at_once),
         )
-        for run in runs
-        if run.blocks
+        for sorted_run in sorted_runs
+        if sorted_run.blocks
     ]
     work = None if processing is None else RowWork(schema, processing)
     folds = None if work is None else work.folds
@@ -161,16 +161,16 @@ def merged_runs(
     return rows if work.iterator is None else iterated(schema, rows, work.iterator, key_range)
 
 
-def blocks_meeting(run: StoredRun, range_indexes: range, within: KeyRange) -> StoredRun:
+def blocks_meeting(sorted_run: StoredRun, range_indexes: range, within: KeyRange) -> StoredRun:
     """Return the part of a run that may hold rows of some key ranges and of a range of keys."""
-    begin = bisect_left(run.blocks, range_indexes.start, key=lambda block: block.range_index)
-    end = bisect_left(run.blocks, range_indexes.stop, key=lambda block: block.range_index)
-    blocks = run.blocks[begin:end]
+    begin = bisect_left(sorted_run.blocks, range_indexes.start, key=lambda block: block.range_index)
+    end = bisect_left(sorted_run.blocks, range_indexes.stop, key=lambda block: block.range_index)
+    blocks = sorted_run.blocks[begin:end]
     first = max(0, bisect_left(blocks, within.min, key=lambda block: block.first) - 1)
     last = len(blocks)
     if within.max is not None:
         last = bisect_left(blocks, within.max, key=lambda block: block.first)
-    return StoredRun(run.path, blocks[first:last])
+    return StoredRun(sorted_run.path, blocks[first:last])
 
 
 class _Opened:
@@ -180,19 +180,19 @@ class _Opened:
         self,
         objects: ObjectReader,
         schema: Schema,
-        run: StoredRun,
+        sorted_run: StoredRun,
         key_range: KeyRange,
         bytes_at_once: int,
     ) -> None:
         self._objects = objects
         self._columns = arrow_schema(schema)
         self._fields = schema.row_keys
-        self._run = run
+        self._sorted_run = sorted_run
         self._key_range = key_range
         self._bytes_at_once = bytes_at_once
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        blocks = self._run.blocks
+        blocks = self._sorted_run.blocks
         done = 0
         while done < len(blocks):
             end, start = done, blocks[done].offset
@@ -201,7 +201,7 @@ class _Opened:
             ):
                 end += 1
             stop = blocks[end - 1].offset + blocks[end - 1].size
-            (stored,) = self._objects.read(self._run.path, [(start, stop)])
+            (stored,) = self._objects.read(self._sorted_run.path, [(start, stop)])
             view = memoryview(stored)
             for index in range(done, end):
                 block = blocks[index]
@@ -216,7 +216,7 @@ class _Opened:
         if zlib.crc32(stored) != block.checksum:
             raise CorruptError(
                 "bytes of a sorted run are not those that were written",
-                path=self._run.path,
+                path=self._sorted_run.path,
                 offset=block.offset,
                 hint="run the import again: it sorts anew",
             )

@@ -53,8 +53,8 @@ class RowGroupEncoder:
         self._value_statistics = value_statistics
         self.template = template_for(schema)
         """A footer of no row groups, for files of these."""
-        self._leaves = self.template.leaves
-        self._codecs = [Codec.ZSTD] * len(self._leaves)
+        self._columns = self.template.columns
+        self._codecs = [Codec.ZSTD] * len(self._columns)
         self._is_chosen = False
         self._until_tried = 0
         self.kernels: _Kernels | None = None
@@ -70,25 +70,25 @@ class RowGroupEncoder:
         if not self._is_chosen:
             self._choose(rows)
         count = page_rows(row_bytes)
-        leaves = self._leaves
+        columns = self._columns
         is_tried = not self._until_tried
         if is_tried:
-            self._codecs = [Codec.ZSTD] * len(leaves)
+            self._codecs = [Codec.ZSTD] * len(columns)
         found: dict[int, EncodedChunk] = {}
         if self.kernels is not None:
             self.kernels.forget()
-            for index, leaf in enumerate(leaves):
-                chunk = self.kernels.encode(leaf.path[0], rows, count, self._codecs[index])
+            for index, column in enumerate(columns):
+                chunk = self.kernels.encode(column.path[0], rows, count, self._codecs[index])
                 if chunk is not None:
                     found[index] = chunk
-        rest = [index for index in range(len(leaves)) if index not in found]
+        rest = [index for index in range(len(columns)) if index not in found]
         if rest:
-            names = list(dict.fromkeys(leaves[index].path[0] for index in rest))
-            codecs = {_path(leaves[index]): _CODEC_NAMES[self._codecs[index]] for index in rest}
+            names = list(dict.fromkeys(columns[index].path[0] for index in rest))
+            codecs = {_path(columns[index]): _CODEC_NAMES[self._codecs[index]] for index in rest}
             options = writer_options(self._choices, names, count, codecs)
             chunks = encode_by_arrow(rows.select(names), options)
             found.update(zip(rest, chunks, strict=True))
-        row_group = EncodedRowGroup(len(rows), [found[index] for index in range(len(leaves))])
+        row_group = EncodedRowGroup(len(rows), [found[index] for index in range(len(columns))])
         if not is_tried:
             self._until_tried -= 1
         elif len(rows) >= TELLING_ROWS_MIN:
@@ -104,9 +104,9 @@ class RowGroupEncoder:
             self.kernels = _Kernels(arrow_schema(self._schema), choices)
 
     def _choose_codecs(self, packed: EncodedRowGroup) -> None:
-        for index, (leaf, chunk) in enumerate(zip(self._leaves, packed.chunks, strict=True)):
+        for index, (column, chunk) in enumerate(zip(self._columns, packed.chunks, strict=True)):
             saved = chunk.bytes_count - chunk.size
-            if leaf.physical in _NUMBERS and saved < SAVING_MIN * chunk.bytes_count:
+            if column.physical in _NUMBERS and saved < SAVING_MIN * chunk.bytes_count:
                 self._codecs[index] = Codec.UNCOMPRESSED
 
 
@@ -166,5 +166,5 @@ class _Kernels:
         return self._encoder.encode(column, codec, rows.column(name).chunks, page_rows_)
 
 
-def _path(leaf: ParquetColumn) -> str:
-    return ".".join(leaf.path)
+def _path(column: ParquetColumn) -> str:
+    return ".".join(column.path)

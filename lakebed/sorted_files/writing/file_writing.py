@@ -44,7 +44,7 @@ def write_file(
 ) -> FileWritten | None:
     """Put one file of sorted rows, as `ports.sorted_files.SortedFiles.write` promises.
 
-    contents: row groups that are passed on need one key range; they stay as they are.
+    contents: row groups that are copied need one key range; they stay as they are.
     encoder: of the rest.
     """
     row_groups = iter(_row_groups(contents))
@@ -98,7 +98,7 @@ class _FileBeingWritten:
     def add(self, row_group: pa.Table | StoredRowGroup) -> None:
         """Write a row group."""
         if isinstance(row_group, StoredRowGroup):
-            self._pass_on(row_group)
+            self._copy(row_group)
             return
         for batch in row_group.to_batches():
             self._order.add(batch)
@@ -113,7 +113,7 @@ class _FileBeingWritten:
         self._row_groups.append(note)
         self._pages.append(checksums)
 
-    def _pass_on(self, row_group: StoredRowGroup) -> None:
+    def _copy(self, row_group: StoredRowGroup) -> None:
         below = self._key_ranges.last  # a row key, as are the row group's: they leave out sort keys
         if below > row_group.note.first:
             raise AssertionError("rows are not sorted: a row group begins too low")
@@ -239,7 +239,7 @@ class KeyRangeCounter:
         """Count rows that all lie in one key range."""
         key_range = self._key_range_of(first)
         if not key_range.contains(last):
-            raise AssertionError("rows passed on lie in one key range")
+            raise AssertionError("copied rows lie in one key range")
         if not self._rows[self._index]:
             self._firsts[self._index] = first
         self._rows[self._index] += rows

@@ -92,7 +92,7 @@ def test_a_large_leaf_gets_several_files_that_tile_it() -> None:
     assert key_ranges[-1].max is None
     assert all(one.max == other.min for one, other in pairwise(key_ranges))
     for _, work in planned:
-        for part in work.runs:
+        for part in work.sorted_runs:
             # a block may begin below the range; none is left out that could reach into it
             whole = next(one for one in runs if one.path == part.path)
             reach = [
@@ -112,7 +112,9 @@ def test_one_key_is_never_cut() -> None:
     runs = [run("x", *[(0, b"same", 10)] * 20)]
     planned = plan_merges(runs, [EVERYTHING], counts=[200], shared_file_rows_max=0, rows_each=50)
     assert len(planned) <= 2  # below the key there may be a file without rows
-    assert [sum(b.rows for r in work.runs for b in r.blocks) for _, work in planned][-1] == 200
+    assert [sum(b.rows for r in work.sorted_runs for b in r.blocks) for _, work in planned][
+        -1
+    ] == 200
 
 
 def test_files_are_as_large_as_suits_the_number_of_tasks() -> None:

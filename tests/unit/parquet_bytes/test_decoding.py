@@ -89,7 +89,7 @@ def decoded(file: bytes, first: int = 0, last: int | None = None) -> pa.Array | 
     assert tuple(locations.ends[0] - locations.starts[0]) == index.sizes
     assert locations.first_rows.tolist() == [*index.first_rows, row_group.rows]
     field = pq.read_schema(pa.BufferReader(file)).field(0)
-    flat = flat_of(field, footer.leaves[0], chunk)
+    flat = flat_of(field, footer.columns[0], chunk)
     if flat is None:
         return None
     pages = RowGroupPages([flat], locations)

@@ -113,8 +113,8 @@ def read_by_others(body: bytes) -> Iterator[pa.Table]:
 
 
 @pytest.fixture
-def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of row groups that were passed on."""
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of row groups that were copied."""
     found: list[int] = []
     whole = stretches.stored_row_groups
 
@@ -128,55 +128,55 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_files_side_by_side_are_joined_as_they_are(
-    tmp_path: Path, engine: str, passed_on: list[int]
+    tmp_path: Path, engine: str, copied: list[int]
 ) -> None:
     joined = Joined(tmp_path)
     parts = [joined.part(batch(range(at, at + 3000), at)) for at in (6000, 0, 3000)]
     joined.holds(joined.join(parts), parts)
-    assert passed_on == [0, 1, 2] * 3
+    assert copied == [0, 1, 2] * 3
 
 
-def test_row_groups_that_meet_others_are_merged_and_the_rest_is_passed_on(
-    tmp_path: Path, engine: str, passed_on: list[int]
+def test_row_groups_that_meet_others_are_merged_and_the_rest_is_copied(
+    tmp_path: Path, engine: str, copied: list[int]
 ) -> None:
     joined = Joined(tmp_path)
     low, high = batch(range(5000), 1), batch(range(4500, 9500), 2)
     parts = [joined.part(low), joined.part(high), joined.part(batch([20_000], 3))]
     joined.holds(joined.join(parts), parts)
-    assert passed_on == [0, 1, 2, 3, 1, 2, 3, 4]
+    assert copied == [0, 1, 2, 3, 1, 2, 3, 4]
 
 
-def test_only_what_lies_in_the_key_range_is_passed_on(
-    tmp_path: Path, engine: str, passed_on: list[int]
+def test_only_what_lies_in_the_key_range_is_copied(
+    tmp_path: Path, engine: str, copied: list[int]
 ) -> None:
     joined = Joined(tmp_path)
     key_range = KeyRange(key(1500), key(7500))
     parts = [joined.part(batch(range(at, at + 4000), at), key_range) for at in (0, 4000)]
     joined.holds(joined.join(parts, key_range), parts)
-    assert passed_on == [2, 3, 0, 1, 2]
+    assert copied == [2, 3, 0, 1, 2]
 
 
-def test_a_row_group_that_begins_with_the_key_of_merged_rows_is_passed_on(
-    tmp_path: Path, engine: str, passed_on: list[int]
+def test_a_row_group_that_begins_with_the_key_of_merged_rows_is_copied(
+    tmp_path: Path, engine: str, copied: list[int]
 ) -> None:
     joined = Joined(tmp_path)
     key_range = KeyRange(key(1), None)  # of the first row group some rows are not wanted
     parts = [joined.part(batch([0, *[1] * 1500, *range(2, 1501)]), key_range)]
     joined.holds(joined.join(parts, key_range), parts)
-    assert passed_on == [1, 2]
+    assert copied == [1, 2]
 
 
 def test_small_row_groups_are_not_kept_for_ever(
-    tmp_path: Path, engine: str, passed_on: list[int]
+    tmp_path: Path, engine: str, copied: list[int]
 ) -> None:
     joined = Joined(tmp_path)
     parts = [joined.part(batch(range(at, at + 100), at)) for at in range(0, 1500, 100)]
     joined.holds(joined.join(parts), parts)
-    assert passed_on == []
+    assert copied == []
 
 
 def test_rows_of_one_key_stay_together_where_files_meet(
-    tmp_path: Path, engine: str, passed_on: list[int]
+    tmp_path: Path, engine: str, copied: list[int]
 ) -> None:
     joined = Joined(tmp_path)
     parts = [
@@ -184,11 +184,11 @@ def test_rows_of_one_key_stay_together_where_files_meet(
         joined.part(batch([*[2000] * 700, *range(2001, 4000)], 2)),
     ]
     joined.holds(joined.join(parts), parts)
-    assert 0 in passed_on
+    assert 0 in copied
 
 
-def test_a_file_of_other_columns_is_not_passed_on(
-    tmp_path: Path, engine: str, passed_on: list[int]
+def test_a_file_of_other_columns_is_not_copied(
+    tmp_path: Path, engine: str, copied: list[int]
 ) -> None:
     joined = Joined(tmp_path)
     parts = [joined.part(batch(range(at, at + 3000), at)) for at in (0, 3000)]
@@ -201,17 +201,17 @@ def test_a_file_of_other_columns_is_not_passed_on(
         newer, parts, name=FileName(bytes(16)), path="newer", key_range=EVERYTHING
     )
     assert written is not None
-    assert passed_on == []
+    assert copied == []
 
 
-def test_a_sample_over_row_groups_passed_on_says_how_far_it_may_be_off(
-    tmp_path: Path, engine: str, passed_on: list[int]
+def test_a_sample_over_row_groups_copied_says_how_far_it_may_be_off(
+    tmp_path: Path, engine: str, copied: list[int]
 ) -> None:
     joined = Joined(tmp_path)
     parts = [joined.part(batch(range(at, at + 7000), at)) for at in (0, 7000, 14_000)]
     file = joined.join(parts)
     sample = joined.files.sample(SLEEPER, file)
-    assert len(passed_on) == 21
+    assert len(copied) == 21
     assert sample.rows == 21_000
     assert len(sample.keys) <= KEYS_MAX
     assert 0 < sample.slack <= 32
@@ -243,7 +243,7 @@ def test_measuring_notices_a_sample_that_is_further_off_than_it_says(
         joined.files.measure(SLEEPER, file, [EVERYTHING])
 
 
-def test_a_flipped_bit_in_a_row_group_that_is_passed_on_is_noticed(
+def test_a_flipped_bit_in_a_row_group_that_is_copied_is_noticed(
     tmp_path: Path, engine: str
 ) -> None:
     joined = Joined(tmp_path)

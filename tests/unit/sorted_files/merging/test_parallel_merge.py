@@ -59,7 +59,7 @@ def test_helpers_and_one_process_give_the_rows_of_the_plain_path(
     for run in range(runs):
         first = (
             700 * run if kind == "apart" else 0
-        )  # some row groups meet no others, and are passed on
+        )  # some row groups meet no others, and are copied
         numbers = [first + rng.randrange(keys) for _ in range(rng.randrange(1, 500))]
         parts.append(merges.part(batch(TABLE, rng, numbers), key_range))
     wanted = merges.lake.read(TABLE, parts)

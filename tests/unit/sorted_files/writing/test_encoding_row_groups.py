@@ -122,12 +122,12 @@ def footer_of(file: bytes) -> Footer:
 
 def told(chunk: Chunk) -> object:
     """What a chunk is, without what depends on who compressed it."""
-    return chunk.leaf, chunk.codec, chunk.encodings, chunk.values, chunk.statistics
+    return chunk.column, chunk.codec, chunk.encodings, chunk.values, chunk.statistics
 
 
 def are_alike(ours: bytes, theirs: bytes) -> None:
     mine, other = footer_of(ours), footer_of(theirs)
-    assert mine.leaves == other.leaves
+    assert mine.columns == other.columns
     assert mine.key_values == other.key_values
     assert mine.created_by == other.created_by
     for number in range(other.row_groups_count):
@@ -143,7 +143,7 @@ def are_alike(ours: bytes, theirs: bytes) -> None:
             assert pages_wanted is not None
             assert pages.first_rows == pages_wanted.first_rows
             assert bounds_of(mine, chunk, pages) == bounds_of(other, chunk_wanted, pages_wanted)
-            if not mine.leaves[chunk.leaf].repetition_max:
+            if not mine.columns[chunk.column].repetition_max:
                 rows.append(pages.first_rows)
         assert len(set(rows)) == 1, "pages of all flat columns begin with the same rows"
     assert pq.read_metadata(io.BytesIO(ours)).row_group(0).sorting_columns == (
@@ -235,7 +235,7 @@ def measurements(rng: random.Random, *, few: int) -> pa.Table:
 
 def codecs_of(file: bytes, name: str) -> list[int]:
     footer = footer_of(file)
-    (place,) = [n for n, leaf in enumerate(footer.leaves) if leaf.path == (name,)]
+    (place,) = [n for n, column in enumerate(footer.columns) if column.path == (name,)]
     return [footer.row_group(n).chunks[place].codec for n in range(footer.row_groups_count)]
 
 
@@ -278,7 +278,7 @@ def test_a_row_group_of_few_rows_tells_nothing_of_those_behind_it(compiled: bool
     file = file_of(schema, row_groups, compiled=compiled)
     assert codecs_of(file, "few") == [Codec.ZSTD] * len(row_groups)
     footer = footer_of(file)
-    (place,) = [n for n, leaf in enumerate(footer.leaves) if leaf.path == ("kind",)]
+    (place,) = [n for n, column in enumerate(footer.columns) if column.path == ("kind",)]
     dictionaries = [
         footer.row_group(n).chunks[place].dictionary_page_offset is not None
         for n in range(footer.row_groups_count)
@@ -327,7 +327,7 @@ def test_text_is_written_as_every_spark_reads_it(compiled: bool) -> None:
     table = pa.Table.from_pylist(rows, schema=arrow_schema(schema))
     footer = footer_of(file_of(schema, [table], compiled=compiled))
     found = {
-        ".".join(footer.leaves[chunk.leaf].path): set(chunk.encodings) - {Encoding.RLE}
+        ".".join(footer.columns[chunk.column].path): set(chunk.encodings) - {Encoding.RLE}
         for chunk in footer.row_group(0).chunks
     }
     dictionary = {Encoding.PLAIN, Encoding.RLE_DICTIONARY}
