@@ -31,12 +31,12 @@ from localcloud.services.amazon import Amazon
 from localcloud.services.cloud_clock import CloudClock
 from localcloud.services.emulator import ACCOUNT, REGION, ROOT_KEY, Emulator
 from localcloud.templates.assembly import read_assembly
-from localcloud.templates.running import QueueSourceSpec, RuleSpec, name_in
+from localcloud.templates.running import USUAL_RETRIES, QueueSourceSpec, RuleSpec, name_in
 
 CALLS_AT_ONCE = (os.cpu_count() or 1) + 2
-TRIES_MAX = 3
-"""Of a call whose caller does not wait, as Lambda makes it: a minute later, then two."""
 RETRY_SECONDS = 60
+"""To the first retry of a call whose caller does not wait; twice as long to the second, as with
+Lambda."""
 LOOK_SECONDS, IDLE_SECONDS = 0.05, 0.1
 """Between looks at queues: while calls run, and when there is nothing to do."""
 TASKS_LOOK_SECONDS = 1.0
@@ -333,7 +333,8 @@ class LocalCloud:
         if outcome.error is None:
             return None
         self._note_failure(Failure(call.function, outcome.error))
-        if call.tries == TRIES_MAX:
+        retries = self.deployment.running.retries.get(call.function, USUAL_RETRIES)
+        if call.tries > retries:
             return None
         at = self.clock.seconds() + RETRY_SECONDS * call.tries
         return Call(at, next(self._orders), call.function, call.event, call.tries + 1)

@@ -159,6 +159,7 @@ class BulkImportStack(Stack):
             tracker_table=stores.tracker.table_name,
             application_id=self._application.attr_application_id,
         )
+        every = Duration.minutes(5)
         own = PythonFunction(
             self,
             "Follow",
@@ -177,6 +178,7 @@ class BulkImportStack(Stack):
                 permissions.put_import_requests_aside(deployment),
                 permissions.list_spark_runs(self._application),
             ],
+            runs_apart=every,
             timeout_seconds=WORK_SECONDS_MAX,
         )
         Schedule(
@@ -184,6 +186,6 @@ class BulkImportStack(Stack):
             "FollowSchedule",
             deployment=deployment,
             name="bulk-import",
-            every=Duration.minutes(5),
+            every=every,
             function=own.function,
         )

@@ -89,6 +89,7 @@ class CompactionStack(Stack):
 
     def _give_up(self, deployment: Deployment, stores: LakeStores, commits: FifoJobQueue) -> None:
         """Every five minutes, free the files of jobs that reached the dead letters."""
+        every = Duration.minutes(5)
         own = PythonFunction(
             self,
             "GiveUp",
@@ -108,6 +109,7 @@ class CompactionStack(Stack):
                 *permissions.take_dead_letters(self.jobs.queue, self.jobs.dead_letters),
                 *permissions.take_dead_letters(commits.queue, commits.dead_letters),
             ],
+            runs_apart=every,
             timeout_seconds=WORK_SECONDS_MAX,
         )
         Schedule(
@@ -115,6 +117,6 @@ class CompactionStack(Stack):
             "GiveUpSchedule",
             deployment=deployment,
             name="dead-letters",
-            every=Duration.minutes(5),
+            every=every,
             function=own.function,
         )

@@ -12,6 +12,7 @@ from constructs import Construct
 from lakebed.config.instance import Deployment
 from lakebed.observe.metrics import METRICS, NAMESPACE, Alarm, Metric, Section
 from stacks.constructs.job_queue import FifoJobQueue
+from stacks.constructs.operator_alarm import Breach, operator_alarm
 
 COLUMNS = 24
 ROWS = 6
@@ -48,16 +49,15 @@ class DashboardStack(Stack):
 
     def _alarm(self, deployment: Deployment, metric: Metric, alarm: Alarm) -> None:
         name = metric.name.replace("_", "-")
-        cloudwatch.Alarm(
+        operator_alarm(
             self,
             "".join(word.capitalize() for word in name.split("-")),
-            alarm_name=deployment.name(name),
-            alarm_description=f"{metric.meaning}: see {alarm.page}",
+            deployment=deployment,
+            name=deployment.name(name),
+            says=f"{metric.meaning}: see {alarm.page}",
             metric=_metric(deployment, metric, alarm.minutes),
-            threshold=alarm.threshold,
-            comparison_operator=(cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD),
-            evaluation_periods=1,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            statistic=metric.statistic,
+            breach=Breach(alarm.threshold, alarm.minutes),
         )
 
 

@@ -57,6 +57,7 @@ class GarbageStack(Stack):
         self._sweep_nameless(deployment, stores)
 
     def _sweep_nameless(self, deployment: Deployment, stores: LakeStores) -> None:
+        every = Duration.days(1)
         own = PythonFunction(
             self,
             "Nameless",
@@ -70,6 +71,7 @@ class GarbageStack(Stack):
                 *permissions.truncate(deployment, stores.log),
                 permissions.delete_objects(deployment, "tables/*"),
             ],
+            runs_apart=every,
             timeout_seconds=WORK_SECONDS_MAX,
         )
         Schedule(
@@ -77,6 +79,6 @@ class GarbageStack(Stack):
             "NamelessSchedule",
             deployment=deployment,
             name="sweep-nameless",
-            every=Duration.days(1),
+            every=every,
             function=own.function,
         )

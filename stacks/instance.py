@@ -8,6 +8,7 @@ from constructs import Construct
 
 from lakebed.config.instance import Deployment, deployment_of
 from stacks.address import AddressStack
+from stacks.alarms import AlarmsStack
 from stacks.bulk_import import BulkImportStack
 from stacks.committer import CommitterStack
 from stacks.compaction import CompactionStack
@@ -28,6 +29,8 @@ class Instance(Construct):
 
     def __init__(self, scope: Construct, *, deployment: Deployment) -> None:
         super().__init__(scope, deployment.instance)
+        if not deployment.settings.alarm_topic_arn:
+            AlarmsStack(self, "Alarms", deployment=deployment)
         data = DataStack(self, "Data", deployment=deployment)
         state = StateStack(self, "State", deployment=deployment)
         stores = LakeStores(

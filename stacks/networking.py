@@ -92,6 +92,7 @@ class NetworkingStack(Stack):
             verb="check",
             environment=NetworkCheckEnvironment(instance=deployment.instance, vpc_id=vpc_id),
             permissions=[permissions.look_at_networks()],
+            runs_apart=None,
             timeout_seconds=CHECK_SECONDS_MAX,
             memory_mib=256,
         )

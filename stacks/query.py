@@ -58,6 +58,7 @@ class QueryStack(Stack):
             verb="answer",
             environment=environment,
             permissions=may,
+            runs_apart=None,
             timeout_seconds=QUERY_SECONDS_MAX,
             memory_mib=MEMORY_MIB,
         )

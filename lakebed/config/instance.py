@@ -165,6 +165,24 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " cost. Each import has 2 for its driver and 4 for each executor.",
         ),
     ] = 64
+    alarm_mail: Annotated[
+        str,
+        Meta(
+            max_length=254,
+            pattern=r"\A([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)?\Z",
+            description="An address of mail that is told of each alarm. AWS writes to it once, and"
+            " sends nothing more until its owner confirms. None: subscribe by hand to the topic"
+            " `lakebed-INSTANCE-alarms`.",
+        ),
+    ] = ""
+    alarm_topic_arn: Annotated[
+        str,
+        Meta(
+            pattern=r"\A(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256})?\Z",
+            description="A topic of SNS, by its ARN, that is told of each alarm in place of the"
+            " instance's own. Its policy must let CloudWatch publish.",
+        ),
+    ] = ""
     log_days: Annotated[
         Literal["1", "7", "30", "90", "365", "3653"],
         Meta(description="Days for which logs of functions and tasks are kept."),
@@ -186,6 +204,13 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
             vpc_id=found.vpc_id or "none",
             subnet_ids=found.subnet_ids or "none",
             hint="add `-c vpc_id=vpc-... -c subnet_ids=subnet-...,subnet-...`, or neither",
+        )
+    if found.alarm_mail and found.alarm_topic_arn:
+        raise InvalidError(
+            "two settings say who is told of alarms",
+            alarm_mail=found.alarm_mail,
+            alarm_topic_arn=found.alarm_topic_arn,
+            hint="subscribe the address to that topic, and leave `alarm_mail` out",
         )
     return found
 

@@ -10,6 +10,7 @@ from localcloud.resources.making import Made, Making, Properties
 from localcloud.services.emulator import ACCOUNT, REGION
 from localcloud.templates.running import (
     MIB,
+    USUAL_RETRIES,
     FunctionSpec,
     PermissionSpec,
     QueueSourceSpec,
@@ -118,9 +119,11 @@ def make_permission(making: Making, properties: Properties) -> Made:
 
 
 def make_invoke_config(making: Making, properties: Properties) -> Made:
-    """How often a function is called again whose caller does not wait: noted, and checked to be
-    what is done here."""
-    for name in ("FunctionName", "Qualifier", "MaximumEventAgeInSeconds", "DestinationConfig"):
+    """How often a function is called again whose caller does not wait. Calls never wait long here:
+    the age of an event is not looked at."""
+    function = name_in(properties.need("FunctionName"))
+    for name in ("Qualifier", "MaximumEventAgeInSeconds", "DestinationConfig"):
         properties.take(name)
-    properties.only("MaximumRetryAttempts", 0, 1, 2)
+    retries = int(properties.take("MaximumRetryAttempts", USUAL_RETRIES))
+    making.running.retries[function] = retries
     return Made(json.dumps([making.stack, properties.logical_id]))

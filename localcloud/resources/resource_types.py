@@ -29,7 +29,14 @@ from localcloud.resources.stores import (
     make_queue_policy,
     make_table,
 )
-from localcloud.resources.watching import make_alarm, make_dashboard, make_log_group
+from localcloud.resources.watching import (
+    make_alarm,
+    make_dashboard,
+    make_log_group,
+    make_subscription,
+    make_topic,
+    make_topic_policy,
+)
 
 EMULATOR, RUNNER, NOTED = "emulator", "runner", "noted"
 
@@ -65,7 +72,7 @@ RESOURCE_TYPES = {
     "AWS::IAM::Policy": ResourceType(EMULATOR, "every request is judged by it", make_policy),
     "AWS::IAM::Role": ResourceType(EMULATOR, "functions have its credentials only", make_role),
     "AWS::Lambda::EventInvokeConfig": ResourceType(
-        NOTED, "a failed call is repeated twice, whatever it says", make_invoke_config
+        RUNNER, "how often a failed call of a schedule is repeated", make_invoke_config
     ),
     "AWS::Lambda::EventSourceMapping": ResourceType(
         RUNNER, "receives with the function's role, batches beside each other", make_source
@@ -83,6 +90,11 @@ RESOURCE_TYPES = {
     "AWS::S3::BucketPolicy": ResourceType(
         EMULATOR, "every request is judged by it", make_bucket_policy
     ),
+    "AWS::SNS::Subscription": ResourceType(
+        EMULATOR, "notices go to queues; no mail is sent", make_subscription
+    ),
+    "AWS::SNS::Topic": ResourceType(EMULATOR, "told by alarms that go off", make_topic),
+    "AWS::SNS::TopicPolicy": ResourceType(EMULATOR, "kept", make_topic_policy),
     "AWS::SQS::Queue": ResourceType(EMULATOR, "with dead letters", make_queue),
     "AWS::SQS::QueuePolicy": ResourceType(
         EMULATOR, "every request is judged by it", make_queue_policy

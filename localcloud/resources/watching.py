@@ -1,7 +1,8 @@
-"""Makers of what operators look at: alarms, dashboards, logs."""
+"""Makers of what operators look at and hear of: alarms and their topics, dashboards, logs."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from localcloud.resources.making import Made, Making, Properties
@@ -31,6 +32,37 @@ def make_alarm(making: Making, properties: Properties) -> Made:
 def _metric(told: dict[str, Any]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
     dimensions = sorted((d["Name"], d["Value"]) for d in told.get("Dimensions", []))
     return told["Namespace"], told["MetricName"], tuple(dimensions)
+
+
+def make_topic(making: Making, properties: Properties) -> Made:
+    """A topic: the emulator hands its notices on to queues and functions, and sends no mail."""
+    sns = making.client("sns")
+    name = properties.need("TopicName")
+    arn = sns.create_topic(Name=name)["TopicArn"]
+    attributes = {"TopicArn": arn, "TopicName": name}
+    return Made(arn, attributes, lambda: sns.delete_topic(TopicArn=arn))
+
+
+def make_topic_policy(making: Making, properties: Properties) -> Made:
+    """Who may publish to topics: kept by the emulator."""
+    sns = making.client("sns")
+    policy = json.dumps(properties.need("PolicyDocument"))
+    for arn in properties.need("Topics"):
+        sns.set_topic_attributes(TopicArn=arn, AttributeName="Policy", AttributeValue=policy)
+    return Made(f"{properties.logical_id}-policy")
+
+
+def make_subscription(making: Making, properties: Properties) -> Made:
+    """Who is told what is published to a topic."""
+    sns = making.client("sns")
+    found = sns.subscribe(
+        TopicArn=properties.need("TopicArn"),
+        Protocol=properties.need("Protocol"),
+        Endpoint=properties.need("Endpoint"),
+        ReturnSubscriptionArn=True,
+    )
+    arn = found["SubscriptionArn"]
+    return Made(arn, {}, lambda: sns.unsubscribe(SubscriptionArn=arn))
 
 
 def make_dashboard(making: Making, properties: Properties) -> Made:

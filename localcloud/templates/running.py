@@ -10,6 +10,7 @@ import msgspec
 from localcloud.templates.images import Image
 
 MIB = 1 << 20
+USUAL_RETRIES = 2
 
 
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +91,8 @@ class Running:
 
     def __init__(self) -> None:
         self.functions: dict[str, FunctionSpec] = {}
+        self.retries: dict[str, int] = {}
+        """Of calls whose caller does not wait, by the function's name; else `USUAL_RETRIES`."""
         self.sources: list[QueueSourceSpec] = []
         self.rules: dict[str, RuleSpec] = {}
         self.permissions: list[PermissionSpec] = []

@@ -1,15 +1,13 @@
 """A queue of jobs with its dead letters, and an alarm on each."""
 
-from collections.abc import Callable
-
 from aws_cdk import Acknowledgment, Duration, Validations
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import KEPT_DAYS, JobQueueShape
 from stacks.constructs.encryption import key_of
+from stacks.constructs.operator_alarm import Breach, operator_alarm
 
 PERIOD_MINUTES = 5
 
@@ -26,7 +24,7 @@ class FifoJobQueue(Construct):
         self, scope: Construct, id: str, *, shape: JobQueueShape, deployment: Deployment
     ) -> None:
         super().__init__(scope, id)
-        self.kind = shape.kind
+        self.kind, self.hidden_seconds = shape.kind, shape.hidden_seconds
         key = key_of(self, deployment)
         encryption = sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED
         name = deployment.name(shape.kind)
@@ -61,38 +59,23 @@ class FifoJobQueue(Construct):
                 queue=self.dead_letters, max_receive_count=shape.receives_max
             ),
         )
-        self._alarm(
-            "DeadLettersAlarm",
-            name=f"{name}-dead-letters",
-            metric=self.dead_letters.metric_approximate_number_of_messages_visible,
-            threshold=1,
-            says=f"messages of {shape.kind} were given up: see docs/operate/dead-letters.md",
-        )
-        self._alarm(
-            "AgeAlarm",
-            name=f"{name}-age",
-            metric=self.queue.metric_approximate_age_of_oldest_message,
-            threshold=shape.age_seconds_max,
-            says=f"a message of {shape.kind} waits too long: see docs/operate/queue-age.md",
-        )
-
-    def _alarm(
-        self,
-        id: str,
-        *,
-        name: str,
-        metric: Callable[..., cloudwatch.Metric],
-        threshold: int,
-        says: str,
-    ) -> None:
-        cloudwatch.Alarm(
+        operator_alarm(
             self,
-            id,
-            alarm_name=name,
-            alarm_description=says,
-            metric=metric(period=Duration.minutes(PERIOD_MINUTES), statistic="Maximum"),
-            threshold=threshold,
-            comparison_operator=(cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD),
-            evaluation_periods=1,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            "DeadLettersAlarm",
+            deployment=deployment,
+            name=f"{name}-dead-letters",
+            says=f"messages of {shape.kind} were given up: see docs/operate/dead-letters.md",
+            metric=self.dead_letters.metric_approximate_number_of_messages_visible(),
+            statistic="Maximum",
+            breach=Breach(1, PERIOD_MINUTES),
+        )
+        operator_alarm(
+            self,
+            "AgeAlarm",
+            deployment=deployment,
+            name=f"{name}-age",
+            says=f"a message of {shape.kind} waits too long: see docs/operate/queue-age.md",
+            metric=self.queue.metric_approximate_age_of_oldest_message(),
+            statistic="Maximum",
+            breach=Breach(shape.age_seconds_max, PERIOD_MINUTES),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aws_cdk import Acknowledgment, Duration, Validations
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -14,10 +13,9 @@ from lakebed.config.environments import FunctionEnvironment, variables_of
 from lakebed.config.instance import Deployment
 from stacks.constructs.encryption import use_key
 from stacks.constructs.log_group import log_group
+from stacks.constructs.operator_alarm import failing_runs, operator_alarm
 from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
 from stacks.permissions import accepted
-
-PERIOD_MINUTES = 5
 
 NO_DEAD_LETTERS = (
     "a queue's messages have dead letters of their own, and a schedule's next run makes up for one"
@@ -34,6 +32,7 @@ class PythonFunction(Construct):
     code_room: the folder in `lambdas`, where several functions share one. None: the room.
     environment: all of its variables.
     permissions: all that its role may do, besides writing its log.
+    runs_apart: the longest time from one failing run to the next; None: it runs when it is called.
     """
 
     def __init__(
@@ -48,6 +47,7 @@ class PythonFunction(Construct):
         code_room: str | None = None,
         environment: FunctionEnvironment,
         permissions: Sequence[iam.PolicyStatement],
+        runs_apart: Duration | None,
         timeout_seconds: int,
         memory_mib: int = 512,
     ) -> None:
@@ -87,7 +87,16 @@ class PythonFunction(Construct):
         )
         Validations.of(self.role).acknowledge(*accepted(deployment))
         self._acknowledge(here=target.here)
-        self._alarm(name)
+        operator_alarm(
+            self,
+            "ErrorsAlarm",
+            deployment=deployment,
+            name=f"{name}-errors",
+            says=f"runs of {name} fail: see docs/operate/function-errors.md",
+            metric=self.function.metric_errors(),
+            statistic="Sum",
+            breach=failing_runs(runs_apart),
+        )
 
     def _acknowledge(self, *, here: bool) -> None:
         reasons = {
@@ -99,19 +108,4 @@ class PythonFunction(Construct):
             reasons["Serverless::Serverless-LambdaLatestVersion"] = THIS_MACHINE
         Validations.of(self.function).acknowledge(
             *(Acknowledgment(id=id_, reason=reason) for id_, reason in reasons.items())
-        )
-
-    def _alarm(self, name: str) -> None:
-        cloudwatch.Alarm(
-            self,
-            "ErrorsAlarm",
-            alarm_name=f"{name}-errors",
-            alarm_description=f"runs of {name} fail: see docs/operate/function-errors.md",
-            metric=self.function.metric_errors(
-                period=Duration.minutes(PERIOD_MINUTES), statistic="Sum"
-            ),
-            threshold=1,
-            comparison_operator=(cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD),
-            evaluation_periods=3,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Acknowledgment, Validations
+from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -61,6 +61,7 @@ class QueueLambda(Construct):
             code_room=code_room,
             environment=environment,
             permissions=[may_take, *permissions],
+            runs_apart=Duration.seconds(queue.hidden_seconds),
             timeout_seconds=seconds_max,
             memory_mib=memory_mib,
         )

@@ -49,7 +49,7 @@ class ScheduledTables(Construct):
     ) -> None:
         super().__init__(scope, id)
         self.tables = FifoJobQueue(self, "Tables", shape=shape, deployment=deployment)
-        trigger = self._trigger(deployment, shape, registry)
+        trigger = self._trigger(deployment, shape, registry, every)
         Schedule(
             self,
             "Schedule",
@@ -72,7 +72,11 @@ class ScheduledTables(Construct):
         )
 
     def _trigger(
-        self, deployment: Deployment, shape: JobQueueShape, registry: dynamodb.ITable
+        self,
+        deployment: Deployment,
+        shape: JobQueueShape,
+        registry: dynamodb.ITable,
+        every: Duration,
     ) -> lambda_.Function:
         queue = self.tables.queue
         environment = TriggerEnvironment(
@@ -91,6 +95,7 @@ class ScheduledTables(Construct):
             code_room=CODE_ROOM,
             environment=environment,
             permissions=[permissions.list_tables(registry), permissions.send(queue)],
+            runs_apart=every,
             timeout_seconds=TRIGGER_SECONDS_MAX,
             memory_mib=256,
         )

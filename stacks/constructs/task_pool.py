@@ -125,6 +125,7 @@ class TaskPool(Construct):
             public_address="ENABLED" if network.public else "DISABLED",
             tasks_max=str(tasks_max),
         )
+        every = Duration.minutes(1)
         own = PythonFunction(
             self,
             "Start",
@@ -139,6 +140,7 @@ class TaskPool(Construct):
                     network.cluster, self.definition, (self.role, self._execution_role)
                 ),
             ],
+            runs_apart=every,
             timeout_seconds=START_SECONDS_MAX,
             memory_mib=256,
         )
@@ -150,6 +152,6 @@ class TaskPool(Construct):
             "StartSchedule",
             deployment=self._deployment,
             name=f"{queue.kind}-tasks",
-            every=Duration.minutes(1),
+            every=every,
             function=own.function,
         )

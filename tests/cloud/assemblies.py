@@ -156,8 +156,12 @@ def permission(function_id: str, rule_id: str) -> dict[str, Any]:
     return {"Type": "AWS::Lambda::Permission", "Properties": properties}
 
 
-def alarm(name: str, namespace: str, metric: str, **dimensions: object) -> dict[str, Any]:
+def alarm(
+    name: str, namespace: str, metric: str, *, tells: str | None = None, **dimensions: object
+) -> dict[str, Any]:
+    """tells: the id of a topic."""
     properties = {
+        **({"AlarmActions": [{"Ref": tells}]} if tells else {}),
         "AlarmName": name,
         "Namespace": namespace,
         "MetricName": metric,
@@ -170,6 +174,42 @@ def alarm(name: str, namespace: str, metric: str, **dimensions: object) -> dict[
         "TreatMissingData": "notBreaching",
     }
     return {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
+
+
+def notices(topic_id: str, queue_name: str) -> dict[str, Any]:
+    """Return a topic, and the subscription and the policy of a queue that hears of it."""
+    allowed = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": arn("Heard"),
+    }
+    document = {"Version": "2012-10-17", "Statement": [allowed]}
+    return {
+        topic_id: {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "alarms"}},
+        "Heard": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": queue_name}},
+        "HeardPolicy": {
+            "Type": "AWS::SQS::QueuePolicy",
+            "Properties": {"Queues": [{"Ref": "Heard"}], "PolicyDocument": document},
+        },
+        "Hears": {
+            "Type": "AWS::SNS::Subscription",
+            "Properties": {
+                "TopicArn": {"Ref": topic_id},
+                "Protocol": "sqs",
+                "Endpoint": arn("Heard"),
+            },
+        },
+    }
+
+
+def invoke_config(function_id: str, *, retries: int) -> dict[str, Any]:
+    properties = {
+        "FunctionName": {"Ref": function_id},
+        "Qualifier": "$LATEST",
+        "MaximumRetryAttempts": retries,
+    }
+    return {"Type": "AWS::Lambda::EventInvokeConfig", "Properties": properties}
 
 
 def outcomes(name: str) -> dict[str, Any]:

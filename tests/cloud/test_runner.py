@@ -12,6 +12,8 @@ from tests.cloud.assemblies import (
     alarm,
     arn,
     function,
+    invoke_config,
+    notices,
     outcomes,
     permission,
     queue,
@@ -107,8 +109,13 @@ def stacks() -> dict[str, Any]:
         "Dead": queue("work-dead"),
         "Table": outcomes("outcomes"),
         "DeadAlarm": alarm(
-            "dead", "AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName="work-dead.fifo"
+            "dead",
+            "AWS/SQS",
+            "ApproximateNumberOfMessagesVisible",
+            tells="Operators",
+            QueueName="work-dead.fifo",
         ),
+        **notices("Operators", "heard"),
         "HandledAlarm": alarm("handled", "Test", "handled", of="b"),
         "ErrorAlarm": alarm("errors", "AWS/Lambda", "Errors", FunctionName={"Ref": "Handler"}),
         "Sender": role((["sqs:SendMessage"], arn("Queue"))),
@@ -124,6 +131,10 @@ def stacks() -> dict[str, Any]:
         "Source": source("Queue", "Handler", BatchSize=10),
         "Rule": rule("each-hour", "rate(1 hour)", "Trigger"),
         "May": permission("Trigger", "Rule"),
+        "Once": function("once", "app.refused", "Worker", Environment={"Variables": VARIABLES}),
+        "OnceRuns": invoke_config("Once", retries=0),
+        "OnceRule": rule("once-each-hour", "rate(1 hour)", "Once", State="DISABLED"),
+        "MayOnce": permission("Once", "OnceRule"),
         "Cluster": {"Type": "AWS::ECS::Cluster", "Properties": {"ClusterName": "tasks"}},
         "Task": task("worker", "Worker", LAKEBED_DOES="3"),
         "Net": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
@@ -220,9 +231,26 @@ def test_a_poisoned_group_ends_as_dead_letters_and_holds_up_nobody(cloud: LocalC
     cloud.advance(61)
     assert waiting(cloud, "work-dead.fifo") == 1
     assert cloud.alarms()["dead"] == "ALARM"
+    assert 'ALARM: "dead"' in heard(cloud)
     send(cloud, "b")
     cloud.settle()
     assert times(cloud) == {"a": 1, "b": 1, "c": 1}
+
+
+def heard(cloud: LocalCloud) -> str:
+    """What the queue that is subscribed to the topic of alarms was told."""
+    told = cloud.client("sqs").receive_message(
+        QueueUrl=url(cloud, "heard"), MaxNumberOfMessages=10, WaitTimeSeconds=5
+    )
+    return "".join(json.loads(message["Body"])["Subject"] for message in told["Messages"])
+
+
+def test_a_failed_run_of_a_schedule_is_repeated_as_often_as_its_function_says(
+    cloud: LocalCloud,
+) -> None:
+    cloud.fire("once-each-hour")
+    cloud.advance(600)
+    assert [failure.function for failure in cloud.failures] == ["once"]
 
 
 @pytest.mark.parametrize(

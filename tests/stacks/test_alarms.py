@@ -1,0 +1,155 @@
+"""Each alarm can go off, and tells somebody; a schedule's runs are not repeated behind its back."""
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from lakebed.config.instance import instance_settings
+from lakebed.errors import InvalidError
+from lakebed.observe.metrics import NAMESPACE
+from tests.stacks.conftest import Synthesize, Templates
+from tests.stacks.test_templates import only, resources
+
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:operators"
+UNITS = {"minute": 60, "minutes": 60, "hour": 3_600, "day": 86_400, "days": 86_400}
+CALLED = {"query-answer", "networking-check"}
+"""Functions that neither a schedule nor a queue runs."""
+REPORTERS = {"tasks_not_started": "compaction-tasks-start"}
+"""Who reports a metric whose alarm takes several reports."""
+Alarm = dict[str, Any]
+
+
+def alarms(templates: Templates) -> list[Alarm]:
+    return [alarm["Properties"] for alarm in resources(templates, "AWS::CloudWatch::Alarm")]
+
+
+def of_type(template: dict[str, Any], type_: str) -> dict[str, dict[str, Any]]:
+    """Properties by id: ids are unique in one stack only."""
+    return {
+        id_: resource["Properties"]
+        for id_, resource in template["Resources"].items()
+        if resource["Type"] == type_
+    }
+
+
+def seconds_apart(templates: Templates) -> dict[str, int]:
+    """How long after one run of each function the next one begins that fails for the same reason.
+    By the function's name in the instance."""
+    found = {}
+    for template in templates.values():
+        names = {
+            id_: function["FunctionName"].removeprefix("lakebed-dev-")
+            for id_, function in of_type(template, "AWS::Lambda::Function").items()
+        }
+        for rule in of_type(template, "AWS::Events::Rule").values():
+            rate = re.fullmatch(r"rate\((\d+) (\w+)\)", rule["ScheduleExpression"])
+            assert rate is not None
+            for target in rule["Targets"]:
+                name = names[target["Arn"]["Fn::GetAtt"][0]]
+                found[name] = int(rate[1]) * UNITS[rate[2]]
+        queues = of_type(template, "AWS::SQS::Queue")
+        for source in of_type(template, "AWS::Lambda::EventSourceMapping").values():
+            queue = queues[source["EventSourceArn"]["Fn::GetAtt"][0]]
+            found[names[source["FunctionName"]["Ref"]]] = queue["VisibilityTimeout"]
+    return found
+
+
+def test_every_alarm_tells_the_topic_of_the_instance(templates: Templates) -> None:
+    found = alarms(templates)
+    assert len(found) > 40
+    for alarm in found:
+        (action,) = alarm["AlarmActions"]
+        assert action["Fn::Join"][1][-1].endswith(":lakebed-dev-alarms"), alarm["AlarmName"]
+    assert only(templates, "AWS::SNS::Topic")["TopicName"] == "lakebed-dev-alarms"
+
+
+def test_only_alarms_of_the_instance_may_publish_and_only_by_tls(templates: Templates) -> None:
+    statements = only(templates, "AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+    allowed = [s for s in statements if s["Effect"] == "Allow"]
+    (denied,) = [s for s in statements if s["Effect"] == "Deny"]
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    (statement,) = allowed
+    assert statement["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert statement["Condition"]["StringEquals"] == {
+        "aws:SourceAccount": {"Ref": "AWS::AccountId"}
+    }
+    source = statement["Condition"]["ArnLike"]["aws:SourceArn"]["Fn::Join"][1]
+    assert source[-1] == ":alarm:lakebed-dev-*"
+
+
+def test_an_address_of_mail_is_subscribed_and_else_nobody(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    assert not resources(templates, "AWS::SNS::Subscription")
+    subscription = only(synthesize(alarm_mail="ops@example.org"), "AWS::SNS::Subscription")
+    assert subscription["Protocol"] == "email"
+    assert subscription["Endpoint"] == "ops@example.org"
+
+
+def test_a_topic_of_yours_takes_the_place_of_the_instances_own(synthesize: Synthesize) -> None:
+    templates = synthesize(alarm_topic_arn=TOPIC)
+    assert not resources(templates, "AWS::SNS::Topic")
+    assert {tuple(alarm["AlarmActions"]) for alarm in alarms(templates)} == {(TOPIC,)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"alarm_mail": "ops"}, "alarm_mail"),
+        ({"alarm_mail": "ops@example"}, "alarm_mail"),
+        ({"alarm_mail": "a@example.org, b@example.org"}, "alarm_mail"),
+        ({"alarm_topic_arn": "operators"}, "alarm_topic_arn"),
+        ({"alarm_topic_arn": TOPIC.replace("sns", "sqs")}, "alarm_topic_arn"),
+        ({"alarm_mail": "ops@example.org", "alarm_topic_arn": TOPIC}, "leave `alarm_mail` out"),
+    ],
+)
+def test_who_is_told_is_refused_where_nothing_could_be_told(
+    settings: dict[str, object], words: str
+) -> None:
+    with pytest.raises(InvalidError, match=words):
+        instance_settings(settings)
+
+
+def test_each_alarm_of_errors_goes_off_where_every_run_fails(templates: Templates) -> None:
+    apart = seconds_apart(templates)
+    names = set()
+    for alarm in alarms(templates):
+        if alarm["Namespace"] != "AWS/Lambda":
+            continue
+        name = alarm["AlarmName"].removeprefix("lakebed-dev-").removesuffix("-errors")
+        names.add(name)
+        assert alarm["Statistic"] == "Sum"
+        assert alarm["EvaluationPeriods"] == 1, "the arithmetic below is that of one window"
+        runs = math.inf if name in CALLED else alarm["Period"] // apart[name]
+        assert alarm["Threshold"] <= max(runs, 1), name
+        assert name not in CALLED or alarm["Threshold"] == 1, name
+    assert names | CALLED == set(apart) | CALLED, "each function has an alarm, and only functions"
+
+
+def test_each_alarm_of_queues_and_events_can_reach_its_threshold(templates: Templates) -> None:
+    queues = resources(templates, "AWS::SQS::Queue")
+    kept = {queue["Properties"]["MessageRetentionPeriod"] for queue in queues}
+    apart = seconds_apart(templates)
+    for alarm in alarms(templates):
+        assert alarm["EvaluationPeriods"] == 1
+        assert alarm["Period"] % 60 == 0
+        assert alarm["Period"] <= 86_400
+        if alarm["MetricName"] == "ApproximateAgeOfOldestMessage":
+            assert alarm["Threshold"] < min(kept)
+        if alarm["Namespace"] == NAMESPACE and alarm["Statistic"] == "Sum":
+            reporter = REPORTERS.get(alarm["MetricName"])
+            reports = alarm["Period"] // apart[reporter] if reporter else 1
+            assert alarm["Threshold"] <= reports, alarm["MetricName"]
+
+
+def test_a_function_of_a_schedule_is_not_run_again_for_an_old_event(templates: Templates) -> None:
+    for template in templates.values():
+        rules = of_type(template, "AWS::Events::Rule").values()
+        scheduled = {t["Arn"]["Fn::GetAtt"][0] for rule in rules for t in rule["Targets"]}
+        configured = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
+        assert {config["FunctionName"]["Ref"] for config in configured} == scheduled
+        for config in configured:
+            assert config["MaximumRetryAttempts"] == 0
+            assert config["MaximumEventAgeInSeconds"] == 60
