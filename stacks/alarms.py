@@ -61,6 +61,6 @@ class AlarmsStack(Stack):
         else:
             Annotations.of(topic).add_warning_v2(
                 UNHEARD,
-                "alarms reach nobody yet: add `-c alarm_mail=ADDRESS`, or subscribe"
+                "alarms have no subscriber yet: add `-c alarm_mail=ADDRESS`, or subscribe"
                 f" to the topic {topic_name(deployment)}",
             )
