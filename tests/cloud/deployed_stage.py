@@ -1,19 +1,26 @@
 """The deployed instance as a stage for stories."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pyarrow as pa
 
 from lakebed.config.job_queues import TICK_QUEUES
 from lakebed.lake import Lake
+from lakebed.model.names import JobId
+from lakebed.model.paths import manifest_path
 from lakebed.table import Table
+from localcloud.services.emulator import ACCOUNT, REGION
 from tests.cloud.instance import INSTANCE, RunningInstance
-from tests.cloud.operators import keys_in_bucket
-from tests.cloud.users import put, send, until, waiting
+from tests.cloud.operators import keys_in_bucket, spoiled
+from tests.cloud.users import fetched, put, send, until, waiting
 from tests.dsl.stage import Work, work_until_done
 
 NAME = f"lakebed-{INSTANCE}"
+RESULTS = f"{NAME}-results-{ACCOUNT}-{REGION}"
+CALLED = ("commits", "query")
+"""Work whose messages call its function."""
 
 
 class DeployedStage:
@@ -23,6 +30,7 @@ class DeployedStage:
         self.lake = lake
         self._instance = instance
         self._kills = 0
+        self._is_damaged = False
 
     def put(self, name: str, rows: pa.Table) -> str:
         return put(self._instance, name, rows)
@@ -34,14 +42,14 @@ class DeployedStage:
         for kind in kinds:
             if kind == "ingest":
                 self._run_tasks("ingest")
-            elif kind == "commits":
-                self._instance.cloud.settle()  # messages of the queue call its function
+            elif kind in CALLED:
+                self._instance.cloud.settle()
             elif kind == "compaction":
                 work_until_done(self._create_jobs, lambda: self._run_tasks("compaction"))
             else:
                 self._instance.cloud.fire(f"{NAME}-{kind}")
         failures = self._instance.cloud.failures
-        assert len(failures) == self._kills, list(failures)
+        assert len(failures) == self._kills or self._is_damaged, list(failures)
         failures.clear()
         self._kills = 0
 
@@ -87,6 +95,18 @@ class DeployedStage:
     def redeliver(self, work: Work) -> None:
         (shape,) = (shape for shape in TICK_QUEUES if shape.kind == work)
         self.advance(shape.hidden_seconds)
+
+    @contextmanager
+    def damaged(self, table: Table) -> Iterator[None]:
+        with spoiled(self._instance, table):
+            self._is_damaged = True
+            yield
+        self._is_damaged = False
+        self._instance.cloud.failures.clear()
+
+    def result(self, table: Table, job: str) -> pa.Table:
+        path = manifest_path(table._opened.id, JobId(job))
+        return fetched(self._instance, f"s3://{RESULTS}/objects/{path}")
 
     def stored_files(self, table: Table) -> int:
         files = f"tables/{table._opened.id}/files/"

@@ -7,6 +7,7 @@ queries return is compared with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +28,7 @@ class LakeStory:
         self.stage = stage
         self.lake = stage.lake
         self._model: dict[str, dict[str, pa.Table]] = {}
+        self._open_queries: list[tuple[pa.RecordBatchReader, pa.Table]] = []
 
     # what is there
 
@@ -36,6 +38,14 @@ class LakeStory:
         """Create a table of `SCHEMA`."""
         self._model[name] = {}
         return self.lake.create_table(name, SCHEMA, split_points=split_points, settings=settings)
+
+    def given_an_open_query(self, name: str) -> None:
+        """Query a whole table, and read nothing yet. `then_open_queries_match` reads on."""
+        self._open_queries.append((self.table(name).query(), self._wanted(name)))
+
+    def given_a_damaged_log(self, name: str) -> AbstractContextManager[None]:
+        """Until the block ends, a table's log ends with a damaged entry. Work on it may fail."""
+        return self.stage.damaged(self.table(name))
 
     def table(self, name: str) -> Table:
         """Return a table as its users have it."""
@@ -62,6 +72,19 @@ class LakeStory:
     def when_message_is_sent(self, queue: str, **message: object) -> None:
         """Send a user's message as it is. Who works on it may refuse it."""
         self.stage.send(queue, message)
+
+    def when_queries_are_answered(self) -> None:
+        """Let the results of queries that messages ask for be written down."""
+        self.stage.work("query")
+
+    def when_cleared(self, name: str, *, split_points: Sequence[str]) -> None:
+        """Remove all rows, and begin with a new tree."""
+        self._model[name] = {}
+        self.table(name).clear(split_points=split_points)
+
+    def when_snapshots_are_written(self) -> None:
+        """Let snapshots that are due be written, and logs be emptied below them."""
+        self.stage.work("snapshots")
 
     def when_messages_are_ingested(self) -> None:
         """Let tasks run the ingest jobs that messages ask for."""
@@ -117,6 +140,10 @@ class LakeStory:
         """Return the number of a table's newest log entry."""
         return self.lake.status(name)[0].number
 
+    def snapshots(self, name: str) -> int:
+        """Return how many snapshots of a table are kept."""
+        return len(self.table(name)._snapshots().newest_first())
+
     def summary(self, name: str) -> str:
         """Return a table's leaves in key order, with files and rows; then what is garbage."""
         (status,) = self.lake.status(name)
@@ -136,11 +163,7 @@ class LakeStory:
 
         without: jobs whose rows are not there yet.
         """
-        given = [rows for job, rows in self._model[name].items() if job not in without]
-        nothing = arrow_schema(SCHEMA).empty_table()
-        wanted = pa.concat_tables([nothing, *(r.cast(nothing.schema) for r in given)])
-        wanted = wanted.sort_by(KEY_ORDER)
-        table = self.table(name)
+        wanted, table = self._wanted(name, without), self.table(name)
         _same(table.query().read_all(), wanted)
         assert table.count() == wanted.num_rows
         keys = wanted["id"].unique().to_pylist()
@@ -150,6 +173,22 @@ class LakeStory:
             low, high = keys[len(keys) // 4], keys[3 * len(keys) // 4]
             within = wanted.filter((pc.field("id") >= low) & (pc.field("id") < high))
             _same(table.query(ranges={"id": (low, high)}).read_all(), within)
+
+    def then_open_queries_match(self) -> None:
+        """Read open queries to their end, and compare each with the model as it was then."""
+        for reader, wanted in self._open_queries:
+            _same(reader.read_all(), wanted)
+        self._open_queries.clear()
+
+    def then_answer_matches(self, name: str, *, job: str, without: Sequence[str] = ()) -> None:
+        """Compare the result of a query of a whole table, which was sent as a message."""
+        _same(self.stage.result(self.table(name), job), self._wanted(name, without))
+
+    def _wanted(self, name: str, without: Sequence[str] = ()) -> pa.Table:
+        given = [rows for job, rows in self._model[name].items() if job not in without]
+        nothing = arrow_schema(SCHEMA).empty_table()
+        wanted = pa.concat_tables([nothing, *(r.cast(nothing.schema) for r in given)])
+        return wanted.sort_by(KEY_ORDER)
 
     def _given(self, name: str, job: str, rows: pa.Table) -> None:
         known = self._model[name].setdefault(job, rows)

@@ -1,25 +1,33 @@
 """Stages in this process: an instance in memory, and a lake in a directory."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakebed.backends.aws.job_queues import received_record
+from lakebed.backends.local.object_store import LocalObjectStore
+from lakebed.backends.local.transaction_logs import SqliteTransactionLog
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.functions.query_answers import QueuedQueries, answers_over
+from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import open_local
-from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.lake import Lake
 from lakebed.model.jobs import COMPACTION_CREATION, COMPACTION_QUEUE
+from lakebed.model.names import JobId, TransactionNumber
+from lakebed.model.paths import manifest_path
 from lakebed.ports.job_queue import Message
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.table import Table
-from lambdas.shape import Handler
-from tests.dsl.memory_instance import HIDDEN_SECONDS, MemoryInstance, Run
+from lambdas.query.handle import keep
+from lambdas.shape import Handler, sent_handler
+from tests.dsl.memory_instance import HIDDEN_SECONDS, MemoryInstance, Run, once, worked
 from tests.dsl.stage import Work, work_until_done
 from tests.dsl.tasks import run_compaction_task, run_ingest_task
 
@@ -36,6 +44,10 @@ class _LocalStage:
         self._app = app
         self._clock = clock
         self._landing = folder / "landing"
+        (folder / "results").mkdir()
+        self._results = LocalObjectStore(folder / "results", clock)
+        self._results_place = folder / "results" / "objects"
+        self._is_damaged = False
 
     def put(self, name: str, rows: pa.Table) -> str:
         path = self._landing / name
@@ -66,8 +78,44 @@ class _LocalStage:
             self.advance(2)
         assert not self.waiting(queue)
 
+    @contextmanager
+    def damaged(self, table: Table) -> Iterator[None]:
+        log = self._app.logs.open(table._opened.id)
+        number = TransactionNumber(log.newest() + 1)
+        log.append(number, b"\x01\x00 damaged")
+        self._is_damaged = True
+        yield
+        self._is_damaged = False
+        self._take_back(table, number)
+
+    def _take_back(self, table: Table, number: TransactionNumber) -> None:
+        """Let a log be as if it never had its newest entry."""
+        raise NotImplementedError
+
+    def result(self, table: Table, job: str) -> pa.Table:
+        path = self._results_place / manifest_path(table._opened.id, JobId(job))
+        files = json.loads(path.read_text())["files"]
+        return pa.concat_tables([pq.read_table(file["path"]) for file in files])
+
     def stored_files(self, table: Table) -> int:
         return len(list(self._app.objects.list(f"tables/{table._opened.id}/files/")))
+
+    def _answer_queries(self) -> None:
+        app, queue = self._app, self._app.queues.open("query")
+        answers = answers_over(
+            query=app.query,
+            find_table=app.catalog.find,
+            tracker=app.tracker,
+            clock=app.clock,
+            results=self._results,
+            place=str(self._results_place),
+        )
+        queries = QueuedQueries(answers, queue, received=received_record)
+        self._check(worked(queue, sent_handler(once(queries), keep)))
+
+    def _check(self, given_back: list[str]) -> None:
+        """Fail if messages were given back, and no table is damaged."""
+        assert not given_back or self._is_damaged, given_back
 
 
 class DirectoryStage(_LocalStage):
@@ -76,6 +124,13 @@ class DirectoryStage(_LocalStage):
     def __init__(self, folder: Path) -> None:
         clock = VirtualClock()
         super().__init__(open_local(folder / "lake", clock=clock), clock, folder)
+        self._housekeeping = keeping = Housekeeping(self._app)
+        self._works: dict[Work, Callable[[OpenTable], WorkDone]] = {
+            "splitting": keeping._split,
+            "compaction-creation": partial(keeping._create_jobs, everything=False),
+            "garbage": keeping._collect,
+            "snapshots": keeping._snapshot,
+        }
 
     def work(self, *kinds: Work) -> None:
         app = self._app
@@ -86,33 +141,30 @@ class DirectoryStage(_LocalStage):
                 self.lake.commit_queued()
             elif kind == "compaction":
                 work_until_done(self._create_jobs, partial(run_compaction_task, app))
-            elif kind == "compaction-creation":
-                self._create_jobs()
-            elif kind == "splitting":
-                self._each(app.split_leaves.run)
             elif kind == "dead-letters":
-                give_up_dead_jobs(app).run()
+                self._housekeeping._give_up_dead_jobs.run()
+            elif kind == "query":
+                self._answer_queries()
             else:
-                self._each(app.collect.run)
+                self._each(kind)
 
     def _create_jobs(self) -> int:
-        self._each(self._app.create_jobs.run)
+        self._each("compaction-creation")
         return self.waiting(COMPACTION_QUEUE)
 
-    def _each(self, act: Callable[[OpenTable], int]) -> None:
-        for entry in self._app.catalog.list():
-            act(self._app.catalog.find(entry.name))
+    def _each(self, kind: Work) -> None:
+        """Do one kind of work on each table, as a round of housekeeping does all kinds."""
+        entries = self._app.catalog.list()
+        for entry in entries:
+            self._housekeeping._work_on(entry, {kind: self._works[kind]})
+        failed = self._app.failed_tables.of({entry.id for entry in entries})
+        assert not failed or self._is_damaged, failed
 
-
-def give_up_dead_jobs(app: App) -> GiveUpDeadJobs:
-    return GiveUpDeadJobs(
-        jobs=app.queue,
-        commits=app.commit_queue,
-        objects=app.objects,
-        find_table=app.catalog.find_id,
-        give_up=app.give_up,
-        tracker=app.tracker,
-    )
+    def _take_back(self, table: Table, number: TransactionNumber) -> None:
+        log = self._app.logs.open(table._opened.id)
+        assert isinstance(log, SqliteTransactionLog)
+        with log._database.writing() as connection:
+            connection.execute("DELETE FROM entry WHERE number = ?", (number,))
 
 
 class MemoryStage(_LocalStage):
@@ -136,6 +188,8 @@ class MemoryStage(_LocalStage):
                 work_until_done(self._create_jobs, partial(run_compaction_task, self._app))
             elif kind == "dead-letters":
                 self._instance.dead_letters_function()({"time": "now"}, Run())
+            elif kind == "query":
+                self._answer_queries()
             else:
                 self._fire(kind)
 
@@ -167,4 +221,7 @@ class MemoryStage(_LocalStage):
             self._dying.remove(queue)
             self._instance.when_killed(queue, function)
         else:
-            assert self._instance.when_worked(queue, function, times=self._times) == []
+            self._check(self._instance.when_worked(queue, function, times=self._times))
+
+    def _take_back(self, table: Table, number: TransactionNumber) -> None:
+        del self._instance.logs.open(table._opened.id)._bodies[number]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ Work = Literal[
     "compaction",
     "dead-letters",
     "garbage",
+    "snapshots",
+    "query",
 ]
 """A kind of work that users' messages or schedules ask for. "compaction" creates jobs, too."""
 
@@ -42,7 +45,8 @@ class Stage(Protocol):
         ...
 
     def work(self, *kinds: Work) -> None:
-        """Do work of each kind until none is left. Fails if any of it failed."""
+        """Do work of each kind until none is left. Fails if any of it failed, but on a damaged
+        table."""
         ...
 
     def advance(self, seconds: float) -> None:
@@ -59,6 +63,14 @@ class Stage(Protocol):
 
     def give_up_messages(self, queue: str) -> None:
         """Let the messages of a queue be dead letters, for each was received too often."""
+        ...
+
+    def damaged(self, table: Table) -> AbstractContextManager[None]:
+        """Until the block ends, a table's log ends with a damaged entry."""
+        ...
+
+    def result(self, table: Table, job: str) -> pa.Table:
+        """Return all rows of a query's result that was written down."""
         ...
 
     def stored_files(self, table: Table) -> int:

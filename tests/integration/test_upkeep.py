@@ -1,12 +1,8 @@
 """What other schedules do on tables, each by its own function (H20, H32)."""
 
-import pytest
-
 from lakebed.bootstrap.functions.table_names import catalog_over
-from lakebed.model.jobs import COMPACTION_CREATION, COMPACTION_QUEUE, GARBAGE, SNAPSHOTS, SWEEP
-from lakebed.model.paths import snapshots_prefix
-from lakebed.statestore import snapshots as when_due
-from lakebed.tables.change_table import change_settings, clear_table
+from lakebed.model.jobs import COMPACTION_CREATION, COMPACTION_QUEUE, GARBAGE, SWEEP
+from lakebed.tables.change_table import clear_table
 from lambdas.shape import Handler, scheduled_handler
 from lambdas.sweep.nameless import sweep_nameless
 from tests.dsl.memory_instance import SCHEMA, MemoryInstance, Run, once
@@ -87,18 +83,3 @@ def test_tables_that_never_got_a_name_are_buried(instance: MemoryInstance) -> No
     with instance.function_stores("other").heads(table.id).reading() as state:
         assert state.head().dropped
     assert instance.lake.catalog.find("kept").name == "kept"
-
-
-def test_a_long_log_becomes_a_snapshot(
-    instance: MemoryInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(when_due, "LOG_ENTRIES_MAX", 20)
-    instance.given_table("trips")
-    handler = instance.handler_of(SNAPSHOTS)
-    table = instance.lake.catalog.find("trips")
-    assert tick(instance, SNAPSHOTS, handler, at="1") == 1
-    assert list(instance.objects.list(snapshots_prefix(table.id))) == []
-    for n in range(21):
-        change_settings(table, {"leaf_files_max": 100 + n})
-    assert tick(instance, SNAPSHOTS, handler, at="2") == 1
-    assert len(list(instance.objects.list(snapshots_prefix(table.id)))) == 1
