@@ -16,7 +16,7 @@ from tests.tidy.source import ROOT, Source, project_files
 PRODUCT = ("app", "containers", "lakebed", "lambdas", "localcloud", "spark_jobs", "stacks")
 _ROW = re.compile(r"^\| (`[^|]*) \| (`[^|]*) \|$", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)`")
-_WORDS = re.compile(r"^\| (`lakebed/[^|]*) \| (`[^|]*) \| `[^|]* \|$", re.MULTILINE)
+_WORDS = re.compile(r"^\| (`lakebed[^|]*) \| (`[^|]*) \| `[^|]* \|$", re.MULTILINE)
 _ROOM = re.compile(r"`([\w/]+)`")
 MODULES_MAX = 25
 """In one folder."""
