@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType
@@ -124,7 +124,6 @@ def with_parts(function: FunctionType) -> FunctionType:
     return made
 
 
-@functools.cache
 def cache_directories() -> tuple[Path, ...]:
     """Return where kernels of these sources and this numba are looked for, in this order.
 
@@ -137,7 +136,7 @@ def cache_directories() -> tuple[Path, ...]:
     common = baseline()
     if common is not None and common.supported():
         processors.append(common)
-    return tuple(directory / name for name in dict.fromkeys(_names(processors)))
+    return tuple(directory / name for name in _names(tuple(processors)))
 
 
 def sources() -> list[Path]:
@@ -149,14 +148,18 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
 
 
-def _names(processors: Iterable[Processor]) -> Iterator[str]:
-    """Yield the name of each processor's directory: a digest of all that code depends on."""
+@functools.cache
+def _names(processors: tuple[Processor, ...]) -> tuple[str, ...]:
+    """Return the name of each processor's directory, without doubles: a digest of all that code
+    depends on."""
     made_of = hashlib.sha256()
     for path in sources():
         made_of.update(path.read_bytes())
     for name in _VERSIONED:
         made_of.update(f"{name} {metadata.version(name)}\n".encode())
+    found = []
     for processor in processors:
         digest = made_of.copy()
         digest.update(f"{processor.name} {processor.features}".encode())
-        yield digest.hexdigest()[:16] + ("-checked" if CHECKED else "")
+        found.append(digest.hexdigest()[:16] + ("-checked" if CHECKED else ""))
+    return tuple(dict.fromkeys(found))

@@ -108,7 +108,7 @@ def test_a_directory_that_is_named_needs_no_home(
     monkeypatch.setattr(Path, "expanduser", no_home)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("LAKEBED_KERNEL_CACHE", str(tmp_path))
-    found = compiling.cache_directories.__wrapped__()
+    found = compiling.cache_directories()
     assert {directory.parent for directory in found} == {tmp_path}
 
 
