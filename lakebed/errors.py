@@ -316,6 +316,19 @@ class SumTooLargeError(InvalidError):
     """
 
 
+class ObjectTooLargeError(InvalidError):
+    """A file grew beyond what the object store keeps as one object.
+
+    What is done: nothing of the file is kept, and no row was lost. A compaction job keeps its files
+    and stays rejected. What you can do: let leaves be smaller (`leaf_rows_max`), so that a merge
+    writes less.
+    """
+
+    def __init__(self, path: str, bytes_max: int) -> None:
+        hint = "let leaves be smaller: lower leaf_rows_max"
+        super().__init__("an object is too large", path=path, bytes_max=bytes_max, hint=hint)
+
+
 class IteratorError(InvalidError):
     """A user's iterator raised, or gave other columns, rows out of order or row keys outside its
     range.

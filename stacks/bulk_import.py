@@ -98,13 +98,12 @@ class BulkImportStack(Stack):
 
     def _job_role(self, deployment: Deployment, stores: LakeStores) -> iam.Role:
         """Return what drivers and tasks have: they read sources, write files, and commit."""
-        folders: tuple[permissions.Folder, ...] = ("tables/*/runs/*", "unfinished/*")
         own = [
             *use_key(deployment),
             *stores.may_commit(deployment),
             permissions.write_bodies(deployment),
-            permissions.write_objects(deployment, "tables/*/files/*", *folders),
-            permissions.delete_objects(deployment, *folders),
+            permissions.write_large_objects(deployment, "tables/*/files/*", "tables/*/runs/*"),
+            permissions.delete_objects(deployment, "tables/*/runs/*"),
             permissions.tell_of_jobs(stores.tracker),
             permissions.read_import_requests(deployment),
             *permissions.read_sources(deployment),

@@ -80,7 +80,7 @@ class CompactionStack(Stack):
             ),
             may=[
                 *stores.may_commit(deployment),
-                *permissions.write_files(deployment),
+                permissions.write_files(deployment),
                 permissions.tell_of_jobs(stores.tracker),
                 permissions.take_jobs(self.jobs.queue),
             ],

@@ -19,7 +19,8 @@ REQUEST_DAYS = 30
 """Of a request for a bulk import: much longer than a run may take."""
 
 UNFINISHED = "unfinished"
-"""Where large objects lie until they are copied to their path: never wanted back."""
+"""Where earlier releases put large objects before they copied them to their path. The lifecycle
+removes what such a release left there."""
 
 
 class DataStack(Stack):
@@ -52,7 +53,7 @@ class DataStack(Stack):
                     expired_object_delete_marker=True,
                 ),
                 s3.LifecycleRule(
-                    id="large-objects-on-their-way",
+                    id="large-objects-of-earlier-releases",
                     prefix=f"{OBJECTS_PREFIX}/{UNFINISHED}/",
                     expiration=Duration.days(UNFINISHED_DAYS),
                     noncurrent_version_expiration=Duration.days(1),

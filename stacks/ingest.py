@@ -56,7 +56,7 @@ class IngestStack(Stack):
                 *stores.may_commit(deployment),
                 permissions.write_bodies(deployment),
                 permissions.find_table(stores.registry),
-                *permissions.write_files(deployment),
+                permissions.write_files(deployment),
                 permissions.tell_of_jobs(stores.tracker),
                 permissions.take_jobs(self.jobs.queue),
                 *permissions.refuse_jobs(self.jobs.queue, self.jobs.dead_letters),

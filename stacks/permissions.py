@@ -29,6 +29,8 @@ UNREADABLE_IMPORTS = f"{IMPORTS_PREFIX}/objects/unreadable/*"
 OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
 SOURCES = "users put files there under names of their own; the setting `sources` names the place"
 TASKS = "tasks get their ids when they are started; their cluster is exact"
+WRITES = ("s3:PutObject", "s3:AbortMultipartUpload")
+"""What it takes to put an object in parts, or to give it up half-way."""
 UNNAMED = {"ec2:DescribeVpcEndpoints", "ecr:GetAuthorizationToken", "ecs:ListTasks"}
 """IAM knows no resource for these."""
 
@@ -40,19 +42,17 @@ Folder = Literal[
     "tables/*/files/*",
     "tables/*/runs/*",
     "tables/*/snapshots/*",
-    "unfinished/*",
 ]
 """Objects, by their paths in the lake: all of them, or those of one kind."""
 
 
-ResultsFolder = Literal["objects/results/*", "unfinished/*"]
-"""Keys in the bucket for results of queries: files and manifests, and large ones on their way."""
+RESULTS = "objects/results/*"
+"""Keys in the bucket for results of queries: files and manifests."""
 
 
 def keys_of(folder: Folder) -> str:
     """Return the keys of objects in the bucket: what has a path in the lake lies in `objects`."""
-    whole = folder in {"*", "unfinished/*"}
-    return f"{OBJECTS_PREFIX}/{folder}" if whole else f"{OBJECTS_PREFIX}/objects/{folder}"
+    return f"{OBJECTS_PREFIX}/{folder}" if folder == "*" else f"{OBJECTS_PREFIX}/objects/{folder}"
 
 
 def bucket_name(deployment: Deployment) -> str:
@@ -78,8 +78,14 @@ def read_objects(deployment: Deployment) -> list[iam.PolicyStatement]:
 
 
 def write_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStatement:
-    """Put objects of some kinds."""
+    """Put objects of some kinds, which are small."""
     return _on_objects(deployment, "s3:PutObject", *folders)
+
+
+def write_large_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStatement:
+    """Put objects of some kinds, at once or in parts, and give up an upload of parts."""
+    keys = [f"{_bucket(deployment)}/{keys_of(folder)}" for folder in folders]
+    return _allow(keys, *WRITES)
 
 
 def delete_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStatement:
@@ -87,22 +93,17 @@ def delete_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStatem
     return _on_objects(deployment, "s3:DeleteObject", *folders)
 
 
-def write_files(deployment: Deployment) -> list[iam.PolicyStatement]:
-    """Put files of rows; large ones are moved to their place."""
-    return [
-        write_objects(deployment, "tables/*/files/*", "unfinished/*"),
-        delete_objects(deployment, "unfinished/*"),
-    ]
+def write_files(deployment: Deployment) -> iam.PolicyStatement:
+    """Put files of rows."""
+    return write_large_objects(deployment, "tables/*/files/*")
 
 
 def write_results(deployment: Deployment) -> list[iam.PolicyStatement]:
-    """Find results of queries, and write some; large ones are moved to their place."""
+    """Find results of queries, and write some."""
     bucket = f"arn:{Aws.PARTITION}:s3:::{results_bucket_name(deployment)}"
-    written, moved = (f"{bucket}/{folder}" for folder in get_args(ResultsFolder))
     return [
         _allow([bucket], "s3:ListBucket"),
-        _allow([written, moved], "s3:GetObject", "s3:PutObject"),
-        _allow([moved], "s3:DeleteObject"),
+        _allow([f"{bucket}/{RESULTS}"], "s3:GetObject", *WRITES),
     ]
 
 
@@ -345,7 +346,7 @@ def accepted(deployment: Deployment) -> list[Acknowledgment]:
     cluster = deployment.name("tasks")
     reasons = {
         **{f"{data}/{keys_of(folder)}": OBJECTS for folder in get_args(Folder)},
-        **{f"{results}/{folder}": OBJECTS for folder in get_args(ResultsFolder)},
+        f"{results}/{RESULTS}": OBJECTS,
         f"{data}/{IMPORTS}": OBJECTS,
         f"{data}/{UNREADABLE_IMPORTS}": OBJECTS,
         **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in _sources(deployment)},

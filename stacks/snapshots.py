@@ -33,8 +33,8 @@ class SnapshotsStack(Stack):
             may=[
                 *permissions.read_objects(deployment),
                 *permissions.truncate(deployment, stores.log),
-                permissions.write_objects(deployment, "tables/*/snapshots/*", "unfinished/*"),
-                permissions.delete_objects(deployment, "tables/*/snapshots/*", "unfinished/*"),
+                permissions.write_large_objects(deployment, "tables/*/snapshots/*"),
+                permissions.delete_objects(deployment, "tables/*/snapshots/*"),
                 permissions.mark_tables(stores.registry),
             ],
         )

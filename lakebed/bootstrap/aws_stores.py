@@ -29,7 +29,7 @@ def objects_of(
         clock=clients.clock,
         rng=rng,
         config=config_of(clients),
-        credentials=clients.credentials_for_objects(),
+        clients=clients,
     )
 
 

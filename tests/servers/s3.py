@@ -94,7 +94,8 @@ class S3Server:
         clock: Clock | None = None,
         patience: Patience | None = None,
         single_bytes_max: int = 2 << 20,
-        part_bytes: int = 5 << 20,
+        part_bytes_min: int = 5 << 20,
+        object_bytes_max: int = 5 << 40,
         **config: str,
     ) -> S3ObjectStore:
         """Return a view of the objects under a prefix. url: of a proxy. config: as obstore's."""
@@ -111,7 +112,7 @@ class S3Server:
             rng=system_random() if clock is None else random.Random(1),
             config={**given, **config},
             patience=patience or self.patience,
-            sizes=UploadSizes(single_bytes_max, part_bytes),
+            sizes=UploadSizes(single_bytes_max, part_bytes_min, object_bytes_max),
         )
 
 

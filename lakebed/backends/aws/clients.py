@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections.abc import Mapping
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS, ANSWER_SECONDS, LONG_POLL_SECONDS = 5, 10, 30
 """How long to wait for a connection, for an answer, and for one to a long poll of 20 s."""
+
+LARGE_SECONDS = 120
+"""How long to wait for an answer that S3 puts large objects together for."""
 
 CONNECTIONS_MAX = 64
 
@@ -95,7 +99,7 @@ class AmazonClients:
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         self._config = {"region_name": region, **config} if region else config
         self._lock = threading.Lock()
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[tuple[str, int], Client] = {}
         self._session: boto3.Session | None = None
 
     def requests(
@@ -132,6 +136,14 @@ class AmazonClients:
     def s3(self) -> S3Client:
         """The client of S3, for what obstore cannot say: versions of objects."""
         client: S3Client = self._client("s3")
+        return client
+
+    @property
+    def large_objects(self) -> S3Client:
+        """The client of S3 that uploads large objects. It addresses buckets as obstore does, and
+        leaves bytes out of signatures: their checksum is signed, and they go by TLS."""
+        s3 = {"addressing_style": "path", "payload_signing_enabled": False}
+        client: S3Client = self._client("s3", answer_seconds=LARGE_SECONDS, s3=s3)
         return client
 
     @property
@@ -176,17 +188,26 @@ class AmazonClients:
                 client.close()
             self._clients.clear()
 
-    def _client(self, service: str, *, answer_seconds: int = ANSWER_SECONDS) -> Client:
-        client = self._clients.get(service)
+    def _client(
+        self,
+        service: str,
+        *,
+        answer_seconds: int = ANSWER_SECONDS,
+        s3: Mapping[str, object] | None = None,
+    ) -> Client:
+        """Return the client of a service that waits so long. s3: botocore's options for S3."""
+        key = service, answer_seconds
+        client = self._clients.get(key)
         if client is not None:
             return client
         with self._lock:
-            if service not in self._clients:
-                self._clients[service] = self._made(service, answer_seconds)
-            return self._clients[service]
+            if key not in self._clients:
+                self._clients[key] = self._made(service, answer_seconds, s3)
+            return self._clients[key]
 
-    def _made(self, service: str, answer_seconds: int) -> Client:
+    def _made(self, service: str, answer_seconds: int, s3: Mapping[str, object] | None) -> Client:
         """Return a new client. Raises: InvalidError for no region, a profile that is not there."""
+        more: Any = {"s3": dict(s3)} if s3 else {}
         config = Config(
             retries={"total_max_attempts": 1, "mode": "standard"},
             connect_timeout=CONNECT_SECONDS,
@@ -195,6 +216,7 @@ class AmazonClients:
             tcp_keepalive=True,
             user_agent=USER_AGENT,
             parameter_validation=False,  # a third of a call's own time; the services check, too
+            **more,
         )
         try:
             if self._session is None:

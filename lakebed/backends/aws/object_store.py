@@ -1,7 +1,7 @@
 """Objects in a bucket of S3, or of a server that speaks its language.
 
 PREFIX/objects/<path>        an object, put if absent
-PREFIX/unfinished/<digits>   a large object that has no path yet
+PREFIX/unfinished/<digits>   what earlier releases left of large objects; they are swept
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ClientConfig, RetryConfig, S3Config, S3CredentialProvider
 
+    from lakebed.backends.aws.clients import AmazonClients
+    from lakebed.backends.aws.large_objects import LargeObjects, PartUpload
+
 OBJECTS, UNFINISHED = "objects", "unfinished"
 PAGE_KEYS = 1_000
 """What S3 lists, and deletes, at the most with one request."""
@@ -52,20 +54,20 @@ _CRC64 = anycrc.Model("CRC64-NVME")
 
 class UploadSizes(NamedTuple):
     """Up to `single_bytes_max` an object is held in memory and put at once, above it goes in parts
-    of `part_bytes`."""
+    of at least `part_bytes_min`. S3 takes parts of 5 MiB or more, and so many bytes in all."""
 
     single_bytes_max: int = 32 << 20
-    part_bytes: int = 8 << 20
+    part_bytes_min: int = 8 << 20
+    object_bytes_max: int = 5 << 40
 
 
 class S3ObjectStore:
     """Objects of a lake in a bucket. May be used by many threads.
 
     prefix: "" or folders inside the bucket. config: obstore's names; what it leaves out comes from
-    the environment (AWS_REGION, AWS_ACCESS_KEY_ID, ...) or the machine's role. credentials: what
-    gives them, instead of both. rng: for waits
-    and for names of unfinished objects, so never one seed in two processes. sizes: of what is sent
-    at once.
+    the environment (AWS_REGION, AWS_ACCESS_KEY_ID, ...) or the machine's role. clients: boto3's,
+    which have credentials instead of both, and upload large objects; where none are given, they
+    are made of `config` when a large object comes. rng: for waits. sizes: of what is sent.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class S3ObjectStore:
         clock: Clock,
         rng: random.Random,
         config: Mapping[str, str] | None = None,
-        credentials: S3CredentialProvider | None = None,
+        clients: AmazonClients | None = None,
         patience: Patience | None = None,
         sizes: UploadSizes | None = None,
     ) -> None:
@@ -85,29 +87,37 @@ class S3ObjectStore:
         self._rng = rng
         self._root = f"{check_path(prefix)}/" if prefix else ""
         self.location = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
-        patience = patience or Patience()
-        open_ = partial(open_bucket, bucket, config=dict(config or {}), credentials=credentials)
+        self._bucket = bucket
+        self._config = dict(config or {})
+        self._clients = clients
+        self._patience = patience = patience or Patience()
+        self._large: LargeObjects | None = None
+        credentials = clients.credentials_for_objects() if clients else None
+        open_ = partial(open_bucket, bucket, config=self._config, credentials=credentials)
         self.objects = open_(self._root + OBJECTS)
-        self.bucket_root = open_(None, seconds=600)
         self._unfinished = open_(self._root + UNFINISHED)
-        # obstore itself may repeat parts: an unfinished upload is invisible.
-        self.uploads = open_(self._root + UNFINISHED, patience=patience)
         self.requests = Requests(S3, bucket, clock=clock, rng=rng, patience=patience)
         once = Patience(tries_max=1)
-        self.once = Requests(S3, bucket, clock=clock, rng=rng, patience=once)
+        self._once = Requests(S3, bucket, clock=clock, rng=rng, patience=once)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lakebed-read")
         self._lock = threading.Lock()
         self._sums: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def create(self, path: str) -> S3ObjectWriter:
         """Begin an object. Nothing is sent yet."""
-        return S3ObjectWriter(self, check_path(path), f"{self._rng.getrandbits(128):032x}")
+        return S3ObjectWriter(self, check_path(path))
+
+    def begin_upload(self, path: str) -> PartUpload:
+        """Begin to upload an object in parts."""
+        key, least = self.object_key(path), self.sizes.part_bytes_min
+        return self._large_objects().begin_upload(key, path=path, part_bytes_min=least)
 
     def look(self, path: str) -> ObjectFacts | None:
         """Return what is at `path`, or None.
 
-        The checksum is the one that the writer put beside the bytes when the store compared it. A
-        large object has none: its bytes are read, once for each process.
+        The checksum is the one that the writer put beside the bytes when the store compared it; of
+        a large object the one that S3 itself tells. Where a server tells none, the bytes are read,
+        once for each process.
         """
         check_path(path)
         try:
@@ -191,17 +201,17 @@ class S3ObjectStore:
             self._delete(self.objects, group)
 
     def abort_unfinished(self, *, older_than_seconds: float) -> int:
-        """Remove large objects that were uploaded and never got their path.
+        """Remove large objects that an earlier release uploaded and that never got their path.
 
-        Uploads that were not even completed are not counted: obstore cannot list them. The
-        bucket's lifecycle aborts them (AbortIncompleteMultipartUpload, protocol H25).
+        Uploads that nobody completed are not counted: the bucket's lifecycle aborts them
+        (AbortIncompleteMultipartUpload, protocol H25).
         """
         end = self._clock.now() / MICROS_PER_SECOND - older_than_seconds
         removed = 0
         for page in self._pages(self._unfinished, ""):
             old = [meta["path"] for meta in page if meta["last_modified"].timestamp() <= end]
             if old:
-                self.delete_staged(old)
+                self._delete(self._unfinished, old)
             removed += len(old)
         return removed
 
@@ -213,19 +223,26 @@ class S3ObjectStore:
             UnavailableError: no answer, or no credentials.
         """
         request = Request(what="listing objects", needs="s3:ListBucket")
-        self.once.run(request, lambda: _page(self._unfinished, "", None))
+        self._once.run(request, lambda: _page(self._unfinished, "", None))
 
     def object_key(self, path: str) -> str:
         """Return the key of an object in the bucket."""
         return f"{self._root}{OBJECTS}/{path}"
 
-    def staged_key(self, name: str) -> str:
-        """Return the key of an unfinished object in the bucket."""
-        return f"{self._root}{UNFINISHED}/{name}"
+    def _large_objects(self) -> LargeObjects:
+        from lakebed.backends.aws import (  # noqa: PLC0415  boto3, 0.4 s, of no use to small ones
+            large_objects,
+        )
 
-    def delete_staged(self, names: Sequence[str]) -> None:
-        """Delete unfinished objects."""
-        self._delete(self._unfinished, names)
+        with self._lock:
+            if self._large is None:
+                clients = self._clients or large_objects.clients_of(
+                    self._config, clock=self._clock, rng=self._rng, patience=self._patience
+                )
+                self._large = large_objects.LargeObjects(
+                    clients, self._bucket, patience=self._patience
+                )
+            return self._large
 
     def _delete(self, store: S3Store, paths: Sequence[str]) -> None:
         request = Request(what="deleting objects", needs="s3:DeleteObject", writes=True)
@@ -262,6 +279,9 @@ class S3ObjectStore:
             if key in self._sums:
                 self._sums.move_to_end(key)
                 return self._sums[key]
+        told = self._large_objects().checksum(self.object_key(path), path=path)
+        if told is not None:
+            return told
         size, checksum = self.requests.run(
             _reading(path, "reading an object"), lambda: _summed(self.objects, path)
         )
@@ -301,9 +321,8 @@ def open_bucket(
     config: Mapping[str, str],
     credentials: S3CredentialProvider | None,
     seconds: int = 120,
-    patience: Patience | None = None,
 ) -> S3Store:
-    """Return a client that puts with checksums, and repeats requests as `patience` says.
+    """Return a client that puts with checksums, and sends each request once.
 
     seconds: for a request with all its bytes.
     """
@@ -311,24 +330,14 @@ def open_bucket(
         **config,  # type: ignore[typeddict-item]  # obstore checks the names
         "checksum_algorithm": "CRC64NVME",
         "conditional_put": "etag",
-        "copy_if_not_exists": "multipart",
     }
-    patience = patience or Patience(tries_max=1)
     client: ClientConfig = {
         "connect_timeout": "5s",
         "timeout": f"{seconds}s",
         # TLS unless the endpoint says otherwise in so many words.
         "allow_http": config.get("endpoint", "").startswith("http://"),
     }
-    retries: RetryConfig = {
-        "max_retries": patience.tries_max - 1,
-        "retry_timeout": timedelta(seconds=patience.seconds_max),
-        "backoff": {
-            "init_backoff": timedelta(seconds=patience.first_wait_seconds),
-            "max_backoff": timedelta(seconds=patience.wait_seconds_max),
-            "base": 2,
-        },
-    }
+    retries: RetryConfig = {"max_retries": 0}
     try:
         return S3Store(
             bucket,

@@ -38,13 +38,20 @@ BOTO_ERRORS = (BotoCoreError, ClientError, ResponseParserError, UnprocessedError
 """All that boto3 raises when a request fails, and the one above."""
 
 _REFUSED_CODES = {
+    "BadDigest",  # the bytes were damaged on their way
+    "ConditionalRequestConflict",  # another request for the key runs: S3 says to try again
+    "InvalidPart",  # an earlier try of a part came after the one that was answered
     "LimitExceededException",
+    "OperationAborted",
     "OverLimit",
     "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "RequestThrottled",
     "RequestThrottledException",
+    "RequestTimeTooSkewed",
+    "RequestTimeout",
+    "SlowDown",
     "ThrottledException",
     "Throttling",
     "ThrottlingError",
@@ -72,6 +79,9 @@ _BY_CODE = {
     **dict.fromkeys(_DENIED_CODES, Meaning.DENIED),
     "ConditionalCheckFailed": Meaning.UNMET,
     "ConditionalCheckFailedException": Meaning.UNMET,
+    "PreconditionFailed": Meaning.EXISTS,  # our only condition at S3 is that a key is free
+    "NoSuchKey": Meaning.MISSING,
+    "NoSuchUpload": Meaning.MISSING,
     "ParameterNotFound": Meaning.MISSING,
     "ParameterVersionNotFound": Meaning.MISSING,
     "ClusterNotFoundException": Meaning.NO_RESOURCE,

@@ -41,7 +41,7 @@ def store(ministack: S3Server, proxy: FaultyProxy, clock: VirtualClock) -> S3Obj
         clock=clock,
         patience=Patience(),
         single_bytes_max=100,
-        part_bytes=300,
+        part_bytes_min=300,
     )
 
 
@@ -179,53 +179,3 @@ def test_what_cannot_work_is_not_repeated_and_says_why(
     assert "told by the proxy" not in str(refusal.value)
     assert refusal.value.__cause__ is None
     assert refusal.value.__suppress_context__
-
-
-LARGE = b"0123456789" * 100
-
-
-@pytest.mark.parametrize(
-    ("method", "target"),
-    [
-        ("POST", "/unfinished/"),
-        ("PUT", "/unfinished/"),
-        ("POST", "/a?uploads"),
-        ("PUT", "/a?partNumber"),
-        ("POST", "/a?uploadId"),
-    ],
-)
-@pytest.mark.parametrize("fault", [BUSY, LOST, UNANSWERED])
-def test_each_step_of_a_large_upload_is_repeated(
-    store: S3ObjectStore, proxy: FaultyProxy, method: str, target: str, fault: Answer
-) -> None:
-    proxy.times(1, method, fault, target)
-    try:
-        assert put(store, "a", LARGE) == facts("a", LARGE)
-    except ObjectExistsError:
-        assert (target, fault) == ("/a?uploadId", UNANSWERED)
-    assert store.look("a") == facts("a", LARGE)
-    assert store.abort_unfinished(older_than_seconds=-1e9) == 0
-
-
-def test_a_large_upload_whose_end_is_not_answered_is_found_or_unknown(
-    store: S3ObjectStore, proxy: FaultyProxy
-) -> None:
-    proxy.times(1, "POST", UNANSWERED, "/a?uploadId")
-    with pytest.raises(ObjectExistsError):
-        put(store, "a", LARGE)
-    assert store.look("a") == facts("a", LARGE)
-    proxy.times(ALWAYS, "POST", LOST, "/b?uploadId")
-    with pytest.raises(UnknownOutcomeError):
-        put(store, "b", LARGE)
-    assert store.look("b") is None
-
-
-def test_a_large_upload_that_cannot_be_sent_shows_nothing(
-    store: S3ObjectStore, proxy: FaultyProxy
-) -> None:
-    proxy.times(ALWAYS, "PUT", Answer(403, "AccessDenied"))
-    with pytest.raises(DeniedError, match="s3:PutObject"):
-        put(store, "a", LARGE)
-    proxy.rule = lambda _method, _target: None
-    assert list(store.list("")) == []
-    assert store.abort_unfinished(older_than_seconds=-1e9) == 0
