@@ -320,12 +320,12 @@ class ObjectTooLargeError(InvalidError):
     """A file grew beyond what the object store keeps as one object.
 
     What is done: nothing of the file is kept, and no row was lost. A compaction job keeps its files
-    and stays rejected. What you can do: let leaves be smaller (`leaf_rows_max`), so that a merge
-    writes less.
+    and stays rejected. What you can do: let leaves be smaller (`leaf_bytes_max`), so that a
+    merge writes less.
     """
 
     def __init__(self, path: str, bytes_max: int) -> None:
-        hint = "let leaves be smaller: lower leaf_rows_max"
+        hint = "let leaves be smaller: lower leaf_bytes_max"
         super().__init__("an object is too large", path=path, bytes_max=bytes_max, hint=hint)
 
 

@@ -47,6 +47,15 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     leaf_rows_max: Annotated[
         int, Meta(ge=2, description="A leaf with more rows is split. More: fewer, larger files.")
     ] = 20_000_000
+    leaf_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=1 << 20,
+            le=1 << 42,
+            description="A leaf whose files hold more is split. More: fewer, larger files, and"
+            " merges that take longer.",
+        ),
+    ] = 8 << 30
     leaf_files_max: Annotated[
         int,
         Meta(

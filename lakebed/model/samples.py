@@ -24,22 +24,28 @@ KEYS_MAX = 2 * KEYS_MIN
 class Sample(msgspec.Struct, frozen=True):
     """Every `stride`-th whole encoded key of a file, from the first on. rows: of the file.
 
-    slack: by how many rows a key may stand beside its index; 0: all are exact.
+    slack: by how many rows a key may stand beside its place; 0: all are exact. share: of the file's
+    rows, where this is the sample of a part.
     """
 
     keys: tuple[bytes, ...]
     stride: int
     rows: int
     slack: int = 0
+    share: float = 1.0
 
     def inside(self, key_range: KeyRange) -> Sample:
         """Return the part of the sample inside a region, its rows estimated."""
         keys = tuple(k for k in self.keys if key_range.contains(k))
-        return Sample(keys, self.stride, min(self.rows, len(keys) * self.stride), self.slack)
+        rows = min(self.rows, len(keys) * self.stride)
+        share = self.share * rows / self.rows if self.rows else 0.0
+        return Sample(keys, self.stride, rows, self.slack, share)
 
     def thinned(self, fraction: int) -> Sample:
         """Return one in so many of the keys."""
-        return Sample(self.keys[::fraction], self.stride * fraction, self.rows, self.slack)
+        return Sample(
+            self.keys[::fraction], self.stride * fraction, self.rows, self.slack, self.share
+        )
 
 
 def split_points(

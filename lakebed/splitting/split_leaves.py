@@ -1,11 +1,12 @@
-"""Split leaves that hold too many rows. Reads only tails of files: their samples give the
-points."""
+"""Split leaves that hold too many rows, or too many bytes. Reads only tails of files: their
+samples give the points."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from lakebed.config.settings import TableSettings
 from lakebed.errors import ConflictError, CorruptError, LakebedError, ObjectMissingError
 from lakebed.model.files import FilePart
 from lakebed.model.samples import Sample, split_points
@@ -13,8 +14,9 @@ from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.statestore.log_entries.table_changes import MarkUnsplittable, Split
 from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.table_state.file_parts import bytes_of
 from lakebed.statestore.table_state.placing import own_key_range
-from lakebed.statestore.table_state.state import LeafFigures
+from lakebed.statestore.table_state.state import LeafFigures, TableState
 
 PARTS_MAX = 64
 """Leaves that one split makes at the most."""
@@ -36,21 +38,21 @@ class SplitLeaves:
         self._files = files
 
     def run(self, table: OpenTable) -> int:
-        """Split each leaf above the threshold once. Returns how many were split.
+        """Split each leaf above a threshold once. Returns how many were split.
 
         Raises:
             CorruptError: a file of a leaf is damaged; all other leaves were split.
         """
         with table.head.reading() as state:
             start = start_of(state)
-            rows_max = state.settings().leaf_rows_max
+            settings = state.settings()
             parts = {
                 leaf: [
                     table.part(reference, own_key_range(state, leaf.partition))
                     for reference, _ in state.references(leaf.partition)
                 ]
                 for leaf in state.leaf_figures()
-                if is_due(leaf, rows_max)
+                if is_due(state, leaf, settings)
             }
             if not parts:
                 return 0
@@ -58,7 +60,7 @@ class SplitLeaves:
         changes, damage = list[Split | MarkUnsplittable](), None
         for leaf, own in parts.items():
             try:
-                change = self._plan(schema, leaf, own, rows_max)
+                change = self._plan(schema, leaf, own, settings)
             except ObjectMissingError:
                 continue  # compacted and collected meanwhile: the next tick looks again
             except CorruptError as error:  # raised when the other leaves are split
@@ -80,11 +82,17 @@ class SplitLeaves:
         return split
 
     def _plan(
-        self, schema: Schema, leaf: LeafFigures, parts: Sequence[FilePart], rows_max: int
+        self,
+        schema: Schema,
+        leaf: LeafFigures,
+        parts: Sequence[FilePart],
+        settings: TableSettings,
     ) -> Split | MarkUnsplittable | None:
         """Return what becomes of a leaf; None: its samples tell that it is not too large."""
         samples = {part.file.name: self._files.sample(schema, part) for part in parts}
         rows = sum(rows_of(part, samples[part.file.name]) for part in parts)
+        size = sum(part.file.size * samples[part.file.name].share for part in parts)
+        rows_max = rows_with_room(rows, size, settings)
         if rows <= rows_max:
             return None
         wanted = min(PARTS_MAX, max(2, -(-2 * rows // rows_max) - 1))
@@ -95,10 +103,24 @@ class SplitLeaves:
         return Split(leaf.partition, points, tuple(s for s in shares if s[1]))
 
 
-def is_due(leaf: LeafFigures, rows_max: int) -> bool:
-    """Whether a leaf is to be split; one without a split point is asked again when it has
-    doubled (H22)."""
-    return leaf.rows > rows_max and leaf.rows >= 2 * leaf.rows_unsplittable
+def is_due(state: TableState, leaf: LeafFigures, settings: TableSettings) -> bool:
+    """Whether a leaf is to be split, by what the state knows; one without a split point is asked
+    again when it has doubled (H22)."""
+    has_grown = leaf.rows >= 2 * leaf.rows_unsplittable
+    if not has_grown or leaf.rows > settings.leaf_rows_max:
+        return has_grown
+    # The figure counts whole objects, also where the leaf has a part of them.
+    if leaf.size <= settings.leaf_bytes_max:
+        return False
+    references = [reference for reference, _ in state.references(leaf.partition)]
+    return bytes_of(state, references) > settings.leaf_bytes_max
+
+
+def rows_with_room(rows: int, size: float, settings: TableSettings) -> int:
+    """Return how many rows a leaf may hold, if so many take so many bytes."""
+    if size <= settings.leaf_bytes_max:
+        return settings.leaf_rows_max
+    return max(1, min(settings.leaf_rows_max, int(rows * settings.leaf_bytes_max / size)))
 
 
 def rows_of(part: FilePart, sample: Sample) -> int:

@@ -32,11 +32,28 @@ _WHOLE = (
 )
 
 
+def bytes_of(state: TableState, references: Sequence[FileReference]) -> float:
+    """Return how many bytes the rows of the references take.
+
+    A whole file tells exactly. Of a part its rows are known, or estimated; a row is taken to be as
+    large as those of the table's whole files, or, where there are none, of its own file.
+    """
+    parts = _parts(references)
+    whole = sum(r.file.size for r in references) - sum(r.file.size for r in parts)
+    each = row_bytes(state) if parts else 0.0
+    if each:
+        return whole + each * sum(r.rows for r in parts)
+    shares = (
+        r.file.size * r.rows / max(1, sum(o.rows for o in state.references_of(r.file.name)))
+        for r in parts
+    )
+    return whole + sum(shares)
+
+
 def last_parts(state: TableState, references: Sequence[FileReference]) -> list[FileReference]:
-    """Return those references that are the last of files which had several: the rest
-    of such a file is never read, and takes room until the part is rewritten."""
-    parts = [r for r in references if not r.exact or is_shared(r.file.name)]
-    return [r for r in parts if len(state.references_of(r.file.name)) == 1]
+    """Return those references that are the last of files which had several: the rest of
+    such a file is never read, and takes room until the part is rewritten."""
+    return [r for r in _parts(references) if len(state.references_of(r.file.name)) == 1]
 
 
 def leaves_with_last_parts(state: TableState, upto: TransactionNumber) -> list[PartitionId]:
@@ -52,3 +69,8 @@ def row_bytes(state: TableState) -> float:
     there are no such files."""
     size, rows = state.connection.execute(_WHOLE, (_SHARED_FROM,)).fetchone()
     return float(size / rows) if rows else 0.0
+
+
+def _parts(references: Sequence[FileReference]) -> list[FileReference]:
+    """Return those that are references to a part of a file, or were."""
+    return [r for r in references if not r.exact or is_shared(r.file.name)]

@@ -218,7 +218,7 @@ def test_more_than_the_store_takes_is_refused_and_leaves_nothing(ministack: S3Se
     assert put(store, "a", b"x" * 1000) == store.look("a")
     writer = store.create("b")
     writer.write(b"x" * 1000)
-    with pytest.raises(ObjectTooLargeError, match=r"bytes_max=1000.*leaf_rows_max"):
+    with pytest.raises(ObjectTooLargeError, match=r"bytes_max=1000.*leaf_bytes_max"):
         writer.write(b"x")
     assert list(store.list("")) == ["a"]
     assert uploads(ministack, prefix) == []
