@@ -203,7 +203,7 @@ class S3ObjectStore:
     def abort_unfinished(self, *, older_than_seconds: float) -> int:
         """Remove large objects that an earlier release uploaded and that never got their path.
 
-        Uploads that nobody completed are not counted: the bucket's lifecycle aborts them
+        Uploads that were never completed are not counted: the bucket's lifecycle aborts them
         (AbortIncompleteMultipartUpload, protocol H25).
         """
         end = self._clock.now() / MICROS_PER_SECOND - older_than_seconds
