@@ -35,6 +35,7 @@ GROUPS = {
         "AWS",
         "Log at 5 ms an answer, objects at 90 MB/s a connection, by servers of our own.",
     ),
+    "image": ("Image", "A process with nothing but its image: imports, kernels, one merge."),
     "lambda": (
         "Functions",
         "A process that sees nothing but its bundle; imports by processor time.",
