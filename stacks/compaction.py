@@ -74,6 +74,8 @@ class CompactionStack(Stack):
             queue=self.jobs,
             environment=TaskEnvironment(
                 **msgspec.structs.asdict(stores.environment(deployment)),
+                task_vcpus=deployment.settings.task_vcpus,
+                task_memory_mib=str(deployment.settings.task_memory_mib),
                 tracker_table=stores.tracker.table_name,
                 compaction_queue_url=self.jobs.queue.queue_url,
                 commits_queue_url=commits.queue.queue_url,

@@ -46,6 +46,8 @@ class IngestStack(Stack):
             queue=self.jobs,
             environment=IngestTaskEnvironment(
                 **msgspec.structs.asdict(stores.environment(deployment)),
+                task_vcpus=deployment.settings.task_vcpus,
+                task_memory_mib=str(deployment.settings.task_memory_mib),
                 tracker_table=stores.tracker.table_name,
                 compaction_queue_url=compaction.queue.queue_url,
                 commits_queue_url=commits.queue.queue_url,

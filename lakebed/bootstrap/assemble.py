@@ -39,7 +39,7 @@ from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.count_rows import CountRows
 from lakebed.query.run_query import RunQuery
-from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.format_gate import FormatGate
@@ -129,6 +129,7 @@ def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memor
     files = ParquetFiles(
         stores.objects,
         spill_directory=folder.path,
+        memory_bytes=memory.work_bytes or MEMORY_BYTES,
         cache_bytes=memory.cache_bytes,
         merge_bytes=memory.merge_bytes,
         helpers=helpers,

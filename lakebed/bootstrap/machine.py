@@ -1,8 +1,13 @@
-"""How much of this machine a process may use: its CPUs, memory and files, less in a container."""
+"""How much of this machine a process may use: its CPUs, memory and files, less in a container.
+
+A task on Fargate sees the machine that it shares, and no limits of a container as it may pass them:
+its variables say its size (docs/design/tasks.md).
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import resource
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +17,11 @@ from lakebed.statestore.table_state.closable_state import OPEN_STATES_MAX
 
 PROCESSES = "LAKEBED_MERGE_PROCESSES"
 """How many processes share a large merge; 1: the one that merges. Not set: as many as pay."""
+TASK_VCPUS, TASK_MEMORY_MIB = "LAKEBED_TASK_VCPUS", "LAKEBED_TASK_MEMORY_MIB"
+"""The size of the task that this process is; not set: it is none. Its stack sets both."""
+TASK_WORK_FRACTION = 8
+"""Of a task's memory is for one merge, or one sorter and the files that are written from it. The
+rest: libraries, copies of rows on their way, what lookups keep, a margin for Arrow's allocator."""
 PROCESSES_MAX = 8
 """More are slower: pages at the ends of ranges are decoded twice, and one process writes."""
 PROCESS_BYTES = 1 << 30
@@ -19,6 +29,7 @@ PROCESS_BYTES = 1 << 30
 OPEN_TABLES_MIN = 4
 FILES_FOR_A_TABLE = 16
 """Of the files that a process may open: the six of a table, and ten for all else."""
+MIB = 1 << 20
 CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -45,14 +56,26 @@ def cpus(cgroup: Path = CGROUP) -> int:
     period = _last(cgroup / "cpu.max", cgroup / "cpu" / "cpu.cfs_period_us")
     if quota is not None and period:
         count = min(count, max(1, quota // period))
-    return count
+    told = _task_size(TASK_VCPUS)
+    return count if told is None else min(count, max(1, int(told)))
 
 
 def memory_bytes(cgroup: Path = CGROUP) -> int:
     """Return how many bytes of memory this process may use."""
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = _first(cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes")
-    return size if limit is None else min(size, limit)
+    told = _task_size(TASK_MEMORY_MIB)
+    limits = [
+        size,
+        *([] if limit is None else [limit]),
+        *([] if told is None else [int(told) * MIB]),
+    ]
+    return min(limits)
+
+
+def task_work_bytes(cgroup: Path = CGROUP) -> int:
+    """Return how much memory one merge or one sorter of a task may take."""
+    return memory_bytes(cgroup) // TASK_WORK_FRACTION
 
 
 def open_tables_max() -> int:
@@ -62,6 +85,16 @@ def open_tables_max() -> int:
     if files_max == resource.RLIM_INFINITY:
         return OPEN_STATES_MAX
     return max(OPEN_TABLES_MIN, min(OPEN_STATES_MAX, files_max // FILES_FOR_A_TABLE))
+
+
+def _task_size(variable: str) -> float | None:
+    told = os.environ.get(variable)
+    if told is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,2})?", told) or not float(told):
+        hint = "deploy the instance again: its stacks set it"
+        raise InvalidError(f"{variable} is not the size of a task", got=ascii(told)[:40], hint=hint)
+    return float(told)
 
 
 def _first(*files: Path) -> int | None:

@@ -65,8 +65,13 @@ class QueryQueueEnvironment(QueryEnvironment, frozen=True, kw_only=True):
 
 
 class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """What a task reads that moves rows: compaction."""
+    """What a task reads that moves rows: compaction.
 
+    task_vcpus, task_memory_mib: its size, which it cannot learn from the machine that it shares.
+    """
+
+    task_vcpus: str
+    task_memory_mib: str
     tracker_table: str
     compaction_queue_url: str
     commits_queue_url: str

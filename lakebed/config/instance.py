@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NewType
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, check_task_size
 from lakebed.config.settings import changed
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 
@@ -125,6 +126,33 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " 0: none, jobs wait for `lakebed run`.",
         ),
     ] = 10
+    task_vcpus: Annotated[
+        Literal["0.25", "0.5", "1", "2", "4", "8", "16"],
+        Meta(
+            description="Processors of each task. More: a large merge is shared by as many"
+            " processes, at most 8; smaller jobs gain nothing. An account's quota of vCPUs bounds"
+            " tasks times this."
+        ),
+    ] = "1"
+    task_memory_mib: Annotated[
+        int,
+        Meta(
+            ge=1_024,
+            le=122_880,
+            description="Memory of each task, of what Fargate gives with `task_vcpus`: with 1 from"
+            " 2048 to 8192 in steps of 1024. More: ingest writes fewer runs to disk, and each"
+            " process of a merge needs 1024.",
+        ),
+    ] = 4_096
+    task_disk_gib: Annotated[
+        int,
+        Meta(
+            ge=DISK_GIB_MIN,
+            le=DISK_GIB_MAX,
+            description="Disk of each task. Its image takes 2, and it holds users' files while they"
+            " are ingested, and what a merge writes. 20 cost nothing.",
+        ),
+    ] = DISK_GIB_MIN
     sources: Annotated[
         str,
         Meta(
@@ -193,8 +221,8 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     """Return settings with some changed. Texts are taken for what they say: `"false"`, `"7"`.
 
     Raises:
-        InvalidError: an unknown name (with the nearest known one), a value out of bounds, or half
-            of a network.
+        InvalidError: an unknown name (with the nearest known one), a value out of bounds, half of
+            a network, or a size of tasks that Fargate does not have.
     """
     page = "instance"
     found = changed(InstanceSettings(), changes, texts=True, page=page)
@@ -212,6 +240,7 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
             alarm_topic_arn=found.alarm_topic_arn,
             hint="subscribe the address to that topic, and leave `alarm_mail` out",
         )
+    check_task_size(vcpus=found.task_vcpus, memory_mib=found.task_memory_mib)
     return found
 
 

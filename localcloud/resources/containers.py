@@ -11,7 +11,16 @@ from localcloud.templates.running import MIB, TaskSpec
 
 IGNORED = ("Cpu", "NetworkMode", "RequiresCompatibilities", "RuntimePlatform")
 TOLD = ("Name", "Image", "Command", "EntryPoint", "Environment", "Essential", "StopTimeout")
-NOT_TOLD = ("LogConfiguration", "ReadonlyRootFilesystem", "LinuxParameters", "User", "MountPoints")
+NOT_TOLD = (
+    "Cpu",
+    "Memory",
+    "LogConfiguration",
+    "ReadonlyRootFilesystem",
+    "LinuxParameters",
+    "User",
+    "MountPoints",
+)
+"""A task is a process of this machine: nothing keeps it within bounds."""
 
 
 def make_cluster(making: Making, properties: Properties) -> Made:

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from lakebed.config.environments import TaskEnvironment, TaskStartEnvironment, variables_of
+from lakebed.config.fargate import DISK_GIB_MIN, cpu_units
 from lakebed.config.instance import Deployment
 from stacks import permissions
 from stacks.constructs.encryption import use_key
@@ -25,7 +26,6 @@ from stacks.networking import NetworkingStack
 START_SECONDS_MAX = 60
 STOP_SECONDS = 120
 """Between SIGTERM and SIGKILL: the most that Fargate grants. Jobs are given back after 90."""
-CPU_UNITS, MEMORY_MIB = 1_024, 4_096
 
 
 class TaskPool(Construct):
@@ -50,7 +50,8 @@ class TaskPool(Construct):
         super().__init__(scope, id)
         self._deployment = deployment
         self._network = network
-        target = target_of(deployment.settings.architecture)
+        settings = deployment.settings
+        target = target_of(settings.architecture)
         is_arm = target.architecture == "arm64"
         image = ecr_assets.DockerImageAsset(
             self,
@@ -75,8 +76,11 @@ class TaskPool(Construct):
             self,
             "Definition",
             family=deployment.name(queue.kind),
-            cpu=CPU_UNITS,
-            memory_limit_mib=MEMORY_MIB,
+            cpu=cpu_units(settings.task_vcpus),
+            memory_limit_mib=settings.task_memory_mib,
+            ephemeral_storage_gib=(
+                settings.task_disk_gib if settings.task_disk_gib > DISK_GIB_MIN else None
+            ),
             task_role=self.role.without_policy_updates(),
             execution_role=self._execution_role.without_policy_updates(),
             runtime_platform=ecs.RuntimePlatform(
@@ -90,6 +94,8 @@ class TaskPool(Construct):
             "Task",
             container_name=queue.kind,
             image=ecs.ContainerImage.from_docker_image_asset(image),
+            cpu=cpu_units(settings.task_vcpus),
+            memory_limit_mib=settings.task_memory_mib,
             environment=variables_of(environment),
             logging=ecs.LogDrivers.aws_logs(stream_prefix="task", log_group=log),
             stop_timeout=Duration.seconds(STOP_SECONDS),

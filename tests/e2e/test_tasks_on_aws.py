@@ -51,6 +51,8 @@ def environment(server: S3Server) -> IngestTaskEnvironment:
         }
     return IngestTaskEnvironment(
         instance="tasks",
+        task_vcpus="2",
+        task_memory_mib="4096",
         bucket=BUCKET,
         objects_prefix=prefix,
         log_table=server.new_table(LOG_TABLE),

@@ -53,7 +53,12 @@ STORES = {
     "tracker_table": "jobs",
 }
 URL = "https://sqs.eu-central-1.amazonaws.com/1/queue.fifo"
-QUEUES = {"compaction_queue_url": URL, "commits_queue_url": URL}
+QUEUES = {
+    "compaction_queue_url": URL,
+    "commits_queue_url": URL,
+    "task_vcpus": "1",
+    "task_memory_mib": "4096",
+}
 OPENED: dict[str, tuple[str, TaskEnvironment | BulkImportEnvironment]] = {
     "spark": ("bulk_import_run", BulkImportEnvironment(**STORES, sources="s3://objects")),
     "compaction": ("task_process", TaskEnvironment(**STORES, **QUEUES)),

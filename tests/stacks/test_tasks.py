@@ -198,3 +198,25 @@ def test_the_ingest_task_reads_where_the_setting_says_and_nowhere_else(
 def test_no_more_tasks_than_a_setting_says(synthesize: Synthesize) -> None:
     told = synthesize(ingest_tasks_max="3", compaction_tasks_max="0")
     assert sorted(v["LAKEBED_TASKS_MAX"] for v in starters(told)) == ["0", "3"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        ({}, ("1024", "4096", None)),
+        (
+            {"task_vcpus": "4", "task_memory_mib": "16384", "task_disk_gib": "100"},
+            ("4096", "16384", {"SizeInGiB": 100}),
+        ),
+    ],
+)
+def test_a_task_its_container_and_its_variables_are_of_one_size(
+    synthesize: Synthesize, settings: dict[str, str], size: tuple[str, str, object]
+) -> None:
+    for task in definitions(synthesize(**settings)).values():
+        assert (task["Cpu"], task["Memory"], task.get("EphemeralStorage")) == size
+        (container,) = task["ContainerDefinitions"]
+        assert (str(container["Cpu"]), str(container["Memory"])) == size[:2]
+        variables = {v["Name"]: v["Value"] for v in container["Environment"]}
+        assert float(variables["LAKEBED_TASK_VCPUS"]) * 1_024 == container["Cpu"]
+        assert variables["LAKEBED_TASK_MEMORY_MIB"] == size[1]

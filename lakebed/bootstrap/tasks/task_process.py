@@ -12,8 +12,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+import pyarrow as pa
+
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.aws import open_instance
+from lakebed.bootstrap.machine import cpus, task_work_bytes
+from lakebed.bootstrap.memory import Memory
 from lakebed.config.environments import IngestTaskEnvironment, TaskEnvironment, environment_of
 from lakebed.config.instance import InstanceResources, instance_id
 from lakebed.errors import LakebedError, NewerFormatError
@@ -86,6 +90,7 @@ def run_task(
     """
     environment = environment_of(kind, os.environ)
     write_json_lines(sys.stdout, {"instance": environment.instance})
+    pa.set_cpu_count(cpus())
     stop = StopRequest()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
@@ -118,4 +123,5 @@ def opened(environment: TaskEnvironment) -> App:
             **more,
         },
     )
-    return open_instance(instance, resources=resources)
+    memory = Memory(work_bytes=task_work_bytes())
+    return open_instance(instance, resources=resources, memory=memory)
