@@ -87,6 +87,7 @@ class CompactionStack(Stack):
                 permissions.take_jobs(self.jobs.queue),
             ],
             tasks_max=deployment.settings.compaction_tasks_max,
+            capacity=deployment.settings.compaction_capacity,
         )
 
     def _give_up(self, deployment: Deployment, stores: LakeStores, commits: FifoJobQueue) -> None:

@@ -65,4 +65,5 @@ class IngestStack(Stack):
                 *permissions.read_sources(deployment),
             ],
             tasks_max=deployment.settings.ingest_tasks_max,
+            capacity=deployment.settings.ingest_capacity,
         )

@@ -48,6 +48,7 @@ class NetworkingStack(Stack):
             self,
             "Cluster",
             cluster_name=deployment.name("tasks"),
+            capacity_providers=["FARGATE", "FARGATE_SPOT"],
             cluster_settings=[
                 ecs.CfnCluster.ClusterSettingsProperty(name="containerInsights", value="enabled")
             ],

@@ -95,7 +95,7 @@ class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that starts tasks for a queue.
 
     cluster, task_definition: ARNs. subnets: separated by commas. public_address: ENABLED or
-    DISABLED. tasks_max: at one time.
+    DISABLED. tasks_max: at one time. capacity: `fargate` or `fargate-spot`.
     """
 
     queue_url: str
@@ -105,6 +105,7 @@ class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     security_group: str
     public_address: str
     tasks_max: str
+    capacity: str
 
 
 class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):

@@ -5,7 +5,12 @@ Source: "Task definition parameters for Fargate", Amazon ECS Developer Guide.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from lakebed.errors import InvalidError
+
+Capacity = Literal["fargate", "fargate-spot"]
+SPOT: Capacity = "fargate-spot"
 
 CPU_UNITS_PER_VCPU = 1_024
 GIB = 1_024

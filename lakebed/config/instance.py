@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NewType
 import msgspec
 from msgspec import Meta
 
-from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, check_task_size
+from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
 from lakebed.config.settings import changed
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 
@@ -126,6 +126,21 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " 0: none, jobs wait for `lakebed run`.",
         ),
     ] = 10
+    ingest_capacity: Annotated[
+        Capacity,
+        Meta(
+            description="`fargate-spot`: three of four tasks that ingest users' files run at about"
+            " a third of the price, on machines that AWS may take back; the job begins again on"
+            " another."
+        ),
+    ] = "fargate"
+    compaction_capacity: Annotated[
+        Capacity,
+        Meta(
+            description="The same for tasks that run compaction jobs. `fargate`: all of them on"
+            " demand."
+        ),
+    ] = SPOT
     task_vcpus: Annotated[
         Literal["0.25", "0.5", "1", "2", "4", "8", "16"],
         Meta(

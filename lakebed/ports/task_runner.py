@@ -30,8 +30,11 @@ class TaskRunner(Protocol):
         """
         ...
 
-    def start(self, once: str) -> None:
+    def start(self, once: str, *, spot: bool = False) -> None:
         """Ask for one task. A second call with the same `once`, within a day, asks for no other.
+
+        spot: on capacity that costs less and that the platform may take back, two minutes after it
+        told the task to stop; the same for each call with this `once`.
 
         Raises:
             UnavailableError: the platform refuses for now: no capacity, too many requests.

@@ -19,6 +19,9 @@ from lakebed.ports.task_runner import TaskRunner
 
 STARTS_MAX = 20
 """By one tick: each is a request."""
+ON_DEMAND_OF = 4
+"""Where tasks run on spot capacity, one of so many is started on demand: work goes on, slowly,
+while there is no other."""
 TICK_SECONDS = 60
 """Between ticks: one tells of the tasks that failed since the one before."""
 
@@ -30,17 +33,31 @@ def tasks_to_start(load: QueueLoad, *, running: int, tasks_max: int) -> int:
     return max(0, min(load.waiting - free, tasks_max - running, STARTS_MAX))
 
 
+def is_on_demand(time: Micros, number: int) -> bool:
+    """Whether one of the tasks of a tick is to run on demand. It follows from the tick's time and
+    the task's number alone: a run that is repeated asks for the same."""
+    minute = time // (TICK_SECONDS * MICROS_PER_SECOND)
+    return (minute + number) % ON_DEMAND_OF == 0
+
+
 class StartTasks:
     """Looks at a queue once, and starts the tasks that are missing. kind: of their jobs. load:
-    tells of the queue."""
+    tells of the queue. spot: whether most of them run on spot capacity."""
 
     def __init__(
-        self, kind: str, *, load: Callable[[], QueueLoad], runner: TaskRunner, tasks_max: int
+        self,
+        kind: str,
+        *,
+        load: Callable[[], QueueLoad],
+        runner: TaskRunner,
+        tasks_max: int,
+        spot: bool = False,
     ) -> None:
         self._kind = kind
         self._load = load
         self._runner = runner
         self._tasks_max = tasks_max
+        self._spot = spot
 
     def run(self, *, at: str) -> int:
         """Start them, and tell of those that failed since the tick before. Returns how many.
@@ -54,7 +71,7 @@ class StartTasks:
         """
         time, load, running = _micros_of(at), self._load(), self._runner.running()
         count = tasks_to_start(load, running=running, tasks_max=self._tasks_max)
-        started = self._start(count, at)
+        started = self._start(count, at, time)
         if started:
             events.emit(
                 events.TASKS_STARTED,
@@ -66,10 +83,11 @@ class StartTasks:
         self._tell_failed(time)
         return started
 
-    def _start(self, count: int, at: str) -> int:
+    def _start(self, count: int, at: str, time: Micros) -> int:
         for number in range(count):
+            spot = self._spot and not is_on_demand(time, number)
             try:
-                self._runner.start(f"{at}/{number}")
+                self._runner.start(f"{at}/{number}", spot=spot)
             except LakebedError as error:
                 self._tell_not_started(error)
                 return number

@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from lakebed.config.environments import TaskEnvironment, TaskStartEnvironment, variables_of
-from lakebed.config.fargate import DISK_GIB_MIN, cpu_units
+from lakebed.config.fargate import DISK_GIB_MIN, Capacity, cpu_units
 from lakebed.config.instance import Deployment
 from stacks import permissions
 from stacks.constructs.encryption import use_key
@@ -46,6 +46,7 @@ class TaskPool(Construct):
         environment: TaskEnvironment,
         may: Sequence[iam.PolicyStatement],
         tasks_max: int,
+        capacity: Capacity,
     ) -> None:
         super().__init__(scope, id)
         self._deployment = deployment
@@ -106,7 +107,7 @@ class TaskPool(Construct):
                 reason="variables are names of the instance's parts, no secrets; roles open them",
             )
         )
-        self._start(queue, tasks_max)
+        self._start(queue, tasks_max, capacity)
 
     def _role(self, id: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
         role = iam.Role(
@@ -118,7 +119,7 @@ class TaskPool(Construct):
         Validations.of(role).acknowledge(*permissions.accepted(self._deployment))
         return role
 
-    def _start(self, queue: FifoJobQueue, tasks_max: int) -> None:
+    def _start(self, queue: FifoJobQueue, tasks_max: int, capacity: Capacity) -> None:
         """Each minute, start the tasks that are missing."""
         network = self._network
         environment = TaskStartEnvironment(
@@ -130,6 +131,7 @@ class TaskPool(Construct):
             security_group=network.security_group.attr_group_id,
             public_address="ENABLED" if network.public else "DISABLED",
             tasks_max=str(tasks_max),
+            capacity=capacity,
         )
         every = Duration.minutes(1)
         own = PythonFunction(

@@ -220,3 +220,21 @@ def test_a_task_its_container_and_its_variables_are_of_one_size(
         variables = {v["Name"]: v["Value"] for v in container["Environment"]}
         assert float(variables["LAKEBED_TASK_VCPUS"]) * 1_024 == container["Cpu"]
         assert variables["LAKEBED_TASK_MEMORY_MIB"] == size[1]
+
+
+def test_most_compaction_runs_on_spot_capacity_unless_a_setting_says_otherwise(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    (cluster,) = resources(templates, "AWS::ECS::Cluster")
+    assert cluster["Properties"]["CapacityProviders"] == ["FARGATE", "FARGATE_SPOT"]
+    kinds = {"ingest": "fargate", "compaction": "fargate-spot"}
+    for found, wanted in (
+        (templates, kinds),
+        (
+            synthesize(ingest_capacity="fargate-spot", compaction_capacity="fargate"),
+            {"ingest": "fargate-spot", "compaction": "fargate"},
+        ),
+    ):
+        for kind, capacity in wanted.items():
+            (variables,) = starters({kind: found[kind]})
+            assert variables["LAKEBED_CAPACITY"] == capacity

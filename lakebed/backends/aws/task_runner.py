@@ -26,7 +26,18 @@ DESCRIBED_AT_ONCE = 100
 IN_ORDER = {None, 0}
 """Exit codes of containers that ended by themselves; None: it never ran, and is told otherwise."""
 NOT_STARTED = "TaskFailedToStart"
-STOPPED_BY_SOMEBODY = {"UserInitiated", "ServiceSchedulerInitiated"}
+STOPPED_IN_ORDER = {
+    "UserInitiated",
+    "ServiceSchedulerInitiated",
+    "SpotInterruption",
+    "TerminationNotice",
+}
+"""Somebody stopped the task, or Fargate took its machine back: it gave its job back."""
+ON_DEMAND: dict[str, Any] = {"launchType": "FARGATE"}
+"""Also of a cluster that has no capacity providers yet, while an instance is updated."""
+SPOT: dict[str, Any] = {
+    "capacityProviderStrategy": [{"capacityProvider": "FARGATE_SPOT", "weight": 1}]
+}
 
 _RUN = Request(what="starting a task", needs="ecs:RunTask, iam:PassRole", writes=True)
 _LIST = Request(what="counting tasks", needs="ecs:ListTasks")
@@ -60,15 +71,16 @@ class EcsTaskRunner:
         """Return how many were asked for and have not been told to end."""
         return sum(len(page) for page in self._listed("RUNNING"))
 
-    def start(self, once: str) -> None:
+    def start(self, once: str, *, spot: bool = False) -> None:
         """Ask for one task; ECS remembers for a day what was asked for under a token."""
         task = self._task
+        capacity = SPOT if spot else ON_DEMAND
         answer = self._run(
             _RUN,
             lambda: self._clients.ecs.run_task(
                 cluster=task.cluster,
                 taskDefinition=task.task_definition,
-                launchType="FARGATE",
+                **capacity,
                 clientToken=digest_of(f"{task.family}/{once}".encode()).hex(),
                 networkConfiguration={
                     "awsvpcConfiguration": {
@@ -128,7 +140,7 @@ def _failed(task: dict[str, Any]) -> FailedTask | None:
         return None
     started = task.get("stopCode") != NOT_STARTED
     codes = [container.get("exitCode") for container in task.get("containers", [])]
-    wished = task.get("stopCode") in STOPPED_BY_SOMEBODY
+    wished = task.get("stopCode") in STOPPED_IN_ORDER
     if started and (wished or set(codes) <= IN_ORDER):
         return None
     reasons = [task.get("stoppedReason", ""), *(c.get("reason", "") for c in task["containers"])]

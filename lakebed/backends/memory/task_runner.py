@@ -18,15 +18,23 @@ class MemoryTaskRunner:
         self._refuses = refuses
         self._asked: set[str] = set()
         self._running: list[str] = []
+        self._spot: set[str] = set()
         self._failed: list[FailedTask] = []
 
     def running(self) -> int:
         """Return how many have not ended."""
         return len(self._running)
 
-    def start(self, once: str) -> None:
+    def running_on_spot(self) -> int:
+        """Return how many of them run on spot capacity."""
+        return len(self._spot.intersection(self._running))
+
+    def start(self, once: str, *, spot: bool = False) -> None:
         """Start one, unless that was asked for before."""
         self._refuses()
+        assert (once in self._spot) == spot or once not in self._asked, "asked for otherwise before"
+        if spot:
+            self._spot.add(once)
         if once not in self._asked:
             self._asked.add(once)
             self._running.append(once)

@@ -10,6 +10,7 @@ import msgspec
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.functions.table_stores import amazon_clients
 from lakebed.config.environments import TaskStartEnvironment, environment_of
+from lakebed.config.fargate import SPOT
 from lakebed.tasks.start_tasks import StartTasks
 
 App = StartTasks
@@ -35,6 +36,7 @@ def app(kind: str) -> App:
         load=queue.load,
         runner=EcsTaskRunner(clients, task),
         tasks_max=int(environment.tasks_max),
+        spot=environment.capacity == SPOT,
     )
 
 

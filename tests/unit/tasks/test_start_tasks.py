@@ -38,13 +38,13 @@ def test_there_are_as_many_tasks_as_messages_within_bounds(
 class Platform:
     """A queue, a platform, and the ticks of a schedule. Tasks take no messages by themselves."""
 
-    def __init__(self, tasks_max: int = 10) -> None:
+    def __init__(self, tasks_max: int = 10, *, spot: bool = False) -> None:
         self.clock = VirtualClock()
         self.refusals: list[Exception] = []
         self.runner = MemoryTaskRunner(self.clock, refuses=self._refuse)
         self.load = QueueLoad(0, 0)
         self._service = StartTasks(
-            "ingest", load=lambda: self.load, runner=self.runner, tasks_max=tasks_max
+            "ingest", load=lambda: self.load, runner=self.runner, tasks_max=tasks_max, spot=spot
         )
 
     def _refuse(self) -> None:
@@ -108,6 +108,33 @@ def test_tasks_that_failed_are_told_once(caplog: pytest.LogCaptureFixture) -> No
         for minute in range(4):
             platform.tick(f"2026-11-22T10:0{minute}:00Z")
     assert told(caplog) == [events.TASK_NOT_STARTED, events.TASK_FAILED]
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 4, 20])
+def test_of_tasks_on_spot_capacity_a_fourth_is_started_on_demand(at_once: int) -> None:
+    platform = Platform(tasks_max=1_000, spot=True)
+    for minute in range(40):
+        running = platform.runner.running()
+        platform.load = QueueLoad(waiting=at_once, in_hand=running)
+        assert platform.tick(f"2026-11-22T10:{minute:02}:00Z") == at_once
+    assert platform.runner.running() == 40 * at_once
+    assert platform.runner.running_on_spot() * 4 == 3 * 40 * at_once
+
+
+def test_a_tick_that_comes_twice_asks_for_the_same_capacity_twice() -> None:
+    platform = Platform(spot=True)
+    platform.load = QueueLoad(5, 0)
+    platform.runner.running = lambda: 0  # type: ignore[method-assign]  # answers lag behind
+    for _ in range(2):
+        assert platform.tick() == 5  # the platform refuses a token that comes with another capacity
+    assert len(platform.runner._running) == 5
+
+
+def test_no_task_runs_on_spot_capacity_unless_that_is_set() -> None:
+    platform = Platform()
+    platform.load = QueueLoad(10, 0)
+    assert platform.tick() == 10
+    assert platform.runner.running_on_spot() == 0
 
 
 def test_a_time_that_is_none_is_refused() -> None:
