@@ -32,7 +32,7 @@ DYNOXIDE := .cache/dynoxide/bin/dynoxide
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest test-cdk test-cloud check static bench simulate \
-	adversary docs cdk lock golden clean
+	adversary docs cdk lock images golden clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary
 
 docs: $(DEV)  ## write docs/reference from the source
 	PYTHONPATH=. $(BIN)/python docs/generate.py
+
+images: $(DEV)  ## pin the base images of tasks by what their tags name now; review the diff
+	$(BIN)/python -m stacks.base_images
 
 golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the diff
 	LAKEBED_GOLDEN=rewrite $(PYTEST) tests -q $(ON_TWO)
