@@ -52,7 +52,7 @@ def make_image(context: Path, dockerfile: str, folder: Path) -> Image:
                 _copy(context, folder, rest)
             case "RUN" if tuple(shlex.split(rest)[:2]) == INSTALL:
                 packages = True
-            case "RUN" if _compiles(rest):
+            case "RUN" if _compiles(rest) or _permits(rest):
                 pass
             case "ENV":
                 environment |= dict(pair.split("=", 1) for pair in shlex.split(rest))
@@ -90,6 +90,11 @@ def _compiles(rest: str) -> bool:
         case [python, "-m", module, *_]:
             return python in PYTHONS and module in COMPILERS and not set(rest) & set("&|;>")
     return False
+
+
+def _permits(rest: str) -> bool:
+    """Whether a step does nothing but let everybody read what is in the image."""
+    return shlex.split(rest)[:-1] == ["chmod", "-R", "a+rX"]
 
 
 def _copy(context: Path, folder: Path, rest: str) -> None:

@@ -29,13 +29,16 @@ def variables(kind: str, folder: Path) -> dict[str, str]:
     return {name: value.replace(INSIDE, str(folder)) for name, value in told.items()}
 
 
-def build(kind: str, folder: Path) -> dict[str, str]:
-    """Make the folder of an image. Returns the variables of processes that run from it."""
+def build(kind: str, folder: Path, *, only: str = "") -> dict[str, str]:
+    """Make the folder of an image. Returns the variables of processes that run from it.
+
+    only: how a step begins, if no other is to be run.
+    """
     shutil.copytree(image_context(kind), folder)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, **variables(kind, folder)}
     for name, command in instructions(kind):
-        if name == "RUN" and not command.startswith("pip "):
+        if name == "RUN" and command.startswith(only) and not command.startswith("pip "):
             here = command.replace(INSIDE, str(folder))
             subprocess.run(["sh", "-ec", here], cwd=folder, env=environment, check=True)
     return environment

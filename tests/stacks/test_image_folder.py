@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.image import first, make_lake
 from lakebed.kernels.toolchain import processors
+from stacks.constructs import image_context
 from tests.servers.image_folder import build, instructions
 
 pytest.importorskip("numba")
@@ -95,3 +96,33 @@ def test_no_step_of_an_image_is_lost_on_the_next(kind: str) -> None:
     assert named < filled
     assert "--no-compile" not in dict(steps)["RUN"]
     assert os.sep not in steps[-2][1]
+
+
+@pytest.mark.parametrize("kind", ["compaction", "ingest"])
+def test_an_image_made_on_a_machine_with_a_private_umask_can_be_read_by_its_user(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_context, "CACHE", tmp_path / "contexts")
+    image_context.image_context.cache_clear()
+    before = os.umask(0o077)
+    try:
+        folder = tmp_path / "image"
+        build(kind, folder, only="(no step)")
+        below = [folder, *folder.rglob("*")]
+        assert [path for path in below if not readable(path)], "the umask counts here"
+        build(kind, tmp_path / "whole", only="chmod ")
+    finally:
+        os.umask(before)
+        image_context.image_context.cache_clear()
+    assert not [
+        p for p in [tmp_path / "whole", *(tmp_path / "whole").rglob("*")] if not readable(p)
+    ]
+    names = [name for name, _ in instructions(kind)]
+    (permits,) = (n for n, (_, rest) in enumerate(instructions(kind)) if rest.startswith("chmod "))
+    assert permits > max(place for place, name in enumerate(names) if name == "COPY")
+
+
+def readable(path: Path) -> bool:
+    """Whether everybody may read a file, or enter and list a folder."""
+    wanted = 0o005 if path.is_dir() else 0o004
+    return path.stat().st_mode & wanted == wanted
