@@ -12,7 +12,7 @@ from benchmarks.checking import Check, contents
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.inputs import unsorted_files
 from benchmarks.shapes import FILES, Shape, shapes_named
-from benchmarks.spark_processes import cpu_seconds, spark_home
+from benchmarks.under_spark.spark_processes import cpu_seconds, spark_home
 
 ROUNDS = 3
 SHAPES = ("sleeper", "sys")

@@ -35,7 +35,7 @@ _FROM = re.compile(
 )
 
 
-class Image(NamedTuple):
+class BaseImage(NamedTuple):
     """An image as a Dockerfile names it, without its digest."""
 
     registry: str
@@ -58,14 +58,14 @@ def pin(dockerfiles: Iterable[Path]) -> list[str]:
             changed.
     """
     texts = {path: path.read_text("utf-8") for path in dockerfiles}
-    digests: dict[Image, str] = {}
+    digests: dict[BaseImage, str] = {}
     changed, after = [], {}
     for path, text in texts.items():
         found = _FROM.search(text)
         if found is None:
             hint = "write it as FROM REGISTRY/NAME:TAG"
             raise InvalidError("a base image without a registry and a tag", file=path, hint=hint)
-        image = Image(found["registry"], found["repository"], found["tag"])
+        image = BaseImage(found["registry"], found["repository"], found["tag"])
         if image not in digests:
             digests[image] = digest_of(image)
         if found["digest"] != f"@{digests[image]}":
@@ -76,7 +76,7 @@ def pin(dockerfiles: Iterable[Path]) -> list[str]:
     return changed
 
 
-def digest_of(image: Image) -> str:
+def digest_of(image: BaseImage) -> str:
     """Return the digest of what an image's tag names now.
 
     Raises:
@@ -103,7 +103,7 @@ def digest_of(image: Image) -> str:
     return digest
 
 
-def _check_index(image: Image, body: bytes) -> None:
+def _check_index(image: BaseImage, body: bytes) -> None:
     try:
         listed = json.loads(body).get("manifests", [])
         there = {one.get("platform", {}).get("architecture") for one in listed}
@@ -120,8 +120,8 @@ def _check_index(image: Image, body: bytes) -> None:
         )
 
 
-def _token(image: Image, asks: str) -> str:
-    """Return what a registry wants to be shown, from where it says; nobody signs in."""
+def _token(image: BaseImage, asks: str) -> str:
+    """Return a token for a public image, from the address that the registry names."""
     said = dict(re.findall(r'(\w+)="([^"]*)"', asks))
     realm = said.pop("realm", "")
     parts = urlsplit(realm)
@@ -138,7 +138,7 @@ def _token(image: Image, asks: str) -> str:
     except urllib.error.HTTPError as error:
         raise _refusal(image, error) from None
     except (ValueError, KeyError):
-        hint = "name an image that anybody may fetch"
+        hint = "name a public image"
         raise InvalidError("a registry gives no token", realm=realm, hint=hint) from None
 
 
@@ -157,13 +157,13 @@ def _get(address: str, headers: dict[str, str]) -> tuple[bytes, str | None]:
         ) from None
 
 
-def _refusal(image: Image, error: urllib.error.HTTPError) -> InvalidError | UnavailableError:
+def _refusal(image: BaseImage, error: urllib.error.HTTPError) -> InvalidError | UnavailableError:
     if error.code in {429, 500, 502, 503, 504}:
         hint = "try again later"
         return UnavailableError(
             "a registry is busy", image=image.address, status=error.code, hint=hint
         )
-    hint = "is its name right, and may anybody fetch it?"
+    hint = "is its name right, and is it public?"
     return InvalidError(
         "a registry has no such image", image=image.address, status=error.code, hint=hint
     )

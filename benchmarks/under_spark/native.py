@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
-from benchmarks.spark_processes import CORES, SETTINGS, told
+from benchmarks.under_spark.spark_processes import CORES, SETTINGS, told
 
 
 def main(target: str, folder: str, shape: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from pyspark.sql import SparkSession
 
 from benchmarks.shapes import SHAPES
-from benchmarks.spark_processes import CORES, SETTINGS, told
+from benchmarks.under_spark.spark_processes import CORES, SETTINGS, told
 from lakebed.bootstrap.bulk_import import BulkImportApp, Tasks
 from lakebed.lake import connect
 from spark_jobs.bulk_import import SparkCluster

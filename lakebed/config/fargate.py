@@ -17,7 +17,7 @@ GIB = 1_024
 """In MiB, as Fargate counts memory."""
 
 DISK_GIB_MIN, DISK_GIB_MAX = 20, 200
-"""The least comes with every task, and nobody asks for it; from 21 on it is asked for and paid."""
+"""The least comes with every task, at no cost; from 21 on a definition states it."""
 
 _MEMORY_MIB: dict[str, tuple[int, ...]] = {
     "0.25": (1 * GIB, 2 * GIB),

@@ -12,7 +12,7 @@ import pytest
 
 from lakebed.errors import InvalidError, UnavailableError
 from stacks import base_images
-from stacks.base_images import Image, digest_of, pin
+from stacks.base_images import BaseImage, digest_of, pin
 from tests.tidy.source import ROOT
 
 REPOSITORY, TAG, TOKEN = "docker/library/python", "3.14-slim", "let-me"
@@ -136,7 +136,7 @@ def test_what_a_registry_refuses_or_has_not_changes_nothing(
 
 def test_a_registry_that_is_not_there_is_told(tmp_path: Path) -> None:
     with Registry() as gone:
-        image = Image(gone.name, REPOSITORY, TAG)
+        image = BaseImage(gone.name, REPOSITORY, TAG)
     with pytest.raises(UnavailableError, match="a registry does not answer"):
         digest_of(image)
 

@@ -32,7 +32,7 @@ STOPPED_IN_ORDER = {
     "SpotInterruption",
     "TerminationNotice",
 }
-"""Somebody stopped the task, or Fargate took its machine back: it gave its job back."""
+"""Operators stopped the task, or Fargate took its machine back: it gave its job back."""
 ON_DEMAND: dict[str, Any] = {"launchType": "FARGATE"}
 """Also of a cluster that has no capacity providers yet, while an instance is updated."""
 SPOT: dict[str, Any] = {
