@@ -265,6 +265,14 @@ class StorageFullError(UnavailableError):
     """
 
 
+class OutOfMemoryError(UnavailableError):
+    """There was not enough memory.
+
+    What is done: nothing was committed. After some tries a compaction job is rejected and keeps its
+    files. What you can do: give the worker more memory, or write smaller rows; then compact.
+    """
+
+
 class CacheDamagedError(UnavailableError):
     """The local cache of a table's state does not prove itself: a disk or a hand has changed it.
 
@@ -311,8 +319,8 @@ class UnreadableInputError(InvalidError):
 class SumTooLargeError(InvalidError):
     """Values of one key add up to more than their field's type holds.
 
-    What is done: nothing was changed. A compaction job keeps its files and is tried again after a
-    day, or when asked. What you can do: widen the field (`lakebed table alter`), then compact.
+    What is done: nothing was changed. A compaction job keeps its files and is tried again when the
+    table is changed, or when asked. What you can do: widen the field (`lakebed table alter`).
     """
 
 
@@ -373,11 +381,11 @@ def explanations() -> list[ErrorExplanation]:
     return sorted(every, key=lambda e: (e.exit_code, e.code != e.kind, e.code))
 
 
-def out_of_memory(error: Exception) -> UnavailableError:
+def out_of_memory(error: Exception) -> OutOfMemoryError:
     """Return what an allocation that failed means: another try may have more room."""
     problem = str(error).splitlines()[0] if str(error) else type(error).__name__
     hint = "try again on a machine with more memory, or with fewer or smaller rows"
-    return UnavailableError("not enough memory", problem=problem, hint=hint)
+    return OutOfMemoryError("not enough memory", problem=problem, hint=hint)
 
 
 def did_you_mean(name: str, known: Iterable[str], *, what: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from lakebed.compaction.last_parts import due_last_parts
 from lakebed.compaction.plan import plan_compactions
+from lakebed.compaction.rejected_jobs import has_changed, is_freed
+from lakebed.compaction.run_job import GiveUpCompactionJob
 from lakebed.config.settings import TableSettings
 from lakebed.errors import ConflictError, LakebedError
 from lakebed.model.jobs import CompactionMessage, encode_message
@@ -21,7 +23,7 @@ from lakebed.model.names import (
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue, Message
-from lakebed.ports.job_tracker import JobEvent, JobTracker
+from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
 from lakebed.statestore.log_entries.file_changes import ClaimFiles
 from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
@@ -37,10 +39,9 @@ SETTLED_SECONDS_MIN = 3_600
 SETTLED_SECONDS_MIN_ASKED = 60
 """As exactly as the state knows when entries were written."""
 
-REJECTED_SECONDS = 86_400
 REJECTED_SECONDS_ASKED = 60
-"""After that a job whose files could not be merged as they are is tried again. It keeps them: so
-they are not planned again and again, and a split takes its claim along."""
+"""After that a job that was rejected is tried again, if a user asks. The schedule tries it again
+when the table has changed (`rejected_jobs.py`)."""
 
 Plan = tuple[PartitionId, tuple[FileName, ...]]
 """A leaf, and files of it that one job will merge."""
@@ -54,6 +55,7 @@ class CreateCompactionJobs:
         self._queue = queue
         self._tracker = tracker
         self._reports = JobReports("compaction", tracker=tracker, clock=clock)
+        self._give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
 
     def run(self, table: OpenTable, *, everything: bool = False) -> int:
         """Claim files for new jobs, send them, and send again what no worker started.
@@ -66,8 +68,7 @@ class CreateCompactionJobs:
             settings = state.settings()
             plans = _plans(state, settings, now, everything=everything)
             waiting = state.jobs()
-        rejected = REJECTED_SECONDS_ASKED if everything else REJECTED_SECONDS
-        self._send_again(table, waiting, settings.redispatch_seconds, rejected, now)
+        self._send_again(table, waiting, settings.redispatch_seconds, now, asked=everything)
         created = self._create(table, start, plans)
         if created:
             events.emit(events.COMPACTION_JOBS_CREATED, table=table.name, jobs_count=created)
@@ -112,20 +113,39 @@ class CreateCompactionJobs:
         table: OpenTable,
         jobs: list[CompactionJob],
         seconds: int,
-        rejected_seconds: int,
         now: Micros,
+        *,
+        asked: bool,
     ) -> None:
-        """Send jobs of which nothing was heard for so long."""
-        late = []
+        """Send jobs of which nothing was heard for so long, and rejected ones that may work now."""
+        late: list[JobId] = []
+        rejected: list[tuple[CompactionJob, JobReport]] = []
         for job in jobs:
             last = self._tracker.last(table.id, job.id)
             heard = job.at  # a report by a clock that is ahead does not tell when that was
             if last is not None and last.at <= now:
                 heard = max(job.at, last.at)
-            wait = rejected_seconds if last and last.event == "rejected" else seconds
-            if now - heard >= wait * MICROS_PER_SECOND:
+            is_rejected = last is not None and last.event == "rejected"
+            wait = REJECTED_SECONDS_ASKED if is_rejected else seconds
+            is_late = now - heard >= wait * MICROS_PER_SECOND
+            if last is not None and is_rejected and not (asked and is_late):
+                rejected.append((job, last))
+            elif is_late:
                 late.append(job.id)
+        if rejected:
+            late += self._lifted(table, rejected, now)
         self._send(table, late, "sent")
+
+    def _lifted(
+        self, table: OpenTable, rejected: Sequence[tuple[CompactionJob, JobReport]], now: Micros
+    ) -> list[JobId]:
+        """Return the rejected jobs that may work now. The files of some are freed instead."""
+        with table.head.reading() as state:
+            freed = [job.id for job, report in rejected if is_freed(state, job, report)]
+            changed = [job.id for job, report in rejected if has_changed(state, job, report, now)]
+        for job in freed:
+            self._give_up.run(table, job, reason="its leaf was split: its files are merged there")
+        return [job for job in changed if job not in freed]
 
     def _send(self, table: OpenTable, jobs: list[JobId], event: JobEvent) -> None:
         for at in range(0, len(jobs), SENT_AT_ONCE):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lakebed.compaction.run_job import GiveUpCompactionJob
-from lakebed.errors import InvalidError, LakebedError, NewerFormatError
+from lakebed.errors import InvalidError, LakebedError, NewerFormatError, OutOfMemoryError
 from lakebed.model.jobs import CompactionMessage, decode_message
 from lakebed.model.names import JobId, TableId
 from lakebed.observe import events
@@ -20,6 +20,13 @@ from lakebed.statestore.log_entries.file_changes import ReplaceFiles
 from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import decode_commits, read_commits
+
+OUTDATED = f"{NewerFormatError.code()}: "
+"""No task could read what such a job needs: nothing is wrong with it. It keeps its files and is
+sent again, as a job that no worker started."""
+
+OUT_OF_MEMORY = f"{OutOfMemoryError.code()}: "
+"""Another job of the same files would end alike: this one keeps them."""
 
 
 class GiveUpDeadJobs:
@@ -59,7 +66,11 @@ class GiveUpDeadJobs:
         ended = 0
         try:
             message = decode_message(letter.body)
-            if not self._waited_for_upgrade(message):
+            last = self._tracker.last(message.table, message.job)
+            reason = last.reason if last else ""
+            if reason.startswith(OUT_OF_MEMORY):
+                self._reject(message, reason)
+            elif not reason.startswith(OUTDATED):
                 ended = self._free(message.table, [message.job], letter)
         except InvalidError as error:  # it names no job
             events.emit(events.JOB_FAILED, code=error.code(), reason=error)
@@ -83,11 +94,10 @@ class GiveUpDeadJobs:
             self._commits.delete(letter.receipt)
         return ended
 
-    def _waited_for_upgrade(self, message: CompactionMessage) -> bool:
-        """Whether no task could read what the job needs: nothing is wrong with it. It keeps its
-        files and is sent again, as a job that no worker started."""
-        last = self._tracker.last(message.table, message.job)
-        return last is not None and last.reason.startswith(f"{NewerFormatError.code()}: ")
+    def _reject(self, message: CompactionMessage, reason: str) -> None:
+        table = self._find_table(message.table)
+        if table is not None:
+            self._give_up.reject(table, message.job, reason=reason)
 
     def _free(self, id_: TableId, jobs: Sequence[JobId], letter: Received) -> int:
         table = self._find_table(id_)

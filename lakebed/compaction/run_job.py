@@ -8,13 +8,16 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from lakebed.compaction.rejected_jobs import basis_of
 from lakebed.errors import (
     ClaimLostError,
     CorruptError,
     GenerationError,
+    IteratorError,
     LakebedError,
     NewerFormatError,
     ObjectMissingError,
+    ObjectTooLargeError,
     SumTooLargeError,
     TableMissingError,
     out_of_memory,
@@ -48,6 +51,11 @@ class _Taken(msgspec.Struct, frozen=True):
     inputs: dict[FileName, FilePart]
     processing: ProcessingPass | None
     value_statistics: bool
+    basis: str
+
+
+FINAL = (CorruptError, SumTooLargeError, ObjectTooLargeError, IteratorError)
+"""After these another try would end alike: the job is rejected."""
 
 
 class _UnfitInputsError(Exception):
@@ -75,6 +83,7 @@ class RunCompactionJob(Generic[BatchT]):
         self._files = files
         self._commits = commits
         self._clock = clock
+        self._tracker = tracker
         self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
     def run(
@@ -85,8 +94,9 @@ class RunCompactionJob(Generic[BatchT]):
         rejected: Callable[[LakebedError], None] = lambda _: None,
     ) -> bool:
         """Merge and commit. False: the job had ended already, or ended while this run was merging,
-        or cannot be done as it is: an input is damaged, a sum too large. Then it is reported as
-        rejected and keeps its files, so that they are not planned again; `rejected` is told why.
+        or cannot be done as it is: an input is damaged, a sum or the output too large, an iterator
+        fails. Then it is reported as rejected and keeps its files, so that they are not planned
+        again; `rejected` is told why.
 
         A commit that is sent may still be refused; the job's tracker is told.
 
@@ -104,6 +114,8 @@ class RunCompactionJob(Generic[BatchT]):
         if taken is None:
             self._reports.tell_lost(table.id, job, reason="its claim had ended before it began")
             return False
+        if self._was_rejected(table, taken):
+            return False
         run = table.fresh_run()
         self._reports.tell(table.id, job, "started", run=run_name(run))
         try:
@@ -113,7 +125,7 @@ class RunCompactionJob(Generic[BatchT]):
             return False
         except _UnfitInputsError as error:
             reason = f"{error.why.code()}: {error.why}"
-            self._reports.tell(table.id, job, "rejected", reason=reason)
+            self._reports.tell(table.id, job, "rejected", reason=reason, basis=taken.basis)
             events.emit(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
             rejected(error.why)
             return False
@@ -135,6 +147,15 @@ class RunCompactionJob(Generic[BatchT]):
             )
         return True
 
+    def _was_rejected(self, table: OpenTable, taken: _Taken) -> bool:
+        """Whether the job was rejected as it is, and was not sent again since. Of one job several
+        messages may be on their way."""
+        try:
+            last = self._tracker.last(table.id, taken.job.id)
+        except LakebedError:  # it is a hint: at worst the merge is tried once more
+            return False
+        return last is not None and last.event == "rejected" and last.basis == taken.basis
+
     def _merge(self, table: OpenTable, taken: _Taken, run: int, began: float) -> int:
         job, start, inputs = taken.job.id, taken.start, taken.inputs
         key_range = next(iter(inputs.values())).key_range
@@ -149,7 +170,7 @@ class RunCompactionJob(Generic[BatchT]):
                 processing=taken.processing,
                 value_statistics=taken.value_statistics,
             )
-        except (CorruptError, SumTooLargeError) as error:
+        except FINAL as error:
             raise _UnfitInputsError(error) from error
         except ObjectMissingError as error:
             raise self._missing(table, job, error) from error
@@ -183,7 +204,8 @@ class RunCompactionJob(Generic[BatchT]):
 
 
 class GiveUpCompactionJob:
-    """Ends a claim without a commit: its files are free again. Safe to repeat."""
+    """Ends a claim without a commit: its files are free again. Or leaves it to a job that could not
+    be done, and tells that. Safe to repeat."""
 
     def __init__(self, *, clock: Clock, tracker: JobTracker) -> None:
         self._clock = clock
@@ -203,6 +225,15 @@ class GiveUpCompactionJob:
         events.emit(events.COMPACTION_GIVEN_UP, table=table.name, job=job, reason=reason)
         return True
 
+    def reject(self, table: OpenTable, job: JobId, *, reason: str) -> None:
+        """Tell that a job cannot be done as it is. It keeps its files, if it still holds any."""
+        with table.head.reading() as state:
+            held = state.job(job)
+            basis = basis_of(state, held) if held else ""
+        if held is not None:
+            self._reports.tell(table.id, job, "rejected", reason=reason, basis=basis)
+            events.emit(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
+
 
 def _taken(table: OpenTable, job: JobId) -> _Taken | None:
     """Read a job; None: it holds nothing any more."""
@@ -217,6 +248,7 @@ def _taken(table: OpenTable, job: JobId) -> _Taken | None:
             inputs=_inputs(table, state.claimed(job), own_key_range(state, held.partition)),
             processing=table.processing(state, "compaction"),
             value_statistics=state.settings().value_statistics,
+            basis=basis_of(state, held),
         )
 
 

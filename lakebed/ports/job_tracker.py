@@ -38,7 +38,8 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     filtered: rows that the table's filter or age-off left out. run: which of its runs; "": none, or
     not told. task: the worker that ran it. number: the log entry in which it was committed.
     finished: its work is done, its commit is on its way. lost: it ended for nothing: its claim had
-    ended before, by a clear, by giving it up or by another run of it.
+    ended before, by a clear, by giving it up or by another run of it. basis: of a rejected merge, a
+    digest of what it rests on; "": not told.
     """
 
     table: TableId
@@ -53,6 +54,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     number: TransactionNumber = NOT_COMMITTED
     filtered: int = 0
+    basis: str = ""
 
     @property
     def rows_per_second(self) -> float:

@@ -28,6 +28,7 @@ class ObjectWriter(Protocol):
         """Add bytes. Returns their number.
 
         Raises:
+            ObjectTooLargeError: the store keeps no object of this size.
             StorageFullError: the disk is full.
             UnavailableError: the store is busy.
         """

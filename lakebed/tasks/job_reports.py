@@ -23,6 +23,7 @@ class JobFacts(TypedDict, total=False):
     seconds: float
     run: str
     number: TransactionNumber
+    basis: str
 
 
 class JobReports:

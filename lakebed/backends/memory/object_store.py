@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import anycrc
 import msgspec
 
-from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError, UnavailableError
+from lakebed.errors import (
+    CorruptError,
+    ObjectExistsError,
+    ObjectMissingError,
+    ObjectTooLargeError,
+    UnavailableError,
+)
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.paths import check_path
 from lakebed.ports.clock import Clock
@@ -28,14 +34,20 @@ class MemoryObjectWriter:
         self._store = store
         self._path = path
         self._parts: list[bytes] = []
+        self._size = 0
         self._facts: ObjectFacts | None = None
         self.begun = begun
 
     def write(self, data: bytes | memoryview) -> int:
         """Add bytes."""
         assert self._facts is None, "the object is finished"
+        self._size += len(data)
+        limit = self._store.object_bytes_max
+        if limit is not None and self._size > limit:
+            self.abort()
+            raise ObjectTooLargeError(self._path, limit)
         self._parts.append(bytes(data))
-        return len(self._parts[-1])
+        return len(data)
 
     def finish(self) -> ObjectFacts:
         """Make the object visible."""
@@ -53,10 +65,12 @@ class MemoryObjectWriter:
 
 
 class MemoryObjectStore:
-    """Objects by path. clock: tells how old unfinished objects are."""
+    """Objects by path. clock: tells how old unfinished objects are. object_bytes_max: what one may
+    have; None: any size."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, object_bytes_max: int | None = None) -> None:
         self._clock = clock
+        self.object_bytes_max = object_bytes_max
         self._objects: dict[str, _Object] = {}
         self._unfinished: dict[int, MemoryObjectWriter] = {}
 

@@ -1,0 +1,47 @@
+"""When a rejected job is tried again: when what it rests on has changed, and never unchanged.
+
+A merge that cannot be done keeps its files, so that no other job is made of them. It rests on the
+table's schema, settings and processing, and on the leaf that it was made for. A damaged object that
+was restored, an iterator that was mended and a machine with more memory are not in the table's
+state: there an operator says so, with `lakebed compact`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from lakebed.errors import ObjectTooLargeError, OutOfMemoryError
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.ports.job_tracker import JobReport
+from lakebed.statestore.table_state.state import CompactionJob, TableState
+
+UNTOLD_SECONDS = 86_400
+"""After that a job is tried again of which an earlier release did not tell what it rests on."""
+
+TOO_LARGE = (f"{ObjectTooLargeError.code()}: ", f"{OutOfMemoryError.code()}: ")
+"""How reasons begin that smaller leaves do away with."""
+
+
+def basis_of(state: TableState, job: CompactionJob) -> str:
+    """Return a digest of what the outcome of a job rests on, its files left out: they are its
+    own. A newer release with another setting makes it another, and tries once."""
+    rests_on = (state.schema(), state.settings(), state.processing(), _is_split(state, job))
+    return hashlib.sha256(repr(rests_on).encode()).hexdigest()[:16]
+
+
+def has_changed(state: TableState, job: CompactionJob, report: JobReport, now: Micros) -> bool:
+    """Whether a job that was rejected may end otherwise now."""
+    if not report.basis:
+        return now - max(job.at, min(report.at, now)) >= UNTOLD_SECONDS * MICROS_PER_SECOND
+    return report.basis != basis_of(state, job)
+
+
+def is_freed(state: TableState, job: CompactionJob, report: JobReport) -> bool:
+    """Whether a job that was too large is better made anew: its leaf was split, and each leaf can
+    merge its own part of the files."""
+    return report.reason.startswith(TOO_LARGE) and _is_split(state, job)
+
+
+def _is_split(state: TableState, job: CompactionJob) -> bool:
+    partition = state.partition(job.partition)
+    return partition is not None and not partition.is_leaf

@@ -1,0 +1,180 @@
+"""A merge that cannot be done ends: rejected with its reason, told once, and never made again as it
+was. What lifts it: another setting, smaller leaves, an operator's word."""
+
+import logging
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.backends.memory import MemoryObjectStore
+from lakebed.backends.memory.clock import VirtualClock
+from lakebed.bootstrap.housekeeping import WorkDone
+from lakebed.bootstrap.local import open_local
+from lakebed.errors import IteratorError, LakebedError, OutOfMemoryError, UnavailableError
+from lakebed.lake import Lake
+from lakebed.sorted_files.parquet_files import ParquetFiles
+
+SCHEMA = lakebed.schema_of(row_keys={"k": "int64"}, values={"body": "binary"})
+MIB = 1 << 20
+DAYS = 86_400
+RECEIVES_MAX = 5
+"""Of a message, before it is a dead letter."""
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def objects(clock: VirtualClock) -> MemoryObjectStore:
+    return MemoryObjectStore(clock, object_bytes_max=MIB)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, clock: VirtualClock, objects: MemoryObjectStore) -> Lake:
+    """A lake whose store keeps no object of more than 1 MiB."""
+    return Lake(open_local(tmp_path / "lake", clock=clock, objects=objects))
+
+
+def filled(lake: Lake) -> lakebed.Table:
+    """Return a table with three files of 0.6 MB, which are merged into one as soon as may be."""
+    table = lake.create_table("t", SCHEMA, settings={"job_files_max": 3, "size_ratio": 2})
+    for part in range(3):
+        keys = range(part, 180, 3)
+        bodies = pa.array([random.Random(key).randbytes(10_000) for key in keys], pa.binary())
+        table.ingest(pa.table({"k": pa.array(keys, pa.int64()), "body": bodies}))
+    return table
+
+
+def told(lake: Lake) -> list[tuple[str, str]]:
+    """Return event and code of each job of the table that has not ended well."""
+    return [(job.report, job.reason.partition(":")[0]) for job in lake.status("t")[0].jobs]
+
+
+def ids(lake: Lake) -> list[str]:
+    return [job.id for job in lake.status("t")[0].jobs]
+
+
+def rejections(caplog: pytest.LogCaptureFixture) -> int:
+    return sum(one.message.startswith("compaction_rejected") for one in caplog.records)
+
+
+def test_an_output_beyond_the_stores_limit_is_told_once_and_never_made_again(
+    lake: Lake,
+    clock: VirtualClock,
+    objects: MemoryObjectStore,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    with lake:
+        table = filled(lake)
+        with pytest.raises(LakebedError, match="an object is too large"):
+            lake.run()
+        assert told(lake) == [("rejected", "object-too-large")]
+        jobs, stored = ids(lake), list(objects.list(""))
+        for _ in range(20):
+            clock.advance(DAYS)
+            assert lake.run() == WorkDone()
+        assert ids(lake) == jobs, "nothing was planned or given up"
+        assert list(objects.list("")) == stored, "nothing was written"
+        assert rejections(caplog) == 1
+        assert table.query().read_all().num_rows == 180
+
+
+def test_smaller_leaves_lift_it(lake: Lake, clock: VirtualClock) -> None:
+    with lake:
+        table = filled(lake)
+        with pytest.raises(LakebedError, match="an object is too large"):
+            lake.run()
+        table.change_settings(leaf_bytes_max=MIB)
+        for _ in range(5):
+            clock.advance(1_000)
+            lake.run()
+        assert told(lake) == []
+        found = lake.status("t")[0]
+        assert found.leaves == found.files == 3
+        assert table.query().read_all().num_rows == 180
+
+
+def test_another_limit_and_an_operators_word_lift_it(
+    lake: Lake, clock: VirtualClock, objects: MemoryObjectStore
+) -> None:
+    with lake:
+        table = filled(lake)
+        with pytest.raises(LakebedError, match="an object is too large"):
+            lake.run()
+        objects.object_bytes_max = None
+        clock.advance(DAYS)
+        assert lake.run() == WorkDone()
+        assert table.compact().jobs_done == 1
+        assert told(lake) == []
+        assert lake.status("t")[0].files == 1
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[None]:
+    """Let merges fail. Returns what grows with each."""
+    merges: list[None] = []
+
+    def merge(*_: object, **__: object) -> None:
+        merges.append(None)
+        raise error
+
+    monkeypatch.setattr(ParquetFiles, "merge_into_file", merge)
+    return merges
+
+
+def test_an_iterator_that_fails_is_not_run_again_and_again(
+    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake:
+        table = filled(lake)
+        merges = failing(monkeypatch, IteratorError("an iterator failed", name="x"))
+        with pytest.raises(IteratorError):
+            lake.run()
+        for _ in range(20):
+            clock.advance(DAYS)
+            assert lake.run() == WorkDone()
+        assert len(merges) == 1
+        assert told(lake) == [("rejected", "iterator")]
+        table.change_settings(job_files_max=4)
+        with pytest.raises(IteratorError):
+            lake.run()
+        assert len(merges) == 2
+
+
+def test_a_merge_that_lacks_memory_is_tried_some_times_and_then_rejected(
+    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake:
+        filled(lake)
+        merges = failing(monkeypatch, MemoryError("malloc of size 7 failed"))
+        while told(lake) != [("rejected", "out-of-memory")]:
+            with suppress(OutOfMemoryError):
+                lake.run()
+            clock.advance(1_000)
+        tried = len(merges)
+        assert tried >= RECEIVES_MAX
+        for _ in range(20):  # other messages of the job are on their way, and do nothing
+            clock.advance(DAYS)
+            lake.run()
+        assert len(merges) == tried
+        assert told(lake) == [("rejected", "out-of-memory")]
+        assert told(lake) == [("rejected", "out-of-memory")]
+
+
+def test_a_store_that_is_busy_is_no_reason_to_reject(
+    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake:
+        filled(lake)
+        merges = failing(monkeypatch, UnavailableError("the store is busy"))
+        while len(merges) <= RECEIVES_MAX:
+            with suppress(UnavailableError):
+                lake.run()
+            clock.advance(1_000)
+        assert not any(event == "rejected" for event, _ in told(lake))
