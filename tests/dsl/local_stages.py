@@ -46,7 +46,7 @@ class _LocalStage:
         self._landing = folder / "landing"
         (folder / "results").mkdir()
         self._results = LocalObjectStore(folder / "results", clock)
-        self._results_place = folder / "results" / "objects"
+        self._results_location = folder / "results" / "objects"
         self._is_damaged = False
 
     def put(self, name: str, rows: pa.Table) -> str:
@@ -93,7 +93,7 @@ class _LocalStage:
         raise NotImplementedError
 
     def result(self, table: Table, job: str) -> pa.Table:
-        path = self._results_place / manifest_path(table._opened.id, JobId(job))
+        path = self._results_location / manifest_path(table._opened.id, JobId(job))
         files = json.loads(path.read_text())["files"]
         return pa.concat_tables([pq.read_table(file["path"]) for file in files])
 
@@ -108,7 +108,7 @@ class _LocalStage:
             tracker=app.tracker,
             clock=app.clock,
             results=self._results,
-            place=str(self._results_place),
+            location=str(self._results_location),
         )
         queries = QueuedQueries(answers, queue, received=received_record)
         self._check(worked(queue, sent_handler(once(queries), keep)))
