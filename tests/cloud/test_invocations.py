@@ -47,6 +47,6 @@ def test_only_the_emulator_may_hand_calls_on(cloud: LocalCloud) -> None:
 
 def test_functions_go_with_their_stacks(cloud: LocalCloud) -> None:
     client = cloud.client("lambda")
-    assert len(client.list_functions()["Functions"]) == 4
+    assert len(client.list_functions()["Functions"]) == 5
     assert cloud.destroy() == []
     assert client.list_functions()["Functions"] == []
