@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from benchmarks.figure_pages.page import figure_pages, latest
+from docs.cost_page import cost_page, measured_file
 from docs.packaged_pages import PACKAGED, packaged_pages, types_page
 from docs.protocol_drawings import protocol_drawings
 from docs.python_page import python_page
@@ -55,6 +56,15 @@ def pages() -> dict[str, str]:
         **figure_pages(latest()),
         **protocol_drawings(),
         "whole.svg": whole(),
+    }
+
+
+def files_elsewhere() -> dict[str, str]:
+    """Return the text of each made file that lies beside others, by its path in the repository."""
+    figures = {figure.name: figure.value for figure in latest()}
+    return {
+        "lakebed/costs/measured.toml": measured_file(figures),
+        "docs/operate/cost.md": cost_page(MADE.format(source="docs/cost_page.py")),
     }
 
 
@@ -296,6 +306,10 @@ def main() -> None:
     for name, text in pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
         print(f"wrote docs/reference/{name}")
+    for name in files_elsewhere():
+        # One after the other: the page reads the measures.
+        (ROOT / name).write_text(files_elsewhere()[name], encoding="utf-8")
+        print(f"wrote {name}")
     PACKAGED.mkdir(exist_ok=True)
     for name, text in packaged_pages(pages()).items():
         (PACKAGED / name).write_text(text, encoding="utf-8")

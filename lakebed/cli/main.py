@@ -12,6 +12,7 @@ import click
 from lakebed.cli.backups import backup, restore
 from lakebed.cli.bulk_import import bulk_import
 from lakebed.cli.completion import complete_words, completion
+from lakebed.cli.costs import cost
 from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.explanations import explain
 from lakebed.cli.formats import formats
@@ -55,7 +56,7 @@ for _command in (table, ingest, bulk_import, query, run, commit, compact):
     program.add_command(_command)
 for _command in (status, fsck, state, explain, backup, restore):
     program.add_command(_command)
-for _command in (jobs, tasks, dead_letters, formats):
+for _command in (jobs, tasks, dead_letters, formats, cost):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
     table.add_command(_command)

@@ -73,9 +73,9 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             ge=1,
             le=365,
             description="Days in which a deleted object can still be brought back. More: garbage"
-            " is paid for longer.",
+            " is paid for longer (`lakebed explain cost`).",
         ),
-    ] = 7
+    ] = 1
     results_days: Annotated[
         int,
         Meta(

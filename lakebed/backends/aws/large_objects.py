@@ -35,12 +35,13 @@ T = TypeVar("T")
 PARTS_MAX = 10_000
 """What S3 takes of one object."""
 
-PARTS_AT_ONCE, BYTES_AT_ONCE = 4, 256 << 20
+PARTS_AT_ONCE, BYTES_AT_ONCE = 3, 256 << 20
 """Parts on their way at the same time: so many, of so many bytes. One may always be."""
 
 SHARE_OF_SENT = 1_250
-"""A part has at least this share of what was sent before it. So 1,250 parts of 8 MiB are 10 GiB,
-and the other 8,750 multiply that by e to the 7th: 10 TiB, twice what an object may have."""
+"""A part has at least this share of what was sent before it. Were the first 1,250 parts of 8 MiB,
+10 GiB, the other 8,750 would multiply that by e to the 7th: 10 TiB, twice what an object may have.
+Larger ones reach further."""
 
 WHOLE = "FULL_OBJECT"
 """How S3 calls a checksum of all bytes. The other kind is a checksum of the parts' checksums."""

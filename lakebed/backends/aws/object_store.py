@@ -54,10 +54,14 @@ _CRC64 = anycrc.Model("CRC64-NVME")
 
 class UploadSizes(NamedTuple):
     """Up to `single_bytes_max` an object is held in memory and put at once, above it goes in parts
-    of at least `part_bytes_min`. S3 takes parts of 5 MiB or more, and so many bytes in all."""
+    of at least `part_bytes_min`. S3 takes parts of 5 MiB or more, and so many bytes in all.
+
+    Each part is a request that is paid for: in parts of 8 MiB a TB would cost 0.60 dollars, each
+    time that it is rewritten.
+    """
 
     single_bytes_max: int = 32 << 20
-    part_bytes_min: int = 8 << 20
+    part_bytes_min: int = 32 << 20
     object_bytes_max: int = 5 << 40
 
 

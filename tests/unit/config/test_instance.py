@@ -69,7 +69,7 @@ def test_names_of_resources_say_whose_they_are() -> None:
 
 
 def test_settings_come_as_texts_or_values() -> None:
-    assert instance_settings({}) == InstanceSettings(data_kept=True, deleted_days=7)
+    assert instance_settings({}) == InstanceSettings(data_kept=True, deleted_days=1)
     changed = InstanceSettings(data_kept=False, deleted_days=3)
     assert instance_settings({"data_kept": "false", "deleted_days": "3"}) == changed
     assert instance_settings({"data_kept": False, "deleted_days": 3}) == changed

@@ -1,0 +1,1 @@
+"""What an instance on AWS costs: amounts of what Amazon charges for, times a file of prices."""

@@ -1,0 +1,99 @@
+"""What an instance costs in a month in which nobody uses it, and what a table adds.
+
+Tests compare the counts with the templates (tests/stacks/test_dashboard.py).
+"""
+
+from __future__ import annotations
+
+from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
+from lakebed.costs.amounts import Amounts
+from lakebed.observe.metrics import METRICS
+
+MONTH_SECONDS = 365 * 86_400 / 12
+
+FUNCTIONS = 19
+POLLED_QUEUES = 8
+"""Whose messages call functions."""
+POLLERS, POLL_SECONDS = 5, 20
+"""With which Lambda asks an idle queue."""
+MINUTE, FIVE_MINUTES, DAY = 60, 300, 86_400
+SCHEDULES = {
+    "bulk-import": FIVE_MINUTES,
+    "compaction-creation": MINUTE,
+    "compaction-tasks": MINUTE,
+    "dead-letters": FIVE_MINUTES,
+    "garbage": FIVE_MINUTES,
+    "ingest-tasks": MINUTE,
+    "snapshots": FIVE_MINUTES,
+    "splitting": MINUTE,
+    "sweep": DAY,
+    "sweep-nameless": DAY,
+}
+"""How often each runs, in seconds, by the name of its rule."""
+RUN_GB_SECONDS = 0.060 * 0.25
+"""Of a run that finds nothing to do."""
+READ_UNITS_OF_RUN = 2
+LOG_BYTES_OF_RUN = 220
+QUEUE_LOOKS = (("compaction-tasks", 1), ("ingest-tasks", 1), ("dead-letters", 2))
+"""How many queues a run of a schedule asks."""
+IMAGE_GB = 1.0
+TABLE_TICKS = ("compaction-creation", "splitting", "garbage", "snapshots")
+"""What is sent for a table that changes, each time that its schedule runs."""
+TICK_GB_SECONDS = 0.2 * 0.5
+TICK_QUEUE_REQUESTS = 3
+TICK_UNITS = 4
+IDLE_TICKS_OF_DAY = 5
+
+
+def idle_parts() -> dict[str, Amounts]:
+    """Return what an idle instance takes in a month, by part."""
+    runs = {name: MONTH_SECONDS / seconds for name, seconds in SCHEDULES.items()}
+    total = sum(runs.values())
+    polls = POLLED_QUEUES * POLLERS * MONTH_SECONDS / POLL_SECONDS
+    looks = sum(runs[name] * queues for name, queues in QUEUE_LOOKS)
+    return {
+        "functions that wait for messages": Amounts(sqs_request=polls),
+        "alarms": Amounts(alarm_month=alarms()),
+        "dashboard": Amounts(dashboard_month=1),
+        "runs of schedules": Amounts(lambda_request=total, lambda_gb_second=total * RUN_GB_SECONDS),
+        "what they read": Amounts(dynamodb_read_unit=total * READ_UNITS_OF_RUN),
+        "what they ask of queues": Amounts(sqs_request=looks),
+        "whether a bulk import is open": Amounts(s3_put=runs["bulk-import"]),
+        "their logs": Amounts(log_gb=total * LOG_BYTES_OF_RUN / 1e9),
+        "images of tasks": Amounts(image_gb_month=IMAGE_GB),
+    }
+
+
+def alarms() -> int:
+    """Return how many alarms there are: two a queue, one a function, some of metrics."""
+    queues = len(JOB_QUEUES) + len(TICK_QUEUES)
+    return 2 * queues + FUNCTIONS + sum(metric.alarm is not None for metric in METRICS)
+
+
+def paused_parts() -> dict[str, Amounts]:
+    """Return what is left of that while the instance is paused."""
+    return {
+        n: a for n, a in idle_parts().items() if n in {"alarms", "dashboard", "images of tasks"}
+    }
+
+
+def idle_table() -> Amounts:
+    """Return what a table takes in a month in which nobody changes or reads it."""
+    return _ticks(IDLE_TICKS_OF_DAY * MONTH_SECONDS / DAY)
+
+
+def changing_table() -> Amounts:
+    """Return what a table takes in a month that changes each minute: its ticks and metrics."""
+    by_table = sum(metric.by_table for metric in METRICS)
+    ticks = sum(MONTH_SECONDS / SCHEDULES[name] for name in TABLE_TICKS)
+    return _ticks(ticks) + Amounts(metric_month=by_table)
+
+
+def _ticks(count: float) -> Amounts:
+    one = Amounts(
+        sqs_request=TICK_QUEUE_REQUESTS,
+        lambda_request=1,
+        lambda_gb_second=TICK_GB_SECONDS,
+        dynamodb_read_unit=TICK_UNITS,
+    )
+    return one * count

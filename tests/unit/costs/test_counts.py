@@ -1,0 +1,81 @@
+"""What is counted by formula is what the services do."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.backends.aws.object_store import UploadSizes
+from lakebed.config.settings import TableSettings, table_settings
+from lakebed.costs import work_costs
+from lakebed.costs.compaction_work import work_to_rest
+from lakebed.costs.estimate import estimate
+from lakebed.costs.measured import packaged_measures
+from lakebed.costs.prices import packaged_prices
+from lakebed.costs.work_costs import GB, WorkScenario, compacted_tb, ingested_tb, replaced_files
+from lakebed.sorted_files.reading.read_ahead import PIECE_BYTES
+
+JOBS, ROWS = 30, 200
+
+
+@pytest.mark.parametrize("leaf_rows_max", [100_000, 2_000])
+def test_a_real_table_is_merged_as_often_as_is_counted(tmp_path: Path, leaf_rows_max: int) -> None:
+    changes = {"leaf_rows_max": leaf_rows_max}
+    with lakebed.connect(tmp_path) as lake:
+        schema = lakebed.schema_of(row_keys={"key": "int64"})
+        table = lake.create_table("t", schema, settings=changes)
+        done = 0
+        for job in range(JOBS):  # keys of each job are spread as evenly as all of them
+            table.ingest(pa.table({"key": pa.array(range(job, JOBS * ROWS, JOBS), pa.int64())}))
+            done += lake.run().jobs_done
+        (status,) = lake.status("t")
+    counted = work_to_rest(
+        rows=JOBS * ROWS, job_rows=ROWS, settings=table_settings(changes)
+    )
+    assert status.leaves == counted.leaves
+    assert done == counted.merges
+    assert done > 5
+
+
+def test_rows_are_rewritten_more_often_the_smaller_the_jobs_are() -> None:
+    settings = TableSettings()
+    works = [
+        work_to_rest(rows=10**9, job_rows=job_rows, settings=settings)
+        for job_rows in (10**6, 10**7, 10**8)
+    ]
+    rewritten = [work.rows_rewritten for work in works]
+    assert rewritten == sorted(rewritten, reverse=True)
+    assert len({work.leaves for work in works}) == 1
+
+
+def test_parts_and_pieces_are_those_that_are_sent_and_read() -> None:
+    sizes = UploadSizes()
+    assert sizes.part_bytes_min == work_costs.PART_BYTES
+    assert sizes.single_bytes_max == work_costs.PART_BYTES
+    assert work_costs.READ_BYTES == PIECE_BYTES
+
+
+def test_a_tb_costs_less_than_seven_dollars_in_jobs_of_ten_gigabytes() -> None:
+    costs = {one.job_gb: one for one in estimate(packaged_prices(), packaged_measures()).per_tb}
+    assert costs[10].together <= 7
+    assert costs[1].together > costs[10].together > costs[100].together
+
+
+def test_deleted_versions_are_paid_for_each_day() -> None:
+    prices, measured = packaged_prices(), packaged_measures()
+    one, seven = (
+        replaced_files(measured, WorkScenario(deleted_days=days)).dollars(prices)
+        for days in (1, 7)
+    )
+    assert 5 < seven / one < 7, "an hour is kept for readers, whatever the days"
+
+
+def test_a_file_takes_a_request_for_each_part_and_two_more() -> None:
+    measured = packaged_measures()
+    jobs = work_costs.TB / GB
+    amounts = ingested_tb(measured, WorkScenario(job_bytes=GB))
+    assert amounts.s3_put == pytest.approx(work_costs.TB / work_costs.PART_BYTES + 2 * jobs)
+    small = compacted_tb(measured, WorkScenario(job_bytes=GB))
+    work = work_costs.compaction_of(measured, WorkScenario(job_bytes=GB))
+    assert small.s3_put == work.merges, "files of few rows take one request each"
