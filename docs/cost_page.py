@@ -64,6 +64,7 @@ value of ten letters, a time and one more value) whose keys are spread evenly. A
 which no compaction is due. How often bytes are rewritten, and by how many jobs, is counted by the
 planner itself (`lakebed/costs/compaction_work.py`); processor time follows from
 [measured rates](../reference/figures.md), with tasks that compute for seven tenths of their life.
+All prices are those of capacity on demand: tasks on Fargate Spot take a third of theirs.
 
 | Jobs of | Ingest | Compaction | Replaced files | Together | Rewritten | Merges |
 |---|---|---|---|---|---|---|

@@ -42,7 +42,7 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True):
 
     def dollars(self, prices: Prices) -> float:
         """Return what all of it costs."""
-        return sum(getattr(self, name) * prices.prices[name] for name in AMOUNTS)
+        return float(sum(getattr(self, name) * prices.prices[name] for name in AMOUNTS))
 
 
 AMOUNTS = Amounts.__struct_fields__

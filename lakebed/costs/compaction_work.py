@@ -38,7 +38,7 @@ def work_to_rest(*, rows: int, job_rows: int, settings: TableSettings) -> Compac
         arrived = min(job_rows, rows - taken)
         taken += arrived
         made += 1
-        leaf[FileName(f"{made:016x}")] = arrived // leaves
+        leaf[_name(made)] = arrived // leaves
         while sum(leaf.values()) > settings.leaf_rows_max:
             leaves *= 2
             leaf = {name: held // 2 for name, held in leaf.items()}
@@ -46,11 +46,15 @@ def work_to_rest(*, rows: int, job_rows: int, settings: TableSettings) -> Compac
             for group in groups:
                 made += 1
                 merged = sum(leaf.pop(name) for name in group)
-                leaf[FileName(f"{made:016x}")] = merged
+                leaf[_name(made)] = merged
                 rewritten += merged * leaves
                 merges += leaves
                 inputs += len(group) * leaves
     return CompactionWork(rewritten, merges, inputs, leaves)
+
+
+def _name(number: int) -> FileName:
+    return FileName(number.to_bytes(16))
 
 
 def _reference(name: FileName, rows: int) -> FileReference:

@@ -34,6 +34,13 @@ def of_type(template: dict[str, Any], type_: str) -> dict[str, dict[str, Any]]:
     }
 
 
+def seconds_of(expression: str) -> int:
+    """How long there is between two runs of a schedule."""
+    rate = re.fullmatch(r"rate\((\d+) (\w+)\)", expression)
+    assert rate is not None, expression
+    return int(rate[1]) * UNITS[rate[2]]
+
+
 def seconds_apart(templates: Templates) -> dict[str, int]:
     """How long after one run of each function the next one begins that fails for the same reason.
     By the function's name in the instance."""
@@ -44,11 +51,9 @@ def seconds_apart(templates: Templates) -> dict[str, int]:
             for id_, function in of_type(template, "AWS::Lambda::Function").items()
         }
         for rule in of_type(template, "AWS::Events::Rule").values():
-            rate = re.fullmatch(r"rate\((\d+) (\w+)\)", rule["ScheduleExpression"])
-            assert rate is not None
             for target in rule["Targets"]:
                 name = names[target["Arn"]["Fn::GetAtt"][0]]
-                found[name] = int(rate[1]) * UNITS[rate[2]]
+                found[name] = seconds_of(rule["ScheduleExpression"])
         queues = of_type(template, "AWS::SQS::Queue")
         for source in of_type(template, "AWS::Lambda::EventSourceMapping").values():
             queue = queues[source["EventSourceArn"]["Fn::GetAtt"][0]]

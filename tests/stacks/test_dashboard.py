@@ -5,8 +5,10 @@ import re
 from collections import Counter
 
 from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
+from lakebed.costs import idle_costs
 from lakebed.observe.metrics import METRICS, NAMESPACE
-from tests.stacks.conftest import ROOT, Templates
+from tests.stacks.conftest import Templates
+from tests.stacks.test_alarms import seconds_of
 from tests.stacks.test_templates import only, resources
 
 
@@ -38,12 +40,16 @@ def test_alarms_on_metrics_are_those_of_the_list(templates: Templates) -> None:
         assert alarm["Dimensions"] == [{"Name": "instance", "Value": "dev"}]
 
 
-def test_the_cost_page_counts_what_is_deployed(templates: Templates) -> None:
-    page = (ROOT / "docs/operate/cost.md").read_text("utf-8")
+def test_idle_costs_count_what_is_deployed(templates: Templates) -> None:
     spaces = Counter(
         alarm["Properties"]["Namespace"] for alarm in resources(templates, "AWS::CloudWatch::Alarm")
     )
-    queues, functions, metrics = (spaces[name] for name in ("AWS/SQS", "AWS/Lambda", NAMESPACE))
-    assert f"{queues} of queues, {functions} of functions, {metrics} of metrics" in page
+    assert spaces.total() == idle_costs.alarms()
+    assert spaces["AWS/Lambda"] == idle_costs.FUNCTIONS
     sources = resources(templates, "AWS::Lambda::EventSourceMapping")
-    assert f"{len(sources)} queues, each asked by Lambda" in page
+    assert len(sources) == idle_costs.POLLED_QUEUES
+    rules = [rule["Properties"] for rule in resources(templates, "AWS::Events::Rule")]
+    assert {
+        rule["Name"].removeprefix("lakebed-dev-"): seconds_of(rule["ScheduleExpression"])
+        for rule in rules
+    } == idle_costs.SCHEDULES

@@ -7,6 +7,7 @@ import pytest
 
 import lakebed
 from lakebed.backends.aws.object_store import UploadSizes
+from lakebed.config.instance import InstanceSettings
 from lakebed.config.settings import TableSettings, table_settings
 from lakebed.costs import work_costs
 from lakebed.costs.compaction_work import work_to_rest
@@ -30,9 +31,7 @@ def test_a_real_table_is_merged_as_often_as_is_counted(tmp_path: Path, leaf_rows
             table.ingest(pa.table({"key": pa.array(range(job, JOBS * ROWS, JOBS), pa.int64())}))
             done += lake.run().jobs_done
         (status,) = lake.status("t")
-    counted = work_to_rest(
-        rows=JOBS * ROWS, job_rows=ROWS, settings=table_settings(changes)
-    )
+    counted = work_to_rest(rows=JOBS * ROWS, job_rows=ROWS, settings=table_settings(changes))
     assert status.leaves == counted.leaves
     assert done == counted.merges
     assert done > 5
@@ -56,6 +55,11 @@ def test_parts_and_pieces_are_those_that_are_sent_and_read() -> None:
     assert work_costs.READ_BYTES == PIECE_BYTES
 
 
+def test_tasks_are_of_the_default_size() -> None:
+    usual = InstanceSettings()
+    assert usual.task_memory_mib / 1024 == work_costs.TASK_GB_PER_VCPU * float(usual.task_vcpus)
+
+
 def test_a_tb_costs_less_than_seven_dollars_in_jobs_of_ten_gigabytes() -> None:
     costs = {one.job_gb: one for one in estimate(packaged_prices(), packaged_measures()).per_tb}
     assert costs[10].together <= 7
@@ -65,8 +69,7 @@ def test_a_tb_costs_less_than_seven_dollars_in_jobs_of_ten_gigabytes() -> None:
 def test_deleted_versions_are_paid_for_each_day() -> None:
     prices, measured = packaged_prices(), packaged_measures()
     one, seven = (
-        replaced_files(measured, WorkScenario(deleted_days=days)).dollars(prices)
-        for days in (1, 7)
+        replaced_files(measured, WorkScenario(deleted_days=days)).dollars(prices) for days in (1, 7)
     )
     assert 5 < seven / one < 7, "an hour is kept for readers, whatever the days"
 
