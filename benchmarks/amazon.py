@@ -23,7 +23,7 @@ from benchmarks.servers.slow_amazon import SlowAmazon
 from benchmarks.servers.slow_amazon import serving as amazon_serving
 from benchmarks.servers.slow_s3 import SlowS3
 from benchmarks.servers.slow_s3 import serving as s3_serving
-from benchmarks.states import (
+from benchmarks.servers.states import (
     KEY_DIGITS,
     TABLE,
     adding,

@@ -18,7 +18,7 @@ from benchmarks.figures import Figure
 from benchmarks.servers.amazon_table import clients_of, log_of, opened
 from benchmarks.servers.served_objects import ServedObjects
 from benchmarks.servers.slow_amazon import SlowAmazon, serving
-from benchmarks.states import fill, log_beginning
+from benchmarks.servers.states import fill, log_beginning
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.job_queues import SqsJobQueue
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker

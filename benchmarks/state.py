@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.figures import Figure, medians
-from benchmarks.states import (
+from benchmarks.servers.states import (
     FILES,
     KEY_DIGITS,
     TABLE,

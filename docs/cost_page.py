@@ -41,7 +41,7 @@ In dollars, by prices of {region} of {prices_of}; what an account has free, and 
 into account. `lakebed cost estimate` prints the same, with `--prices FILE` by prices of your own:
 `lakebed cost prices` prints the file to begin with.
 
-## While nobody uses it
+## While it is idle
 
 | What | How much of it in a month | Costs |
 |---|---|---|

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.servers.served_objects import ServedObjects
 from benchmarks.servers.slow_amazon import SlowAmazon
 from benchmarks.servers.slow_s3 import SlowS3
-from benchmarks.states import TABLE
+from benchmarks.servers.states import TABLE
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 from lakebed.backends.system.clock import SystemClock

@@ -43,7 +43,7 @@ class TbCosts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """Dollars. idle_month: of an instance that nobody uses, by part; paused_month: of a paused one,
+    """Dollars. idle_month: of an idle instance, by part; paused_month: of a paused one,
     together. per_tb: one for each size of jobs. A month of storage is that of a GB of files."""
 
     region: str

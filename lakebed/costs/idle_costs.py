@@ -1,4 +1,4 @@
-"""What an instance costs in a month in which nobody uses it, and what a table adds.
+"""What an idle instance costs in a month, and what a table adds.
 
 Tests compare the counts with the templates (tests/stacks/test_dashboard.py).
 """
@@ -78,7 +78,7 @@ def paused_parts() -> dict[str, Amounts]:
 
 
 def idle_table() -> Amounts:
-    """Return what a table takes in a month in which nobody changes or reads it."""
+    """Return what a table takes in a month in which it is neither changed nor read."""
     return _ticks(IDLE_TICKS_OF_DAY * MONTH_SECONDS / DAY)
 
 

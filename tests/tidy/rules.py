@@ -30,6 +30,9 @@ CORE = ("lakebed", "localcloud")
 PROGRAMS = ("localcloud/programs",)
 """Run as processes of their own, which know nothing of the core."""
 
+ENTRIES = {"lakebed.cli.main", "lakebed.kernels.toolchain.filling"}
+"""Modules of the library that are run: the command, and what fills images with kernels."""
+
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "info", "data"}
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -243,7 +246,7 @@ def modules_are_used(sources: Iterable[Source]) -> Iterator[Finding]:
     for source in python:
         entry = (
             source.path.endswith(("/__init__.py", "/__main__.py"))
-            or source.module == "lakebed.cli.main"
+            or source.module in ENTRIES
             or source.inside(*PROGRAMS)
         )
         if source.inside(*CORE) and not entry and source.module not in imported:

@@ -12,6 +12,7 @@ from tests.tidy.source import ROOT
 
 GENERATOR = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 PAGES: dict[str, str] = GENERATOR["pages"]()
+ELSEWHERE: dict[str, str] = GENERATOR["files_elsewhere"]()
 PACKAGED: dict[str, str] = GENERATOR["packaged_pages"](PAGES)
 
 
@@ -20,6 +21,12 @@ def test_a_reference_page_says_what_the_source_says(name: str) -> None:
     path = ROOT / "docs" / "reference" / name
     written = path.read_text(encoding="utf-8") if path.exists() else ""
     assert written == PAGES[name], "run `make docs`, and commit what it wrote"
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_page_that_lies_elsewhere_says_what_the_source_says(name: str) -> None:
+    written = (ROOT / name).read_text(encoding="utf-8")
+    assert written == ELSEWHERE[name], "run `make docs`, and commit what it wrote"
 
 
 @pytest.mark.parametrize("name", PACKAGED)
