@@ -193,7 +193,7 @@ def test_processing_is_changed_from_a_file_and_told_in_the_history(trips: Shell)
     code, error = trips.refused(*alter)
     assert (code, "stricter" in error["message"]) == (2, True)
     code, error = trips.refused(*alter, "--drop", "n")
-    assert (code, "one after the other" in error["message"]) == (2, True)
+    assert (code, "cannot change in one command" in error["message"]) == (2, True)
     code, error = trips.refused(*alter[:-1], str(trips.folder / "none.json"))
     assert code == 2
     assert count(trips) == 1

@@ -49,7 +49,7 @@ def test_a_file_that_s3_tells_nothing_of_is_named_as_missing(
     with pytest.raises(InvalidError, match="no such file") as caught:
         files_of(tmp_path).find("s3://b/in/a.csv")
     assert "s3://b/in/a.csv" in str(caught.value)
-    assert "may not be read" in str(caught.value)
+    assert "that it may be read" in str(caught.value)
 
 
 def test_files_that_may_not_be_read_are_their_senders_to_mend(
