@@ -298,7 +298,7 @@ class _Short(dict[Any, Any]):
 
 
 def never_sends_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CreateCompactionJobs, "_send_again", lambda *_: None)
+    monkeypatch.setattr(CreateCompactionJobs, "_send_again", lambda *_, **__: None)
 
 
 def names_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
