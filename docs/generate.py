@@ -6,7 +6,7 @@ make docs
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -59,13 +59,12 @@ def pages() -> dict[str, str]:
     }
 
 
-def files_elsewhere() -> dict[str, str]:
-    """Return the text of each made file that lies beside others, by its path in the repository."""
-    figures = {figure.name: figure.value for figure in latest()}
-    return {
-        "lakebed/costs/measured.toml": measured_file(figures),
-        "docs/operate/cost.md": cost_page(MADE.format(source="docs/cost_page.py")),
-    }
+MADE_AMONG_OTHERS: dict[str, Callable[[], str]] = {
+    "lakebed/costs/measured.toml": lambda: measured_file({f.name: f.value for f in latest()}),
+    "docs/operate/cost.md": lambda: cost_page(MADE.format(source="docs/cost_page.py")),
+}
+"""Files in folders whose other files are written by hand: their paths, and what makes their text.
+They are written in this order: the page of costs reads the measures."""
 
 
 def settings_page() -> str:
@@ -306,9 +305,8 @@ def main() -> None:
     for name, text in pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
         print(f"wrote docs/reference/{name}")
-    for name in files_elsewhere():
-        # One after the other: the page reads the measures.
-        (ROOT / name).write_text(files_elsewhere()[name], encoding="utf-8")
+    for name, text_of in MADE_AMONG_OTHERS.items():
+        (ROOT / name).write_text(text_of(), encoding="utf-8")
         print(f"wrote {name}")
     PACKAGED.mkdir(exist_ok=True)
     for name, text in packaged_pages(pages()).items():

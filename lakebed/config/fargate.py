@@ -53,6 +53,6 @@ def check_task_size(*, vcpus: str, memory_mib: int) -> None:
 
 
 def _described(sizes: tuple[int, ...]) -> str:
-    if len(sizes) == len(_MEMORY_MIB["0.25"]):
+    if len(sizes) == 2:
         return f"{sizes[0]} or {sizes[1]}"
     return f"{sizes[0]} to {sizes[-1]} in steps of {sizes[1] - sizes[0]}"

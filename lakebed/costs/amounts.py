@@ -45,5 +45,7 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True):
         return float(sum(getattr(self, name) * prices.prices[name] for name in AMOUNTS))
 
 
+DAYS_OF_MONTH = 365 / 12
+
 AMOUNTS = Amounts.__struct_fields__
 """The names of all things that have a price."""

@@ -6,10 +6,8 @@ Tests compare the counts with the templates (tests/stacks/test_dashboard.py).
 from __future__ import annotations
 
 from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
-from lakebed.costs.amounts import Amounts
+from lakebed.costs.amounts import DAYS_OF_MONTH, Amounts
 from lakebed.observe.metrics import METRICS
-
-MONTH_SECONDS = 365 * 86_400 / 12
 
 FUNCTIONS = 19
 POLLED_QUEUES = 8
@@ -17,6 +15,7 @@ POLLED_QUEUES = 8
 POLLERS, POLL_SECONDS = 5, 20
 """With which Lambda asks an idle queue."""
 MINUTE, FIVE_MINUTES, DAY = 60, 300, 86_400
+MONTH_SECONDS = DAYS_OF_MONTH * DAY
 SCHEDULES = {
     "bulk-import": FIVE_MINUTES,
     "compaction-creation": MINUTE,

@@ -1,7 +1,7 @@
 """What work costs: a TB ingested and compacted to rest, imported in bulk, a million lookups.
 
-A TB is 10^12 bytes of files that Lakebed wrote. What is counted here by formula is held to the
-services themselves by tests/unit/costs/test_counts.py.
+A TB is 10^12 bytes of files that Lakebed wrote. How much is merged is counted by the planner;
+messages, reports and units of a job are taken from the design (docs/design/costs.md).
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.config.settings import TableSettings
-from lakebed.costs.amounts import Amounts
+from lakebed.costs.amounts import DAYS_OF_MONTH, Amounts
 from lakebed.costs.compaction_work import CompactionWork, work_to_rest
 from lakebed.costs.measured import Measured
 
 TB = 10**12
 GB = 10**9
-DAYS_OF_MONTH = 365 / 12
 _HOUR = 3_600
 
 PART_BYTES = 32 << 20

@@ -24,7 +24,7 @@ class Breach(msgspec.Struct, frozen=True):
     minutes: int
 
 
-def failing_runs(runs_apart: Duration | None) -> Breach:
+def too_many_errors(runs_apart: Duration | None) -> Breach:
     """Return how many failing runs of a function are too many.
 
     Where each run fails, the alarm must go off: so the window holds that many runs.

@@ -13,7 +13,7 @@ from lakebed.config.environments import FunctionEnvironment, variables_of
 from lakebed.config.instance import Deployment
 from stacks.constructs.encryption import use_key
 from stacks.constructs.log_group import log_group
-from stacks.constructs.operator_alarm import failing_runs, operator_alarm
+from stacks.constructs.operator_alarm import operator_alarm, too_many_errors
 from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
 from stacks.permissions import accepted
 
@@ -95,7 +95,7 @@ class PythonFunction(Construct):
             says=f"runs of {name} fail: see docs/operate/function-errors.md",
             metric=self.function.metric_errors(),
             statistic="Sum",
-            breach=failing_runs(runs_apart),
+            breach=too_many_errors(runs_apart),
         )
 
     def _acknowledge(self, *, here: bool) -> None:

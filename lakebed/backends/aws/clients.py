@@ -99,7 +99,7 @@ class AmazonClients:
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         self._config = {"region_name": region, **config} if region else config
         self._lock = threading.Lock()
-        self._clients: dict[tuple[str, int], Client] = {}
+        self._clients: dict[tuple[str, bool], Client] = {}
         self._session: boto3.Session | None = None
 
     def requests(
@@ -195,8 +195,9 @@ class AmazonClients:
         answer_seconds: int = ANSWER_SECONDS,
         s3: Mapping[str, object] | None = None,
     ) -> Client:
-        """Return the client of a service that waits so long. s3: botocore's options for S3."""
-        key = service, answer_seconds
+        """Return the client of a service that waits so long. s3: botocore's options for S3, whose
+        client with options is another than the one without."""
+        key = service, s3 is not None
         client = self._clients.get(key)
         if client is not None:
             return client

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anycrc
 
@@ -43,7 +43,7 @@ SHARE_OF_SENT = 1_250
 10 GiB, the other 8,750 would multiply that by e to the 7th: 10 TiB, twice what an object may have.
 Larger ones reach further."""
 
-WHOLE = "FULL_OBJECT"
+WHOLE: Final = "FULL_OBJECT"
 """How S3 calls a checksum of all bytes. The other kind is a checksum of the parts' checksums."""
 
 BOTO_NAMES = {
@@ -125,7 +125,7 @@ class PartUpload:
                 Bucket=self._bucket,
                 Key=self._key,
                 ChecksumAlgorithm="CRC64NVME",
-                ChecksumType="FULL_OBJECT",
+                ChecksumType=WHOLE,
             ),
         )
         self._id = answer["UploadId"]
@@ -177,7 +177,7 @@ class PartUpload:
             "IfNoneMatch": "*",
         }
         if self._is_summed:
-            asked["ChecksumType"] = "FULL_OBJECT"
+            asked["ChecksumType"] = WHOLE
             asked["ChecksumCRC64NVME"] = _text(checksum)
         self._requests.run(
             self._request("finishing an object", writes=True),

@@ -1,20 +1,17 @@
 """EMR Serverless as boto3 tells of it: what its answers mean for a run."""
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 from botocore.stub import ANY, Stubber
 
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.backends.aws.requests import Patience
 from lakebed.backends.aws.spark_runs import EmrServerlessRuns, StartableRuns
-from lakebed.backends.memory import VirtualClock
-from lakebed.backends.system import system_random
 from lakebed.config.environments import BulkImportStartEnvironment
 from lakebed.errors import InvalidError, UnavailableError
 from lakebed.model.names import Micros
 from lakebed.ports.spark_runs import RunState
+from tests.unit.backends.amazon_clients import made_up_clients
 
 APPLICATION = "00application"
 ENVIRONMENT = BulkImportStartEnvironment(
@@ -36,16 +33,7 @@ ENVIRONMENT = BulkImportStartEnvironment(
 
 @pytest.fixture
 def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[AmazonClients]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with closing(
-        AmazonClients(
-            clock=VirtualClock(),
-            rng=system_random(),
-            patience=Patience(tries_max=2),
-            region_name="eu-central-1",
-        )
-    ) as made:
+    with made_up_clients(monkeypatch, tries_max=2) as made:
         yield made
 
 

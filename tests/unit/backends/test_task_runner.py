@@ -2,18 +2,15 @@
 service's model."""
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 from botocore.stub import ANY, Stubber
 
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.backends.aws.requests import Patience
 from lakebed.backends.aws.task_runner import EcsTaskRunner, FargateTask
-from lakebed.backends.memory import VirtualClock
-from lakebed.backends.system import system_random
 from lakebed.errors import UnavailableError
 from lakebed.model.names import Micros
+from tests.unit.backends.amazon_clients import made_up_clients
 
 CLUSTER = "arn:aws:ecs:eu-central-1:123456789012:cluster/lakebed-dev-tasks"
 FAMILY = "lakebed-dev-compaction"
@@ -30,16 +27,7 @@ SPOT = {"capacityProviderStrategy": [{"capacityProvider": "FARGATE_SPOT", "weigh
 
 @pytest.fixture
 def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[AmazonClients]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with closing(
-        AmazonClients(
-            clock=VirtualClock(),
-            rng=system_random(),
-            patience=Patience(tries_max=1),
-            region_name="eu-central-1",
-        )
-    ) as made:
+    with made_up_clients(monkeypatch, tries_max=1) as made:
         yield made
 
 
