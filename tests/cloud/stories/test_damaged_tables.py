@@ -8,10 +8,12 @@ from tests.dsl.lake_story import FunctionStory, LakeStory
 from tests.dsl.memory_instance import HIDDEN_SECONDS
 from tests.dsl.table_rows import SMALL_LEAVES, rows
 
+pytestmark = pytest.mark.timeout(600)
+"""The first story on what is deployed also waits for the synthesis, and for bundles' packages."""
+
 QUEUES = ("commits", "query")
 
 
-@pytest.mark.parametrize("story", ["memory", "directory"], indirect=True)
 def test_a_damaged_table_harms_no_other_and_is_worked_on_once_it_is_mended(
     story: LakeStory,
 ) -> None:
@@ -23,11 +25,11 @@ def test_a_damaged_table_harms_no_other_and_is_worked_on_once_it_is_mended(
         story.when_split()
         story.when_queued_commits_are_made()
         for name in ("bad", "good"):
-            story.when_message_is_sent("query", id=f"of {name}", table=name, ranges=[{}])
+            story.when_message_is_sent("query", id=f"of-{name}", table=name, ranges=[{}])
         story.when_queries_are_answered()
         assert story.leaves("good") > 1
         story.then_queries_match("good")
-        story.then_answer_matches("good", job="of good")
+        story.then_answer_matches("good", job="of-good")
         assert [story.stage.waiting(queue) for queue in QUEUES] == [1, 1]
         with pytest.raises(CorruptError):
             story.table("bad").count()
@@ -40,12 +42,11 @@ def test_a_damaged_table_harms_no_other_and_is_worked_on_once_it_is_mended(
     story.when_queries_are_answered()
     assert story.leaves("bad") > 1
     story.then_queries_match("bad")
-    assert story.table("bad").jobs(job="of bad")[-1].event == "finished"
+    assert story.table("bad").jobs(job="of-bad")[-1].event == "finished"
     for queue in QUEUES:
         assert (story.stage.waiting(queue), story.stage.waiting(f"{queue}-dead")) == (0, 0)
 
 
-@pytest.mark.parametrize("function_story", ["memory"], indirect=True)
 def test_the_tick_of_a_table_that_stays_damaged_is_redriven_once_it_is_mended(
     function_story: FunctionStory,
 ) -> None:

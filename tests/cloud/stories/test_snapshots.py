@@ -9,6 +9,9 @@ from lakebed.errors import LogTruncatedError
 from tests.dsl.lake_story import LakeStory
 from tests.dsl.table_rows import SMALL_LEAVES, rows
 
+pytestmark = pytest.mark.timeout(600)
+"""The first story on what is deployed also waits for the synthesis, and for bundles' packages."""
+
 
 def long_points(seed: int) -> list[str]:
     """Return split points that make an entry as large as a log may grow."""
@@ -16,7 +19,6 @@ def long_points(seed: int) -> list[str]:
     return sorted("".join(rng.choices(string.ascii_letters, k=1_000)) for _ in range(1_700))
 
 
-@pytest.mark.parametrize("story", ["memory", "directory"], indirect=True)
 def test_a_log_is_emptied_below_its_snapshots_while_reads_go_on(story: LakeStory) -> None:
     story.given_table("short")
     story.given_table("long", split_points=long_points(0), **SMALL_LEAVES)
