@@ -21,7 +21,8 @@ TEXT, NUMBER = dynamodb.AttributeType.STRING, dynamodb.AttributeType.NUMBER
 class StateStack(Stack):
     """Tables paid by request, each with point-in-time recovery of 35 days.
 
-    An idle instance pays for what is stored only.
+    An idle instance pays for what is stored only. Where data are kept, tables are protected against
+    deletion, and so no rollback of their creation may try it (docs/decisions/0032).
     """
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
@@ -54,9 +55,7 @@ class StateStack(Stack):
             encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else None,
             encryption_key=self._key,
             deletion_protection=kept,
-            removal_policy=(
-                RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if kept else RemovalPolicy.DESTROY
-            ),
+            removal_policy=RemovalPolicy.RETAIN if kept else RemovalPolicy.DESTROY,
         )
         if shape.index is not None:
             table.add_global_secondary_index(

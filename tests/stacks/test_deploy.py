@@ -9,8 +9,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lakebed.backends.aws.clients import AmazonClients
+from lakebed.config.dynamo_tables import DYNAMO_TABLES, TRACKER_TABLE
 from lakebed.config.instance import InstanceId, InstanceResources, decode_resources, parameter_name
 from tests.servers.cdk import Cdk, DeployedInstance, named_network
+from tests.servers.dynamo import create_arguments
 from tests.servers.s3 import S3Server
 from tests.stacks.conftest import Synthesize, Templates
 
@@ -125,6 +127,58 @@ def test_data_outlives_the_stacks_and_is_taken_over_again(
     store.delete(["rows"])
     cdk.run("destroy", "--all", "--force", "--app", str(gone))
     assert not tables(clients, "life")
+
+
+@pytest.mark.slow
+def test_a_first_deployment_that_fails_is_rolled_back_and_repeated(
+    ministack: S3Server, clients: AmazonClients, synthesize: Synthesize, tmp_path: Path
+) -> None:
+    """A table is in the way, two others were made before that was seen: what protects those must
+    not stop the rollback."""
+    cdk, out = Cdk(ministack, tmp_path / "out"), tmp_path / "assembly"
+    cdk.bootstrap()
+    synthesize(out, instance="failed", **named_network(ministack))
+    tracker = create_arguments("lakebed-failed-tracker", TRACKER_TABLE)
+    clients.dynamodb.create_table(**tracker)
+    wanted = ("failed/State", "--require-approval", "never", "--app", str(out))
+
+    done = cdk.try_("deploy", *wanted)
+    assert done.returncode != 0
+    assert "already exists" in done.stdout
+    assert "ROLLBACK_COMPLETE" in done.stdout
+    assert "ROLLBACK_FAILED" not in done.stdout
+    left = {f"lakebed-failed-{table.part}" for table in DYNAMO_TABLES}
+    assert tables(clients, "failed") == left
+
+    cdk.run("deploy", *wanted, "--import-existing-resources")
+    assert tables(clients, "failed") == left
+
+
+@pytest.mark.slow
+def test_a_change_of_spark_is_refused_and_taken_back_while_it_is_started(
+    ministack: S3Server, clients: AmazonClients, synthesize: Synthesize, tmp_path: Path
+) -> None:
+    cdk = Cdk(ministack, tmp_path / "out")
+    cdk.bootstrap()
+    network = named_network(ministack)
+    small, large = tmp_path / "small", tmp_path / "large"
+    synthesize(small, instance="spark", bulk_import_vcpus_max="8", **network)
+    synthesize(large, instance="spark", bulk_import_vcpus_max="12", **network)
+    wanted = ("spark/BulkImport", "--require-approval", "never", "--app")
+    cdk.run("deploy", *wanted, str(small))
+    started = "/emulator/started/lakebed-spark-bulk-import"
+    clients.ssm.put_parameter(Name=started, Value="while a run goes on", Type="String")
+
+    done = cdk.try_("deploy", *wanted, str(large))
+    assert done.returncode != 0
+    assert "Application must be in one of the following statuses" in done.stdout
+    assert "UPDATE_ROLLBACK_FAILED" not in done.stdout
+    unchanged = ("diff", "spark/BulkImport", "--fail", "--app")
+    assert "Number of stacks with differences: 0" in cdk.run(*unchanged, str(small))
+
+    clients.ssm.delete_parameter(Name=started)
+    cdk.run("deploy", *wanted, str(large))
+    assert "Number of stacks with differences: 0" in cdk.run(*unchanged, str(large))
 
 
 def bucket_ids(templates: Templates) -> dict[str, str]:

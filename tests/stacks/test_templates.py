@@ -137,10 +137,14 @@ def test_tables_are_made_as_tests_make_them(templates: Templates, table: DynamoT
 def test_what_cannot_be_made_again_stays_when_the_stacks_go(templates: Templates) -> None:
     kept = resources(templates, *DATA)
     assert len(kept) == 5
-    assert {resource["DeletionPolicy"] for resource in kept} == {"RetainExceptOnCreate"}
     assert {resource["UpdateReplacePolicy"] for resource in kept} == {"Retain"}
     tables = resources(templates, "AWS::DynamoDB::Table")
     assert all(table["Properties"]["DeletionProtectionEnabled"] for table in tables)
+    assert {table["DeletionPolicy"] for table in tables} == {"Retain"}, (
+        "a rollback of their creation would fail at the protection"
+    )
+    buckets = resources(templates, "AWS::S3::Bucket")
+    assert {bucket["DeletionPolicy"] for bucket in buckets} == {"RetainExceptOnCreate"}
 
 
 def test_it_goes_where_that_is_asked_for(synthesize: Synthesize) -> None:
