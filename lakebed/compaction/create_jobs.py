@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lakebed.compaction.dead_letters import OUTDATED
 from lakebed.compaction.last_parts import due_last_parts
 from lakebed.compaction.plan import plan_compactions
 from lakebed.compaction.rejected_jobs import has_changed, is_freed
@@ -42,6 +43,11 @@ SETTLED_SECONDS_MIN_ASKED = 60
 REJECTED_SECONDS_ASKED = 60
 """After that a job that was rejected is tried again, if a user asks. The schedule tries it again
 when the table has changed (`rejected_jobs.py`)."""
+
+UNTIL_STARTED_AGAIN = 8
+"""In times of `redispatch_seconds`. The message of a job that was started is in the queue: it comes
+back, or is deleted with the job's end, or becomes a dead letter. A second one would let another
+task do the same long merge, and one that kills each task would be tried ever more often."""
 
 Plan = tuple[PartitionId, tuple[FileName, ...]]
 """A leaf, and files of it that one job will merge."""
@@ -127,6 +133,8 @@ class CreateCompactionJobs:
                 heard = max(job.at, last.at)
             is_rejected = last is not None and last.event == "rejected"
             wait = REJECTED_SECONDS_ASKED if is_rejected else seconds
+            if last is not None and _is_in_its_queue(last) and not asked:
+                wait = seconds * UNTIL_STARTED_AGAIN
             is_late = now - heard >= wait * MICROS_PER_SECOND
             if last is not None and is_rejected and not (asked and is_late):
                 rejected.append((job, last))
@@ -153,6 +161,13 @@ class CreateCompactionJobs:
             bodies = (encode_message(CompactionMessage(table.id, job)) for job in some)
             self._queue.send([Message(body) for body in bodies])
             self._reports.tell_all(table.id, some, event)
+
+
+def _is_in_its_queue(last: JobReport) -> bool:
+    """Whether a worker had the message of a job, and did not end it."""
+    if last.event == "failed":
+        return not last.reason.startswith(OUTDATED)  # its letter may be gone: it waits for upgrades
+    return last.event == "started"
 
 
 def _is_any_late(table: OpenTable, now: Micros) -> bool:

@@ -14,7 +14,7 @@ from lakebed.model.jobs import CompactionMessage, decode_message
 from lakebed.model.names import JobId, TableId
 from lakebed.observe import events
 from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
-from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.job_tracker import JobReport, JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.log_entries.file_changes import ReplaceFiles
 from lakebed.statestore.log_entries.transactions import Transaction
@@ -66,8 +66,8 @@ class GiveUpDeadJobs:
         ended = 0
         try:
             message = decode_message(letter.body)
-            last = self._tracker.last(message.table, message.job)
-            reason = last.reason if last else ""
+            history = self._tracker.history(message.table, message.job)
+            reason = _lasting_reason(history, letter.receives)
             if reason.startswith(OUT_OF_MEMORY):
                 self._reject(message, reason)
             elif not reason.startswith(OUTDATED):
@@ -105,6 +105,26 @@ class GiveUpDeadJobs:
             return 0
         reason = f"its message was received {letter.receives} times"
         return sum(self._give_up.run(table, job, reason=reason) for job in jobs)
+
+
+def _lasting_reason(history: Sequence[JobReport], receives: int) -> str:
+    """Return why the last run of a job failed; "": its reports do not say.
+
+    A run that the kernel or ECS kills for memory reports nothing after its start. When every
+    receive of the message ended so, another job of the same files would end alike.
+    """
+    killed = 0
+    for report in reversed(history):
+        if report.event == "started":
+            killed += 1
+        elif report.event not in ("created", "sent"):
+            break
+    if killed and killed >= receives:
+        return (
+            f"{OUT_OF_MEMORY}each of {killed} runs was stopped before it could report an end, as a "
+            "task is that needs more memory than it has"
+        )
+    return history[-1].reason if history else ""
 
 
 def _replaces(transaction: Transaction) -> bool:

@@ -20,6 +20,7 @@ from lakebed.backends.memory import (
     VirtualClock,
 )
 from lakebed.backends.system import system_random
+from lakebed.compaction.create_jobs import UNTIL_STARTED_AGAIN
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.errors import ClockAheadError, FencedError, GenerationError
 from lakebed.model.jobs import COMPACTION_QUEUE
@@ -134,6 +135,54 @@ def test_a_late_finisher_is_refused_and_leaves_no_visible_trace(
     depot.sweep.run(depot.table)
     assert len(depot.stored()) == 1
     assert depot.rows() == rows_of_jobs("x", "y")
+
+
+def test_a_long_merge_is_not_sent_to_a_second_worker(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    depot = process("a")
+    depot.given_table(redispatch_seconds=int(HIDDEN_SECONDS))
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (job,) = depot.jobs()
+    merge = depot.files.merge_into_file
+
+    def slow_merge(*given: object, **named: object) -> object:
+        """While it merges, the schedule looks at its table."""
+        for _ in range(4):
+            depot.stores.advance(HIDDEN_SECONDS + 10)
+            depot.create_jobs.run(depot.table)
+        return merge(*given, **named)  # type: ignore[arg-type] # as the files have it
+
+    monkeypatch.setattr(depot.files, "merge_into_file", slow_merge)
+    assert depot.run_job.run(depot.table, job)
+    assert depot.events(job) == ["created", "started", "committed"]
+
+
+class KilledError(BaseException):
+    """Ends a process at once: nothing is reported after it."""
+
+
+def test_a_job_whose_worker_and_message_vanished_is_sent_again(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    depot = process("a")
+    depot.given_table(redispatch_seconds=int(HIDDEN_SECONDS))
+    depot.when_taken("x", "y")
+    depot.create_jobs.run(depot.table)
+    (job,) = depot.jobs()
+
+    def killed(*_: object, **__: object) -> object:
+        raise KilledError
+
+    monkeypatch.setattr(depot.files, "merge_into_file", killed)
+    with pytest.raises(KilledError):
+        depot.run_job.run(depot.table, job)
+    for _ in range(UNTIL_STARTED_AGAIN):
+        assert depot.events(job) == ["created", "started"]
+        depot.stores.advance(HIDDEN_SECONDS)
+        depot.create_jobs.run(depot.table)
+    assert depot.events(job) == ["created", "started", "sent"]
 
 
 @pytest.mark.parametrize("queued", [False, True], ids=["direct", "queued"])

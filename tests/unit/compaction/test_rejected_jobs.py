@@ -164,7 +164,53 @@ def test_a_merge_that_lacks_memory_is_tried_some_times_and_then_rejected(
             lake.run()
         assert len(merges) == tried
         assert told(lake) == [("rejected", "out-of-memory")]
-        assert told(lake) == [("rejected", "out-of-memory")]
+
+
+class KilledError(BaseException):
+    """Ends a process at once: nothing is reported after it."""
+
+
+def run_as_processes_that_are_started_again(lake: Lake) -> None:
+    """Run until a process is not killed: messages that others took are hidden from it."""
+    for _ in range(RECEIVES_MAX):
+        with suppress(KilledError):
+            lake.run()
+            return
+
+
+def test_a_merge_that_is_killed_each_time_is_rejected_and_never_made_again(
+    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel kills a task that needs too much memory: it cannot say so itself."""
+    with lake:
+        filled(lake)
+        merges = failing(monkeypatch, KilledError())
+        while told(lake) != [("rejected", "out-of-memory")]:
+            assert len(merges) < 4 * RECEIVES_MAX, "it is tried again and again"
+            run_as_processes_that_are_started_again(lake)
+            clock.advance(1_000)
+        tried = len(merges)
+        assert tried >= RECEIVES_MAX
+        for _ in range(20):  # other messages of the job are on their way, and do nothing
+            lake.run()
+            clock.advance(DAYS)
+        assert len(merges) == tried
+        assert "runs was stopped before it could report" in lake.status("t")[0].jobs[0].reason
+
+
+def test_a_merge_that_is_killed_some_times_and_fails_otherwise_is_no_reason_to_reject(
+    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer kills than tries do not show that the task is too small."""
+    with lake:
+        filled(lake)
+        for tried in range(3 * RECEIVES_MAX):
+            killed = tried % RECEIVES_MAX
+            failing(monkeypatch, KilledError() if killed else UnavailableError("the store is busy"))
+            with suppress(KilledError, UnavailableError):
+                lake.run()
+            clock.advance(1_000)
+            assert not any(event == "rejected" for event, _ in told(lake))
 
 
 def test_a_store_that_is_busy_is_no_reason_to_reject(
