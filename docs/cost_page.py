@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from lakebed.config.instance import InstanceSettings
 from lakebed.costs.amounts import Amounts
 from lakebed.costs.estimate import CostEstimate, TbCosts, estimate
-from lakebed.costs.idle_costs import POLLED_QUEUES, SCHEDULES, alarms, idle_parts
+from lakebed.costs.idle_costs import (
+    POLLED_QUEUES,
+    SCHEDULES,
+    alarms,
+    changing_table,
+    idle_parts,
+)
 from lakebed.costs.measured import packaged_measures
 from lakebed.costs.prices import Prices, packaged_prices
 
@@ -82,7 +88,8 @@ readers, and as deleted versions for as long as
 |---|---|
 | a TB by bulk import, at rest at once | {bulk_import:.2f} |
 | a million lookups of one key each, by a warm function with 2 GB | {lookups:.2f} |
-| a table that changes each minute, a month: its ticks and its metrics | {changing_table:.2f} |
+| a table that changes each minute, a month: its ticks | {changing_table:.2f} |
+| its metrics, with [`table_metrics`](../reference/instance.md), a month | {table_metrics:.2f} |
 | a TB of files, a month | {stored_tb:.2f} |
 | a GB of log, names and reports in DynamoDB, a month | {state_gb:.2f} |
 | a task of one vCPU and 4 GB, an hour | {task_hour:.3f} |
@@ -122,6 +129,7 @@ def cost_page(made: str) -> str:
         bulk_import=found.bulk_import_per_tb,
         lookups=found.per_million_lookups,
         changing_table=found.changing_table_month,
+        table_metrics=changing_table(metrics=True).dollars(prices) - found.changing_table_month,
         stored_tb=found.stored_gb_month * 1000,
         state_gb=Amounts(dynamodb_gb_month=1).dollars(prices),
         task_hour=_task_hour().dollars(prices),

@@ -110,7 +110,8 @@ class _Once(Generic[AppT]):
         """Return the app; lines that are logged from now on tell of this run."""
         if self._lines is None:
             always = {"instance": os.environ.get("LAKEBED_INSTANCE", "")}
-            self._lines = write_json_lines(sys.stdout, always)
+            table_metrics = os.environ.get("LAKEBED_TABLE_METRICS", "false")
+            self._lines = write_json_lines(sys.stdout, always, table_metrics=table_metrics)
         self._lines.always |= {"function": context.function_name, "run": context.aws_request_id}
         if not self._built:
             self._built.append(self._build())

@@ -34,12 +34,16 @@ class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that opens tables."""
+    """What a function reads that opens tables.
+
+    table_metrics: `true` where metrics are kept for each table as well, else `false`.
+    """
 
     bucket: str
     objects_prefix: str
     log_table: str
     registry_table: str
+    table_metrics: str
 
 
 class ScheduledWorkEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):

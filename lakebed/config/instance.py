@@ -226,6 +226,14 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " instance's own. Its policy must let CloudWatch publish.",
         ),
     ] = ""
+    table_metrics: Annotated[
+        bool,
+        Meta(
+            description="Whether metrics of rows and failures are kept for each table as well. Each"
+            " table that changes is then paid for (`lakebed explain cost`). Events name their table"
+            " in either case."
+        ),
+    ] = False
     log_days: Annotated[
         Literal["1", "7", "30", "90", "365", "3653"],
         Meta(description="Days for which logs of functions and tasks are kept."),

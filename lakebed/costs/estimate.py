@@ -78,7 +78,7 @@ def estimate(
         idle_month=idle,
         paused_month=sum(amounts.dollars(prices) for amounts in paused_parts().values()),
         idle_table_month=idle_table().dollars(prices),
-        changing_table_month=changing_table().dollars(prices),
+        changing_table_month=changing_table(metrics=instance.table_metrics).dollars(prices),
         per_tb=[_of_tb(prices, measured, scenario) for scenario in scenarios],
         bulk_import_per_tb=bulk_imported_tb(measured).dollars(prices),
         per_million_lookups=million_lookups(measured, memory_gb=QUERY_GB).dollars(prices),

@@ -81,9 +81,10 @@ def idle_table() -> Amounts:
     return _ticks(IDLE_TICKS_OF_DAY * MONTH_SECONDS / DAY)
 
 
-def changing_table() -> Amounts:
-    """Return what a table takes in a month that changes each minute: its ticks and metrics."""
-    by_table = sum(metric.by_table for metric in METRICS)
+def changing_table(*, metrics: bool) -> Amounts:
+    """Return what a table takes in a month that changes each minute: its ticks, and its metrics
+    where they are kept."""
+    by_table = sum(metric.by_table for metric in METRICS) if metrics else 0
     ticks = sum(MONTH_SECONDS / SCHEDULES[name] for name in TABLE_TICKS)
     return _ticks(ticks) + Amounts(metric_month=by_table)
 

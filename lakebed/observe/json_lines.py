@@ -13,13 +13,15 @@ from lakebed.observe.metrics import METRICS, NAMESPACE, Metric
 class JsonLines(logging.Formatter):
     """Makes a line of each record. always: fields of every line; `instance` is one of them.
 
-    Facts that are no numbers become texts. Lines with metrics follow CloudWatch's embedded metric
-    format.
+    table_metrics: `true` keeps metrics for each table as well; those of the whole instance are
+    kept in any case. Facts that are no numbers become texts. Lines with metrics follow CloudWatch's
+    embedded metric format.
     """
 
-    def __init__(self, always: dict[str, str]) -> None:
+    def __init__(self, always: dict[str, str], *, table_metrics: str = "false") -> None:
         super().__init__()
         self.always = always
+        self._table_metrics = table_metrics == "true"
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a line, without its end."""
@@ -31,15 +33,16 @@ class JsonLines(logging.Formatter):
         else:
             facts: dict[str, object] = getattr(record, "facts", {})
             line |= {"event": event, **facts}
-            line |= _embedded(event, facts, milliseconds)
+            by_table = self._table_metrics and "table" in facts
+            line |= _embedded(event, facts, milliseconds, by_table=by_table)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str, ensure_ascii=True)
 
 
-def write_json_lines(stream: TextIO, always: dict[str, str]) -> JsonLines:
+def write_json_lines(stream: TextIO, always: dict[str, str], *, table_metrics: str) -> JsonLines:
     """Write all that is logged to a stream as lines of JSON. Returns what makes the lines."""
-    lines = JsonLines(always)
+    lines = JsonLines(always, table_metrics=table_metrics)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(lines)
     root = logging.getLogger()
@@ -49,12 +52,14 @@ def write_json_lines(stream: TextIO, always: dict[str, str]) -> JsonLines:
     return lines
 
 
-def _embedded(event: str, facts: dict[str, object], milliseconds: int) -> dict[str, Any]:
+def _embedded(
+    event: str, facts: dict[str, object], milliseconds: int, *, by_table: bool
+) -> dict[str, Any]:
     """Return what makes CloudWatch keep metrics of a line; {}: it is none."""
     found = [(m, value) for m in METRICS if (value := m.value(event, facts)) is not None]
     if not found:
         return {}
-    directives = list(_directives([metric for metric, _ in found], by_table="table" in facts))
+    directives = list(_directives([metric for metric, _ in found], by_table=by_table))
     values = {metric.name: value for metric, value in found}
     return {**values, "_aws": {"Timestamp": milliseconds, "CloudWatchMetrics": directives}}
 

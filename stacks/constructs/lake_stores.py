@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import msgspec
@@ -32,6 +33,7 @@ class LakeStores:
             objects_prefix=OBJECTS_PREFIX,
             log_table=self.log.table_name,
             registry_table=self.registry.table_name,
+            table_metrics=json.dumps(deployment.settings.table_metrics),
         )
 
     def work_environment(

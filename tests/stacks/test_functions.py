@@ -208,3 +208,13 @@ def by_action(statements: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]
         for action in actions if isinstance(actions, list) else [actions]:
             found.setdefault(action, []).append(statement)
     return found
+
+
+def test_what_keeps_metrics_of_tables_is_told_to_all_who_log_them(
+    synthesize: Synthesize,
+) -> None:
+    functions = resources(synthesize(table_metrics="true"), "AWS::Lambda::Function")
+    found = [f["Properties"].get("Environment", {}).get("Variables", {}) for f in functions]
+    of_tables = [variables for variables in found if "LAKEBED_LOG_TABLE" in variables]
+    assert len(of_tables) > len(TICK_QUEUES)
+    assert {variables["LAKEBED_TABLE_METRICS"] for variables in of_tables} == {"true"}

@@ -50,6 +50,7 @@ STORES = {
     "objects_prefix": "lake",
     "log_table": "log",
     "registry_table": "names",
+    "table_metrics": "false",
     "tracker_table": "jobs",
 }
 URL = "https://sqs.eu-central-1.amazonaws.com/1/queue.fifo"

@@ -29,10 +29,10 @@ def test_names_are_given_once() -> None:
     assert len({metric.name for metric in METRICS}) == len(METRICS)
 
 
-def line(event: str, **facts: object) -> dict[str, Any]:
+def line(event: str, *, table_metrics: str = "true", **facts: object) -> dict[str, Any]:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines({"instance": "dev"}))
+    handler.setFormatter(JsonLines({"instance": "dev"}, table_metrics=table_metrics))
     logger = logging.getLogger("lakebed")
     before = logger.level
     logger.addHandler(handler)
@@ -64,6 +64,15 @@ def test_an_event_is_its_metrics_too() -> None:
         "rows_ingested": [["instance"], ["instance", "table"]],
     }
     assert {"instance", "table"} <= set(told)
+
+
+def test_metrics_of_tables_are_kept_only_where_they_are_asked_for() -> None:
+    told = line(events.INGEST_COMMITTED, table_metrics="false", table="trips", rows_count=7)
+    assert directives(told) == {
+        "jobs_ingested": [["instance"]],
+        "rows_ingested": [["instance"]],
+    }
+    assert told["table"] == "trips"
 
 
 def test_a_kind_of_failure_is_one_metric() -> None:

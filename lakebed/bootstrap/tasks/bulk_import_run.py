@@ -27,7 +27,8 @@ def run(name: str, cluster_for: ClusterFor) -> Ingested:
             reason.
     """
     environment = environment_of(BulkImportEnvironment, os.environ)
-    write_json_lines(sys.stdout, {"instance": environment.instance, "run": name})
+    always = {"instance": environment.instance, "run": name}
+    write_json_lines(sys.stdout, always, table_metrics=environment.table_metrics)
     services = opened(environment)
     with BulkImportApp(services) as app, closing(amazon_clients()) as clients:
         request = import_requests_of(clients, environment.bucket, services.rng).get(name)

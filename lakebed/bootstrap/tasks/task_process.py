@@ -89,7 +89,8 @@ def run_task(
     job needs a newer release.
     """
     environment = environment_of(kind, os.environ)
-    write_json_lines(sys.stdout, {"instance": environment.instance})
+    always = {"instance": environment.instance}
+    write_json_lines(sys.stdout, always, table_metrics=environment.table_metrics)
     pa.set_cpu_count(cpus())
     stop = StopRequest()
     for number in (signal.SIGTERM, signal.SIGINT):

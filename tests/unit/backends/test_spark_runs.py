@@ -20,6 +20,7 @@ ENVIRONMENT = BulkImportStartEnvironment(
     objects_prefix="lake",
     log_table="log",
     registry_table="registry",
+    table_metrics="false",
     tracker_table="tracker",
     sources="s3://landing",
     queue_url="https://queue",

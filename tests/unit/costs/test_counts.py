@@ -66,6 +66,16 @@ def test_a_tb_costs_less_than_seven_dollars_in_jobs_of_ten_gigabytes() -> None:
     assert costs[1].together > costs[10].together > costs[100].together
 
 
+def test_metrics_of_tables_are_paid_for_where_they_are_kept() -> None:
+    prices, measured = packaged_prices(), packaged_measures()
+    without, kept = (
+        estimate(prices, measured, instance=InstanceSettings(table_metrics=metrics))
+        for metrics in (False, True)
+    )
+    extra = kept.changing_table_month - without.changing_table_month
+    assert extra == pytest.approx(3 * prices.prices["metric_month"])
+
+
 def test_deleted_versions_are_paid_for_each_day() -> None:
     prices, measured = packaged_prices(), packaged_measures()
     one, seven = (
