@@ -169,8 +169,8 @@ def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
 
 
 def end_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
-    """Read the newest report of a job, and write reports, one at a time."""
-    return _allow([tracker.table_arn], "dynamodb:GetItem", "dynamodb:PutItem")
+    """Read all reports of a job, and write reports, one at a time."""
+    return _allow([tracker.table_arn], "dynamodb:Query", "dynamodb:PutItem")
 
 
 def read_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
