@@ -85,7 +85,7 @@ class CreateCompactionJobs:
         created = 0
         unsent: list[JobId] = []
         try:
-            for some in _groups(plans):
+            for some in _file_groups(plans):
                 claims = [ClaimFiles(JobId(table.fresh_id()), leaf, files) for leaf, files in some]
                 claimed, failure = self._claim(table, [(c, table.own(start, c)) for c in claims])
                 unsent += claimed
@@ -217,20 +217,20 @@ def _plans(
         references = state.references(leaf.partition)
         running = len({job for _, job in references if job is not None})
         free = [r for r, job in references if job is None]
-        groups = plan_compactions(free, settings, everything=everything)
-        grouped = {name for group in groups for name in group}
+        file_groups = plan_compactions(free, settings, everything=everything)
+        grouped = {name for file_group in file_groups for name in file_group}
         alone = [r.file.name for r in free if base_of(r.file.name) <= settled]
         if everything:
             alone += [r.file.name for r in last_parts(state, free)]
-        groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
+        file_groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
         parts = [n for n in due_parts.get(leaf.partition, ()) if n not in {*grouped, *alone}]
-        groups += [tuple(parts[: settings.job_files_max])] if parts else []
-        allowed = len(groups) if everything else max(0, settings.leaf_jobs_max - running)
-        plans += [(leaf.partition, group) for group in groups[:allowed]]
+        file_groups += [tuple(parts[: settings.job_files_max])] if parts else []
+        allowed = len(file_groups) if everything else max(0, settings.leaf_jobs_max - running)
+        plans += [(leaf.partition, file_group) for file_group in file_groups[:allowed]]
     return plans[:room]
 
 
-def _groups(plans: Sequence[Plan]) -> Iterator[list[Plan]]:
+def _file_groups(plans: Sequence[Plan]) -> Iterator[list[Plan]]:
     """Yield what one log entry claims: so many names, or one job's."""
     some: list[Plan] = []
     names = 0

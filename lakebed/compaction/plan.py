@@ -33,11 +33,11 @@ def plan_compactions(
     if settings.compaction_strategy == "basic":
         oldest = sorted(files, key=lambda f: f.file.name)
         return [g for g in _chunks([f.file.name for f in oldest], fan_in) if len(g) == fan_in]
-    groups = _by_size_ratio(files, settings.size_ratio, fan_in)
-    if behind and not groups:  # no ratio holds; but ingest waits until there are fewer files
+    file_groups = _by_size_ratio(files, settings.size_ratio, fan_in)
+    if behind and not file_groups:  # no ratio holds; but ingest waits until there are fewer files
         ascending = sorted(files, key=lambda f: (f.rows, f.file.name))
         return [tuple(f.file.name for f in ascending[: max(2, min(fan_in, len(files) // 2))])]
-    return groups
+    return file_groups
 
 
 def _by_size_ratio(
@@ -51,16 +51,16 @@ def _by_size_ratio(
     """
     ascending = sorted(files, key=lambda f: (f.rows, f.file.name))
     below = list(accumulate((f.rows for f in ascending), initial=0))
-    groups: list[tuple[FileName, ...]] = []
+    file_groups: list[tuple[FileName, ...]] = []
     end = len(ascending)
     while end > 1:
         begin = max(0, end - fan_in)
         if below[end - 1] - below[begin] >= ratio * ascending[end - 1].rows:
-            groups.append(tuple(f.file.name for f in ascending[begin:end]))
+            file_groups.append(tuple(f.file.name for f in ascending[begin:end]))
             end = begin
         else:
             end -= 1
-    return groups[::-1]
+    return file_groups[::-1]
 
 
 def _chunks(names: Sequence[FileName], size: int) -> list[tuple[FileName, ...]]:

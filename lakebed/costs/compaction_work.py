@@ -42,14 +42,14 @@ def work_to_rest(*, rows: int, job_rows: int, settings: TableSettings) -> Compac
         while sum(leaf.values()) > settings.leaf_rows_max:
             leaves *= 2
             leaf = {name: held // 2 for name, held in leaf.items()}
-        while groups := plan_compactions([_reference(*one) for one in leaf.items()], settings):
-            for group in groups:
+        while file_groups := plan_compactions([_reference(*one) for one in leaf.items()], settings):
+            for file_group in file_groups:
                 made += 1
-                merged = sum(leaf.pop(name) for name in group)
+                merged = sum(leaf.pop(name) for name in file_group)
                 leaf[_name(made)] = merged
                 rewritten += merged * leaves
                 merges += leaves
-                inputs += len(group) * leaves
+                inputs += len(file_group) * leaves
     return CompactionWork(rewritten, merges, inputs, leaves)
 
 

@@ -169,16 +169,16 @@ class IngestRows(Generic[BatchT]):
                 done += self._files.rows(batch)
                 told(done, total)
 
-        groups = plan_files(counts, shared_file_rows_max=settings.shared_file_rows_max)
-        for sequence, group in enumerate(groups):
+        leaf_groups = plan_files(counts, shared_file_rows_max=settings.shared_file_rows_max)
+        for sequence, leaf_group in enumerate(leaf_groups):
             name = file_name(
                 base=run.start.base,
                 job=run.job,
                 run=run.number,
                 sequence=sequence,
-                shared=len(group) > 1,
+                shared=len(leaf_group) > 1,
             )
-            key_ranges = [leaves.key_ranges[index] for index in group]
+            key_ranges = [leaves.key_ranges[index] for index in leaf_group]
             whole = KeyRange(key_ranges[0].min, key_ranges[-1].max)
             written = self._files.write(
                 schema,
@@ -190,5 +190,5 @@ class IngestRows(Generic[BatchT]):
                 value_statistics=settings.value_statistics,
             )
             if written is not None:  # processing left rows
-                references += leaves.references(written, group)
+                references += leaves.references(written, leaf_group)
         return references, total

@@ -97,7 +97,7 @@ class Redrive:
         with leased_dead_letters(queue, self._clock) as hand:
             for letter in hand.letters(letters_max):
                 earliest = Micros(letter.sent_at - MOVED_MICROS) if letter.moved else letter.sent_at
-                message = Message(letter.body, letter.group, sent_at=earliest)
+                message = Message(letter.body, letter.message_group, sent_at=earliest)
                 reason = self._reason(kind, letter, names, table, earliest)
                 if reason == SENT and message in again:
                     reason = "it was sent a moment ago and is here again, or was here twice"

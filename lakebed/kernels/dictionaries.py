@@ -33,9 +33,9 @@ _SLOT_BITS = 14
 SLOTS = 1 << _SLOT_BITS
 """Twice as many as strings."""
 WORDS = 4 * STRINGS_MAX + 4
-_GROUP = 8
+_PACKED = 8
 """Numbers that are packed together."""
-_GROUPS_MAX = 63
+_PACKED_GROUPS_MAX = 63
 """Of packed numbers under one head, which is one byte."""
 _LENGTH_BYTES = 4
 _WORD = 8
@@ -109,12 +109,12 @@ def _index_of(at: int, length: int, slots: int, words: int, count: int) -> int:
 
 
 @part
-def _put_group(to: int, codes: Numbers, first: int, count: int, width: int) -> int:
+def _put_packed(to: int, codes: Numbers, first: int, count: int, width: int) -> int:
     """Write eight numbers of so many bits, zeros behind the last."""
     word = np.uint64(0)
     filled = 0
     at = to
-    for index in range(first, min(count, first + _GROUP)):
+    for index in range(first, min(count, first + _PACKED)):
         code = np.uint64(codes[index])
         word |= code << np.uint64(filled)
         filled += width
@@ -141,29 +141,29 @@ def _equal_from(codes: Numbers, first: int, count: int) -> int:
 def _put_codes(to: int, codes: Numbers, count: int, width: int) -> int:
     """Write numbers of so many bits, runs of eight or more as one number and how often it comes:
     the bytes that pyarrow writes."""
-    head = groups = index = 0
+    head = packed_groups = index = 0
     while index < count:
-        run = _equal_from(codes, index, count)
-        if run >= _GROUP or (index + run == count and not groups):
-            if groups:
-                store_u8(head, groups << 1 | 1)
-                groups = 0
-            to = put_varint(to, np.uint64(run << 1))
+        equal = _equal_from(codes, index, count)
+        if equal >= _PACKED or (index + equal == count and not packed_groups):
+            if packed_groups:
+                store_u8(head, packed_groups << 1 | 1)
+                packed_groups = 0
+            to = put_varint(to, np.uint64(equal << 1))
             store_32(to, codes[index])
             to += (width + 7) >> 3
-            index += run
+            index += equal
             continue
-        if not groups:
+        if not packed_groups:
             head = to
             to += 1
-        to = _put_group(to, codes, index, count, width)
-        index += _GROUP
-        groups += 1
-        if groups == _GROUPS_MAX:
-            store_u8(head, groups << 1 | 1)
-            groups = 0
-    if groups:
-        store_u8(head, groups << 1 | 1)
+        to = _put_packed(to, codes, index, count, width)
+        index += _PACKED
+        packed_groups += 1
+        if packed_groups == _PACKED_GROUPS_MAX:
+            store_u8(head, packed_groups << 1 | 1)
+            packed_groups = 0
+    if packed_groups:
+        store_u8(head, packed_groups << 1 | 1)
     return to
 
 

@@ -62,10 +62,10 @@ def _text_shared(values: Numbers, bytes_: Numbers, cursors: Cursors) -> tuple[bo
     first, first_row = segments[0], rows[0]
     length = _length(values[first], first_row)
     shared, differ = length, False
-    for run in range(len(segments)):
-        segment = segments[run]
-        for row in (rows[run], ends[run] - 1):
-            if row < rows[run]:  # no run, but a leaf of the tree without one
+    for sorted_run in range(len(segments)):
+        segment = segments[sorted_run]
+        for row in (rows[sorted_run], ends[sorted_run] - 1):
+            if row < rows[sorted_run]:  # no run, but a leaf of the tree without one
                 continue
             shared = shared_bytes(
                 values[first],
@@ -96,10 +96,10 @@ def _first_difference(keys: Keys, cursors: Cursors) -> Difference:
         kind, where = kinds[field], values[field]
         least = number_at(kind, where[segments[0]], rows[0])
         most = least
-        for run in range(len(segments)):
-            if rows[run] < ends[run]:
-                least = min(least, number_at(kind, where[segments[run]], rows[run]))
-                most = max(most, number_at(kind, where[segments[run]], ends[run] - 1))
+        for sorted_run in range(len(segments)):
+            if rows[sorted_run] < ends[sorted_run]:
+                least = min(least, number_at(kind, where[segments[sorted_run]], rows[sorted_run]))
+                most = max(most, number_at(kind, where[segments[sorted_run]], ends[sorted_run] - 1))
         base, shift = least, left_shift(least, most)
         if least != most:
             return field, base, shift
@@ -108,7 +108,7 @@ def _first_difference(keys: Keys, cursors: Cursors) -> Difference:
 
 @part
 def _node(
-    keys: Keys, difference: Difference, mask: np.uint64, run: int, segment: int, row: int
+    keys: Keys, difference: Difference, mask: np.uint64, sorted_run: int, segment: int, row: int
 ) -> np.uint64:
     """Return the node of a row."""
     kinds, values, bytes_ = keys
@@ -118,7 +118,7 @@ def _node(
     else:
         number = number_at(kinds[field], values[field, segment], row)
         prefix = (np.uint64(number) - np.uint64(base)) << np.uint64(shift)
-    return (prefix & ~mask) | np.uint64(run)
+    return (prefix & ~mask) | np.uint64(sorted_run)
 
 
 @part
@@ -138,13 +138,14 @@ def _ties_from(keys: Keys, difference: Difference, leaves: int) -> np.uint64:
 def _before(a: np.uint64, b: np.uint64, mask: np.uint64, keys: Keys, cursors: Cursors) -> bool:
     """Whether of two nodes with equal first bits the first comes before the second."""
     segments, rows, ends = cursors
-    run, other = np.int64(a & mask), np.int64(b & mask)
-    if rows[run] >= ends[run]:
+    sorted_run, other = np.int64(a & mask), np.int64(b & mask)
+    if rows[sorted_run] >= ends[sorted_run]:
         return False
     if rows[other] >= ends[other]:
         return True
-    result = compare_rows(keys, segments[run], rows[run], segments[other], rows[other])
-    return bool(result < 0 if result != 0 else run < other)
+    segment, row = segments[sorted_run], rows[sorted_run]
+    result = compare_rows(keys, segment, row, segments[other], rows[other])
+    return bool(result < 0 if result != 0 else sorted_run < other)
 
 
 @part
@@ -178,14 +179,15 @@ def _plant(
     leaves = len(losers)
     mask = np.uint64(leaves - 1)
     winners = np.empty(2 * leaves, np.uint64)
-    for run in range(leaves):
-        segment, row = segments[run], rows[run]
-        winners[leaves + run] = ~mask | np.uint64(run)
-        if row < ends[run]:
-            winners[leaves + run] = _node(keys, difference, mask, run, segment, row)
-            nexts[run] = _next_row(masks, segment, row, ends[run])
-            if nexts[run] < ends[run]:
-                coming[run] = _node(keys, difference, mask, run, segment, nexts[run])
+    for sorted_run in range(leaves):
+        segment, row = segments[sorted_run], rows[sorted_run]
+        winners[leaves + sorted_run] = ~mask | np.uint64(sorted_run)
+        if row < ends[sorted_run]:
+            winners[leaves + sorted_run] = _node(keys, difference, mask, sorted_run, segment, row)
+            nexts[sorted_run] = _next_row(masks, segment, row, ends[sorted_run])
+            if nexts[sorted_run] < ends[sorted_run]:
+                row = nexts[sorted_run]
+                coming[sorted_run] = _node(keys, difference, mask, sorted_run, segment, row)
     for node in range(leaves - 1, 0, -1):
         a, b = winners[2 * node], winners[2 * node + 1]
         first = a < b if (a ^ b) > mask else _before(a, b, mask, keys, cursors)
@@ -217,22 +219,22 @@ def merge_rows(
     best = _plant(keys, difference, cursors, masks, nexts, coming, losers)
     ties = _ties_from(keys, difference, leaves)
     for index in range(filled, most):
-        run = int(np.int64(best & mask))
-        segment, row = segments[run], rows[run]
+        sorted_run = int(np.int64(best & mask))
+        segment, row = segments[sorted_run], rows[sorted_run]
         if CHECKED:
-            assert 0 <= row < ends[run]
+            assert 0 <= row < ends[sorted_run]
         out.segments[index] = segment
         out.rows[index] = row
-        row = nexts[run]
-        rows[run] = row
-        if row == ends[run]:
+        row = nexts[sorted_run]
+        rows[sorted_run] = row
+        if row == ends[sorted_run]:
             return index + 1
-        best = coming[run]
-        row = _next_row(masks, segment, row, ends[run])
-        nexts[run] = row
-        if row < ends[run]:
-            coming[run] = _node(keys, difference, mask, run, segment, row)
-        node = (leaves + run) >> 1
+        best = coming[sorted_run]
+        row = _next_row(masks, segment, row, ends[sorted_run])
+        nexts[sorted_run] = row
+        if row < ends[sorted_run]:
+            coming[sorted_run] = _node(keys, difference, mask, sorted_run, segment, row)
+        node = (leaves + sorted_run) >> 1
         while node > 0:
             held = losers[node]
             if (held ^ best) > ties:

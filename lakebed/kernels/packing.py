@@ -56,16 +56,16 @@ def put_levels(to: int, levels: Levels, count: int, kept: int) -> int:
         store_u8(at, 1 if kept else 0)
         at += 1
     else:
-        groups = (count + 7) >> 3
-        at = put_varint(at, np.uint64(groups << 1 | 1))
+        packed_groups = (count + 7) >> 3
+        at = put_varint(at, np.uint64(packed_groups << 1 | 1))
         whole, flags, bits = count >> 3, levels.ctypes.data, 0
-        for group in range(whole):
-            store_u8(at + group, bits_of_eight(load_u64(flags + 8 * group)))
+        for index in range(whole):
+            store_u8(at + index, bits_of_eight(load_u64(flags + 8 * index)))
         for index in range(8 * whole, count):
             bits |= int(levels[index]) << (index & 7)
         if count & 7:
             store_u8(at + whole, bits)
-        at += groups
+        at += packed_groups
     store_32(to, at - to - 4)
     return at
 

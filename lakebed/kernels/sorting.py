@@ -1,7 +1,7 @@
 """The order of rows that are in no order: by radix on the first bits in which their keys differ.
 
-Rows with equal first bits are a group; a group is sorted in the same way by the next bits in which
-it differs, and a small one by comparing its keys.
+Rows with equal first bits are a bucket. It is sorted in the same way by the next bits in
+which it differs, and a small one by comparing its keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakebed.kernels.keys import (
 from lakebed.kernels.merging import Order
 from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
 
-GROUP_MIN = 24
+BUCKET_MIN = 24
 """Of fewer rows keys are compared: a pass costs more."""
 
 _NARROWED_MIN = 256
@@ -196,28 +196,28 @@ def _insert(keys: Keys, codes: Numbers, row_bits: int) -> None:
 @part
 def _split(
     keys: Keys,
-    group: Numbers,
+    bucket: Numbers,
     row_bits: int,
     ascending: Words,
     mask: np.uint64,
     todo: Numbers,
 ) -> int:
-    """Put a group in the order of its packed words; sort what ties, if it is small.
+    """Put a bucket in the order of its packed words; sort what ties, if it is small.
 
-    Returns how many larger groups are left; `todo` has the index and the size of each.
+    Returns how many larger buckets are left; `todo` has the index and the size of each.
     """
-    size, left, same = len(group), 0, 0
+    size, left, same = len(bucket), 0, 0
     for index in range(size):
-        group[index] = np.int64(ascending[index] & mask)
+        bucket[index] = np.int64(ascending[index] & mask)
         if index + 1 < size and (ascending[index] ^ ascending[index + 1]) <= mask:
             continue
         count = index + 1 - same
-        if count >= GROUP_MIN:
+        if count >= BUCKET_MIN:
             todo[2 * left] = same
             todo[2 * left + 1] = count
             left += 1
         elif count > 1:
-            _insert(keys, group[same : index + 1], row_bits)
+            _insert(keys, bucket[same : index + 1], row_bits)
         same = index + 1
     return left
 
@@ -247,18 +247,18 @@ def sort_order(keys: Keys, starts: Numbers, row_bits: int, out: Order) -> None:
     bits = _number_rows(starts, row_bits, codes)
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     packed, spare = np.empty(total, np.uint64), np.empty(total, np.uint64)
-    todo = np.empty(2 * (total // GROUP_MIN + 2), np.int64)  # groups to sort: they are disjoint
+    todo = np.empty(2 * (total // BUCKET_MIN + 2), np.int64)  # buckets to sort: they are disjoint
     todo[0], todo[1] = 0, total
     left = 1
     while left > 0:
         left -= 1
         begin, size = todo[2 * left], todo[2 * left + 1]
-        group = codes[begin : begin + size]
-        if not _pack(keys, group, row_bits, mask, packed[:size]):
+        bucket = codes[begin : begin + size]
+        if not _pack(keys, bucket, row_bits, mask, packed[:size]):
             continue
         ascending = _radix(packed[:size], spare[:size], bits)
         found = todo[2 * left :]
-        more = _split(keys, group, row_bits, ascending, mask, found)
+        more = _split(keys, bucket, row_bits, ascending, mask, found)
         for index in range(more):
             found[2 * index] += begin
         left += more

@@ -19,17 +19,22 @@ BROKEN = 0
 
 Bytes = npt.NDArray[np.uint8]
 SPARE_BYTES = 1024 + 16
-"""Room for one group of packed numbers, and to load a word that begins at its last byte."""
+"""Room for one miniblock of packed numbers, and to load a word that begins at its last byte."""
 
-_GROUP_MAX = 128
+_MINIBLOCK_ROWS_MAX = 128
 _VARINT_BYTES_MAX = 10
 
 
 class _DeltaHead(NamedTuple):
-    """What stands before packed deltas. groups: of a block. first: the first number."""
+    """What stands before packed deltas.
 
-    groups: int
-    group_rows: int
+    miniblocks: how many a block has.
+    miniblock_rows: how many numbers a miniblock has.
+    first: the first number.
+    """
+
+    miniblocks: int
+    miniblock_rows: int
     first: np.uint64
 
 
@@ -79,7 +84,7 @@ def low_bits(width: int) -> np.uint64:
 
 
 @part
-def readable_group(at: int, size: int, end: int, spare: Bytes) -> int:
+def readable_bytes(at: int, size: int, end: int, spare: Bytes) -> int:
     """Return an address at which these bytes lie, with nine more that can be read behind them."""
     if at + size + 9 <= end:
         return at
@@ -92,18 +97,18 @@ def readable_group(at: int, size: int, end: int, spare: Bytes) -> int:
 def _delta_head(at: int, end: int, count: int) -> tuple[_DeltaHead, int]:
     """Return the head of a stream of exactly `count` numbers, and the address behind it."""
     block, at = read_varint(at, end)
-    groups, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
+    miniblocks, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
     total, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
     first, at = read_varint(at, end) if at != BROKEN else (np.uint64(0), BROKEN)
-    group_rows = 0
-    if at == BROKEN or as_signed(total) != count or groups == 0 or groups > 512:
+    miniblock_rows = 0
+    if at == BROKEN or as_signed(total) != count or miniblocks == 0 or miniblocks > 512:
         at = BROKEN
     else:
-        group_rows = as_signed(block // groups)
-        whole = block == groups * np.uint64(group_rows) and group_rows % 8 == 0
-        if not whole or not 0 < group_rows <= _GROUP_MAX:
+        miniblock_rows = as_signed(block // miniblocks)
+        whole = block == miniblocks * np.uint64(miniblock_rows) and miniblock_rows % 8 == 0
+        if not whole or not 0 < miniblock_rows <= _MINIBLOCK_ROWS_MAX:
             at = BROKEN
-    return _DeltaHead(as_signed(groups), group_rows, signed(first)), at
+    return _DeltaHead(as_signed(miniblocks), miniblock_rows, signed(first)), at
 
 
 @part
@@ -126,25 +131,25 @@ def unpack_deltas(at: int, end: int, count: int, size: int, to: int, spare: Byte
 def _unpack_blocks(
     head: _DeltaHead, at: int, end: int, count: int, size: int, to: int, spare: Bytes
 ) -> int:
-    groups, group_rows, value = head
+    miniblocks, miniblock_rows, value = head
     done = 1
     while done < count:
         raw, at = read_varint(at, end)
-        if at == BROKEN or at + groups > end:
+        if at == BROKEN or at + miniblocks > end:
             return BROKEN
         least = signed(raw)
         widths = at
-        at += groups
-        for group in range(groups):
+        at += miniblocks
+        for index in range(miniblocks):
             if done >= count:
                 break
-            width = load_u8(widths + group)
-            taken = group_rows // 8 * width
+            width = load_u8(widths + index)
+            taken = miniblock_rows // 8 * width
             if width > 64 or at + taken > end:
                 return BROKEN
-            rows = min(group_rows, count - done)
-            value = _unpack_group(
-                readable_group(at, taken, end, spare),
+            rows = min(miniblock_rows, count - done)
+            value = _unpack_miniblock(
+                readable_bytes(at, taken, end, spare),
                 rows,
                 width,
                 least,
@@ -158,7 +163,7 @@ def _unpack_blocks(
 
 
 @part
-def _unpack_group(
+def _unpack_miniblock(
     at: int, rows: int, width: int, least: np.uint64, value: np.uint64, size: int, to: int
 ) -> np.uint64:
     """Write the sums of some packed differences; return the last sum."""
@@ -253,19 +258,19 @@ def _unpack_eights(
 ) -> int:
     """Write at most `count` numbers from groups of eight."""
     mask = low_bits(width)
-    for group in range(length):
+    for index in range(length):
         if at + width > end:
             return BROKEN
-        if width == 1 and size == 1 and count - 8 * group >= 8:
-            store_64(to + 8 * group, as_signed(eight_bits(load_u8(at))))
+        if width == 1 and size == 1 and count - 8 * index >= 8:
+            store_64(to + 8 * index, as_signed(eight_bits(load_u8(at))))
             at += 1
             continue
-        where = readable_group(at, width, end, spare)
-        for row in range(min(8, count - 8 * group)):
+        where = readable_bytes(at, width, end, spare)
+        for row in range(min(8, count - 8 * index)):
             value = as_signed(word_at(where, row * width, width) & mask)
             if size == 1:
-                store_u8(to + 8 * group + row, value)
+                store_u8(to + 8 * index + row, value)
             else:
-                store_32(to + 4 * (8 * group + row), value)
+                store_32(to + 4 * (8 * index + row), value)
         at += width
     return at

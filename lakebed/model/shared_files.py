@@ -15,19 +15,19 @@ def plan_files(rows: Sequence[int], *, shared_file_rows_max: int) -> list[tuple[
     shares a file with its neighbours, which has a reference per leaf: else a job over thousands of
     leaves would write thousands of tiny files.
     """
-    groups: list[tuple[int, ...]] = []
+    leaf_groups: list[tuple[int, ...]] = []
     shared: list[int] = []
     held = 0
     for leaf, count in enumerate(rows):
         if count >= shared_file_rows_max or held >= SHARED_FILE_MULTIPLE * shared_file_rows_max:
             if shared:
-                groups.append(tuple(shared))
+                leaf_groups.append(tuple(shared))
             shared, held = [], 0
         if count >= shared_file_rows_max and count:
-            groups.append((leaf,))
+            leaf_groups.append((leaf,))
         elif count:
             shared.append(leaf)
             held += count
     if shared:
-        groups.append(tuple(shared))
-    return groups
+        leaf_groups.append(tuple(shared))
+    return leaf_groups

@@ -30,29 +30,36 @@ in which the installation is to be upgraded; then the message is a dead letter."
 class Message(msgspec.Struct, frozen=True):
     """A message to send.
 
-    group: its messages are handed out in the order they were sent, and none of them while an
-    earlier one is in hand; "": a group of its own. once: of messages with the same text, sent
-    within ONCE_SECONDS, only the first is taken; "": each is. sent_at: when it was first sent, if
-    it is sent again after it was given up; 0: now.
+    body: at most BODY_BYTES_MAX bytes.
+    message_group: its messages are handed out in the order they were sent, and none of them while
+        an earlier one is in hand; "": a group of its own.
+    once: of messages with the same text, sent within ONCE_SECONDS, only the first is taken; "":
+        each is.
+    sent_at: when it was first sent, if it is sent again after it was given up; 0: now.
     """
 
     body: bytes
-    group: str = ""
+    message_group: str = ""
     once: str = ""
     sent_at: Micros = Micros(0)
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A message in hand. receipt: names this receipt of it. receives: how often it was received.
+    """A message in hand.
 
-    sent_at: by its sender's clock. moved: the queue itself put it among the dead letters, and tells
-    no more when it was sent: `sent_at` is the time of that.
+    body: as it was sent.
+    receipt: names this receipt of it.
+    receives: how often it was received.
+    message_group: as it was sent.
+    sent_at: when it was sent, by its sender's clock.
+    moved: the queue itself put it among the dead letters, and no longer knows when it was sent:
+        `sent_at` is the time of that move.
     """
 
     body: bytes
     receipt: str
     receives: int
-    group: str = ""
+    message_group: str = ""
     sent_at: Micros = Micros(0)
     moved: bool = False
 

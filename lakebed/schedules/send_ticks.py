@@ -46,7 +46,11 @@ class SendTicks:
             some = due[start : start + SENT_AT_ONCE]
             self._queue.send(
                 [
-                    Message(encode_table_message(TableMessage(id_)), group=id_, once=f"{id_}/{at}")
+                    Message(
+                        encode_table_message(TableMessage(id_)),
+                        message_group=id_,
+                        once=f"{id_}/{at}",
+                    )
                     for id_ in some
                 ]
             )

@@ -144,7 +144,7 @@ class SendCommits:
                 the same ids.
         """
         packed = (self._packed(table, some) for some in self._grouped(commits))
-        self._queue.send([Message(body, group=table) for body in packed])
+        self._queue.send([Message(body, message_group=table) for body in packed])
 
     def _grouped(self, commits: Sequence[QueuedCommit]) -> Iterator[list[QueuedCommit]]:
         """Yield commits that fit into one message even if compression saves nothing."""

@@ -36,7 +36,7 @@ class DeployedStage:
         return put(self._instance, name, rows)
 
     def send(self, queue: str, message: Mapping[str, object]) -> None:
-        send(self._instance, queue, json.dumps(message), group=str(message["id"]))
+        send(self._instance, queue, json.dumps(message), message_group=str(message["id"]))
 
     def work(self, *kinds: Work) -> None:
         for kind in kinds:

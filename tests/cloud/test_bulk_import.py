@@ -33,7 +33,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def send(instance: RunningInstance, *, sent: int | None = None, **message: object) -> None:
     """Send a message and let it be taken; what was started for it goes on. sent: of one that was
     sent earlier, in microseconds."""
-    users.send(instance, "bulk-import", json.dumps(message), group="one", sent=sent)
+    users.send(instance, "bulk-import", json.dumps(message), message_group="one", sent=sent)
     instance.cloud.settle()
 
 

@@ -61,7 +61,7 @@ class Tables:
             for name in self.names:
                 url = put(self.instance, f"{name}/{part}.parquet", self.part(name, part))
                 message = {"id": f"{name}-{part}", "table": name, "files": [url]}
-                send(self.instance, "ingest", json.dumps(message), group=f"{name}-{part}")
+                send(self.instance, "ingest", json.dumps(message), message_group=f"{name}-{part}")
 
     def unlike_their_input(self) -> list[str]:
         tables = ((name, self.lake.table(name)) for name in self.names)
@@ -116,7 +116,7 @@ def test_all_tables_are_filled_split_compacted_collected_and_answer(
 
         for name in tables.names:
             message = {"id": f"all-{name}", "table": name, "ranges": [{}]}
-            send(instance, "query", json.dumps(message), group=name)
+            send(instance, "query", json.dumps(message), message_group=name)
         cloud.settle()
         assert waiting(instance, "query") == 0
         for name in tables.names:

@@ -153,7 +153,7 @@ def test_a_message_waits_while_its_task_lacks_a_permission(instance: RunningInst
         table = lake.create_table("denied", SCHEMA)
         message = {"id": "j", "table": "denied", "files": [put(instance, "d.parquet", rows(50))]}
         with without(cloud, f"{NAME}-ingest-TasksRole", "s3:PutObject", "/files/"):
-            send(instance, "ingest", json.dumps(message), group="one")
+            send(instance, "ingest", json.dumps(message), message_group="one")
             cloud.fire(tasks)
             until(instance, "it has failed", lambda: table.jobs(events=["failed"]))
             stop_tasks(instance)
@@ -179,7 +179,7 @@ def test_spark_has_its_own_role_and_says_what_that_lacks(
         table = lake.create_table("sparkless", SCHEMA)
         message = {"id": "s", "table": table.name, "files": [put(instance, "s.parquet", rows(50))]}
         with without(cloud, f"{name}-JobRole", "s3:PutObject", "/runs/"):
-            send(instance, "bulk-import", json.dumps(message), group="one")
+            send(instance, "bulk-import", json.dumps(message), message_group="one")
             cloud.settle()
             assert cloud.finish_tasks(seconds_max=300)
         cloud.fire(name)

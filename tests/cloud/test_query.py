@@ -44,10 +44,15 @@ def test_queries_are_answered_written_down_or_refused(instance: RunningInstance)
     refused = invoked(instance, table="tripz", ranges=[{}])
     assert "did you mean 'trips'" in refused["reason"]
 
-    send(instance, "query", json.dumps({"id": "all", "table": "trips", "ranges": [{}]}), group="a")
+    send(
+        instance,
+        "query",
+        json.dumps({"id": "all", "table": "trips", "ranges": [{}]}),
+        message_group="a",
+    )
     bad = {"id": "bad", "table": "trips", "ranges": [{}], "limit": -1}
-    send(instance, "query", json.dumps(bad), group="a")
-    send(instance, "query", "{", group="b")
+    send(instance, "query", json.dumps(bad), message_group="a")
+    send(instance, "query", "{", message_group="b")
     instance.cloud.settle()
     assert not instance.cloud.failures
     (bucket,) = [
@@ -99,7 +104,7 @@ def test_a_large_result_is_written_down_by_whichever_function(instance: RunningI
     kills = iter([True])
     handle = f"{NAME}-query-handle"  # schedules go on, and call others
     instance.cloud.faults.dies_before_delete = lambda f, _: f == handle and next(kills, False)
-    send(instance, "query", json.dumps({"id": "later", **asked}), group="a")
+    send(instance, "query", json.dumps({"id": "later", **asked}), message_group="a")
     instance.cloud.settle()
     assert waiting(instance, "query") == 1
     instance.cloud.advance(QUERY_HELD_SECONDS, schedules=False)

@@ -65,7 +65,7 @@ def test_rows_for_thousands_of_leaves_are_committed(instance: RunningInstance) -
             "table": "broad",
             "files": [put(instance, "broad/a.parquet", other)],
         }
-        send(instance, "ingest", json.dumps(message), group="broad")
+        send(instance, "ingest", json.dumps(message), message_group="broad")
         cloud.fire(f"{NAME}-ingest-tasks")
         until(instance, "the other is in", lambda: not waiting(instance, "ingest"))
         assert bodies(instance, table) == 3
@@ -115,9 +115,9 @@ def functions_meet(instance: RunningInstance, table: Table, when: str) -> None:
     cloud = instance.cloud
     table.ingest(rows(20, seed=1), job=f"queued {when}", queued=True)
     asked = {"id": f"kept {when}", "table": table.name, "ranges": [{}]}
-    send(instance, "query", json.dumps(asked), group="away")
+    send(instance, "query", json.dumps(asked), message_group="away")
     elsewhere = {"id": f"import {when}", "table": table.name, "files": ["s3://elsewhere/file"]}
-    send(instance, "bulk-import", json.dumps(elsewhere), group="away")
+    send(instance, "bulk-import", json.dumps(elsewhere), message_group="away")
     send_ended_job(instance, table, "compaction-dead", when)
     cloud.settle()
     cloud.fire(*(f"{NAME}-{tick}" for tick in TICKS), f"{NAME}-dead-letters")
@@ -144,7 +144,7 @@ def tasks_meet(instance: RunningInstance, table: Table, when: str) -> None:
     """Let a task of each kind open this table; the second time those that still wait for work."""
     file = put(instance, f"away/{when}.parquet", rows(20, seed=2))
     message = {"id": f"sent {when}", "table": table.name, "files": [file]}
-    send(instance, "ingest", json.dumps(message), group=table.name)
+    send(instance, "ingest", json.dumps(message), message_group=table.name)
     send_ended_job(instance, table, "compaction", when)
     if len(instance.cloud.tasks.running) < len(KINDS):
         instance.cloud.fire(*(f"{NAME}-{kind}-tasks" for kind in KINDS))

@@ -29,7 +29,7 @@ LARGE_ROWS, LARGE_BYTES = 600, 1 << 15
 
 def ingest(instance: RunningInstance, **message: object) -> None:
     """Send a message for ingest, in a group of its own."""
-    send(instance, "ingest", json.dumps(message), group=str(message["id"]))
+    send(instance, "ingest", json.dumps(message), message_group=str(message["id"]))
 
 
 def test_work_on_a_damaged_table_fails_and_is_done_when_it_is_mended(
@@ -49,7 +49,7 @@ def test_work_on_a_damaged_table_fails_and_is_done_when_it_is_mended(
         )
         table.ingest(rows(20, seed=5), job="queued", queued=True)
         asked = {"id": "asked", "table": "damaged", "ranges": [{}]}
-        send(instance, "query", json.dumps(asked), group="damaged")
+        send(instance, "query", json.dumps(asked), message_group="damaged")
         assert [waiting(instance, kind) for kind in KINDS] == [1] * len(KINDS)
         with spoiled(instance, table):
             cloud.fire(f"{NAME}-ingest-tasks", f"{NAME}-compaction-tasks")

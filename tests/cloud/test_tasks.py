@@ -25,7 +25,7 @@ HEAVY_FILES = 10
 
 def send(instance: RunningInstance, **message: object) -> None:
     """Send a message for ingest, in a group of its own."""
-    users.send(instance, "ingest", json.dumps(message), group=str(message["id"]))
+    users.send(instance, "ingest", json.dumps(message), message_group=str(message["id"]))
 
 
 def test_a_schedule_that_fires_twice_starts_tasks_once(instance: RunningInstance) -> None:

@@ -29,7 +29,12 @@ def put(instance: RunningInstance, key: str, rows: pa.Table) -> str:
 
 
 def send(
-    instance: RunningInstance, kind: str, message: str, *, group: str, sent: int | None = None
+    instance: RunningInstance,
+    kind: str,
+    message: str,
+    *,
+    message_group: str,
+    sent: int | None = None,
 ) -> None:
     """Send a message to the queue of its kind, as the reference pages say. sent: when it was sent
     first, as `lakebed dead-letters redrive` tells; None: it was not."""
@@ -37,7 +42,7 @@ def send(
     url = sqs.get_queue_url(QueueName=f"lakebed-{INSTANCE}-{kind}.fifo")["QueueUrl"]
     told = {} if sent is None else {"sent": {"DataType": "Number", "StringValue": f"{sent}"}}
     sqs.send_message(
-        QueueUrl=url, MessageBody=message, MessageGroupId=group, MessageAttributes=told
+        QueueUrl=url, MessageBody=message, MessageGroupId=message_group, MessageAttributes=told
     )
 
 

@@ -302,10 +302,10 @@ def test_commits_that_are_delivered_twice_are_done_once(process: Process) -> Non
     depot.when_taken("x")
     (message,) = depot.commit_queue.receive(messages_max=1, hidden_seconds=0.1)
     for _ in range(2):
-        depot.commit_queue.send([Message(message.body, message.group)])
+        depot.commit_queue.send([Message(message.body, message.message_group)])
     depot.stores.advance(HIDDEN_SECONDS)
     assert depot.committer.step() == 3
-    depot.commit_queue.send([Message(message.body, message.group)])
+    depot.commit_queue.send([Message(message.body, message.message_group)])
     before = depot.number()
     assert other.committer.run(batches_max=5) == 1
     assert other.number() == before

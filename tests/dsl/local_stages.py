@@ -56,8 +56,8 @@ class _LocalStage:
         return str(path)
 
     def send(self, queue: str, message: Mapping[str, object]) -> None:
-        body, group = json.dumps(message).encode(), str(message["id"])
-        self._app.queues.open(queue).send([Message(body, group=group)])
+        body, message_group = json.dumps(message).encode(), str(message["id"])
+        self._app.queues.open(queue).send([Message(body, message_group=message_group)])
 
     def advance(self, seconds: float) -> None:
         self._clock.advance(seconds)

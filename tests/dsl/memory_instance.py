@@ -56,13 +56,13 @@ class Run:
         return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
 
-def record(body: str, group: str, id_: str, receives: int = 1) -> dict[str, Any]:
+def record(body: str, message_group: str, id_: str, receives: int = 1) -> dict[str, Any]:
     """Return a message as SQS hands it to a function."""
     return {
         "messageId": id_,
         "receiptHandle": id_,
         "body": body,
-        "attributes": {"MessageGroupId": group, "ApproximateReceiveCount": str(receives)},
+        "attributes": {"MessageGroupId": message_group, "ApproximateReceiveCount": str(receives)},
         "messageAttributes": {},
         "eventSource": "aws:sqs",
         "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:lakebed-dev-tests.fifo",
@@ -195,7 +195,7 @@ def worked(queue: JobQueue, handler: Handler, *, times: int = 1) -> list[str]:
 
 def records_of(messages: Sequence[Received]) -> list[dict[str, Any]]:
     """Return messages as SQS hands them to a function."""
-    return [record(_text_of(m.body), m.group, m.receipt, m.receives) for m in messages]
+    return [record(_text_of(m.body), m.message_group, m.receipt, m.receives) for m in messages]
 
 
 def once(app: Any) -> Callable[[], Any]:  # noqa: ANN401 - an app of any kind

@@ -70,7 +70,7 @@ class Newer:
 
     def send(self, kind: str, asked: object) -> None:
         body = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
-        self.instance.queues.open(kind).send([Message(body, group="g")])
+        self.instance.queues.open(kind).send([Message(body, message_group="g")])
 
     def depth(self, kind: str) -> tuple[int, int]:
         return self.instance.queues.open(kind).depth()

@@ -63,7 +63,9 @@ class Queued:
 
     def send(self, *bodies: str) -> list[str]:
         """Send messages, and let the function work on them. Returns which were not done."""
-        self.queue.send([Message(body.encode(), group=f"{n}") for n, body in enumerate(bodies)])
+        self.queue.send(
+            [Message(body.encode(), message_group=f"{n}") for n, body in enumerate(bodies)]
+        )
         return self.run()
 
     def run(self) -> list[str]:
@@ -80,7 +82,7 @@ def record(message: Received, *, came_at: Micros) -> dict[str, Any]:
     """Return a message as SQS hands it over. came_at: when it came into the queue, which is later
     than it was sent if it was given up meanwhile."""
     attributes = {
-        "MessageGroupId": message.group,
+        "MessageGroupId": message.message_group,
         "SentTimestamp": f"{came_at // 1_000}",
         "ApproximateReceiveCount": str(message.receives),
     }

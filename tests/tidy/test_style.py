@@ -148,6 +148,11 @@ def test_a_word_that_means_one_thing_means_nothing_else() -> None:
         ("lakebed/sorted_files/reading/x.py", "group"),
         ("lakebed/sorted_files/sorting/x.py", "_runs"),
         ("lakebed/user_files/x.py", "groups"),
+        ("lakebed/ports/job_queue.py", "group"),
+        ("lakebed/backends/aws/x.py", "groups"),
+        ("lakebed/compaction/x.py", "group"),
+        ("lakebed/kernels/sorting.py", "group"),
+        ("lakebed/kernels/merging.py", "run"),
     ],
 )
 def test_a_second_meaning_is_found(path: str, name: str) -> None:

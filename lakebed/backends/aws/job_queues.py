@@ -91,7 +91,7 @@ class SqsJobQueue:
         sends = [
             partial(self._run, _SEND, partial(self._send, self._url, batch)) for batch in batches
         ]
-        if not any(message.group for message in messages):
+        if not any(message.message_group for message in messages):
             self._clients.at_once.run(sends)
             return
         for send in sends:  # those of a group keep their order
@@ -130,7 +130,9 @@ class SqsJobQueue:
     def give_up(self, message: Received) -> None:
         """Put a message in hand among the dead letters: sent there, then deleted here. A double of
         it is swallowed there for five minutes."""
-        letter = Message(message.body, message.group, once=message.receipt, sent_at=message.sent_at)
+        letter = Message(
+            message.body, message.message_group, once=message.receipt, sent_at=message.sent_at
+        )
         entries = [self._entry(letter)]
         self._run(_SEND, partial(self._send, self._dead(), entries))
         self.delete(message.receipt)
@@ -153,7 +155,7 @@ class SqsJobQueue:
         return {
             "Id": self._fresh_id(),
             "MessageBody": _text_of(message.body),
-            "MessageGroupId": message.group or _ALONE + self._fresh_id(),
+            "MessageGroupId": message.message_group or _ALONE + self._fresh_id(),
             "MessageDeduplicationId": once,
             "MessageAttributes": {
                 _SENT: {
@@ -279,12 +281,12 @@ def _received(message: MessageTypeDef, prefix: str = "") -> Received:
     own: Any = message.get("MessageAttributes", {})
     sent = own.get(_SENT, {}).get("StringValue") or ""
     sent = sent if sent.isascii() and sent.isdigit() else ""  # other programs may use the name, too
-    group = system.get("MessageGroupId", _ALONE)
+    message_group = system.get("MessageGroupId", _ALONE)
     return Received(
         _body_of(message["Body"]),
         prefix + message["ReceiptHandle"],
         int(system.get("ApproximateReceiveCount", "1")),
-        "" if group.startswith(_ALONE) else group,
+        "" if message_group.startswith(_ALONE) else message_group,
         Micros(int(sent) if sent else int(system.get("SentTimestamp", "0")) * 1_000),
         moved=bool(prefix) and not sent,
     )

@@ -91,8 +91,8 @@ class DynamoDbJobTracker:
             if known is None or replaces(report, known):
                 newest[report.table, report.job] = report
         puts = [(self._newest(r), _unless_it_counts_more(r)) for r in newest.values()]
-        groups = [puts[at : at + WRITES_AT_ONCE] for at in range(0, len(puts), WRITES_AT_ONCE)]
-        told = [partial(self._put_newest_of_many, group) for group in groups]
+        batches = [puts[at : at + WRITES_AT_ONCE] for at in range(0, len(puts), WRITES_AT_ONCE)]
+        told = [partial(self._put_newest_of_many, batch) for batch in batches]
         self._clients.at_once.run([*self._items.puts(list(history.values())), *told])
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:

@@ -146,7 +146,7 @@ class S3ObjectStore:
 
     def read_many(self, wanted: Sequence[ObjectRanges]) -> list[list[bytes]]:
         """Return the bytes of each range of several objects, all of them read at the same time."""
-        groups: list[ObjectRanges] = []
+        batches: list[ObjectRanges] = []
         for path, ranges in wanted:
             check_path(path)
             for start, end in ranges:
@@ -156,18 +156,18 @@ class S3ObjectStore:
             if ranges and not full and self._head(path) is None:
                 raise ObjectMissingError(path)
             starts = range(0, len(full), REQUESTS_AT_ONCE)
-            groups += [(path, full[at : at + REQUESTS_AT_ONCE]) for at in starts]
-        pieces = chain.from_iterable(self._groups(groups))
+            batches += [(path, full[at : at + REQUESTS_AT_ONCE]) for at in starts]
+        pieces = chain.from_iterable(self._batches(batches))
         return [
             [next(pieces) if start < end else b"" for start, end in ranges] for _, ranges in wanted
         ]
 
-    def _groups(self, groups: Sequence[ObjectRanges]) -> list[Sequence[bytes]]:
-        """Return the bytes of each group, read at the same time, the last one in this thread: to
+    def _batches(self, batches: Sequence[ObjectRanges]) -> list[Sequence[bytes]]:
+        """Return the bytes of each batch, read at the same time, the last one in this thread: to
         wake a thread costs as much as a request's own work."""
-        others = [self._readers.submit(self._ranges, group) for group in groups[:-1]]
+        others = [self._readers.submit(self._ranges, batch) for batch in batches[:-1]]
         try:
-            last = [self._ranges(group) for group in groups[-1:]]
+            last = [self._ranges(batch) for batch in batches[-1:]]
             return [other.result() for other in others] + last
         finally:
             for other in others:
@@ -201,8 +201,8 @@ class S3ObjectStore:
     def delete(self, paths: Iterable[str]) -> None:
         """Delete objects, up to 1,000 with one request."""
         remaining = iter(dict.fromkeys(check_path(path) for path in paths))
-        while group := list(islice(remaining, PAGE_KEYS)):
-            self._delete(self.objects, group)
+        while batch := list(islice(remaining, PAGE_KEYS)):
+            self._delete(self.objects, batch)
 
     def abort_unfinished(self, *, older_than_seconds: float) -> int:
         """Remove large objects that an earlier release uploaded and that never got their path.

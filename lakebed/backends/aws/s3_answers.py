@@ -110,4 +110,4 @@ def _meaning(error: Exception, text: str, status: int, code: str, kind: str) -> 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
     found = pattern.search(text)
-    return next((group for group in found.groups() if group), "") if found else ""
+    return found[found.lastindex or 0] if found else ""

@@ -124,7 +124,7 @@ def _answer_of_service(error: ClientError) -> RequestFailure:
         why = " ".join([why, *sorted(set(codes) - {"None"})])
         unmet = (at for at, code in enumerate(codes) if _BY_CODE.get(code) is Meaning.UNMET)
         return RequestFailure(_meaning_of_cancelled(codes), why, unmet=tuple(unmet))
-    name = permission.group(1) if permission else ""
+    name = permission[1] if permission else ""
     return RequestFailure(_meaning_of_code(code, status), why, name)
 
 

@@ -116,8 +116,8 @@ class DynamoTransactionLog:
         while more:
             page, more = self._page(number, checksum)
             checksum = None
-            for group in _read_together(page):
-                for body in self._bodies(group, TransactionNumber(number + 1)):
+            for batch in _read_together(page):
+                for body in self._bodies(batch, TransactionNumber(number + 1)):
                     number = TransactionNumber(number + 1)
                     yield number, body
 
@@ -338,15 +338,15 @@ def _number(item: Item) -> int:
 
 
 def _read_together(page: Sequence[Item]) -> Iterator[list[Item]]:
-    """Yield the items of a page in groups whose objects may be read at the same time."""
-    group: list[Item] = []
+    """Yield the items of a page in batches whose objects may be read at the same time."""
+    batch: list[Item] = []
     objects = size = 0
     for item in page:
-        group.append(item)
+        batch.append(item)
         if "object" in item:
             objects, size = objects + 1, size + int(item["size"]["N"])
             if objects == OBJECTS_AT_ONCE or size >= OBJECT_BYTES_AT_ONCE:
-                yield group
-                group, objects, size = [], 0, 0
-    if group:
-        yield group
+                yield batch
+                batch, objects, size = [], 0, 0
+    if batch:
+        yield batch

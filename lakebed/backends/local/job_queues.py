@@ -141,7 +141,7 @@ class SqliteJobQueue:
                 if message.once and not connection.execute(_TAKE_ONCE, once).rowcount:
                     continue
                 sent_at = message.sent_at or now
-                row = (self._name, now, bytes(message.body), sent_at, message.group)
+                row = (self._name, now, bytes(message.body), sent_at, message.message_group)
                 number = connection.execute(_PUT, row).lastrowid or 0
         self._sent.remember(number)
 
@@ -286,7 +286,7 @@ class SqliteJobQueues:
 
 
 def _received(row: tuple[int, int, bytes, str, Micros, int], receipt: str) -> Received:
-    number, receives, body, group, sent_at, is_whole = row
+    number, receives, body, message_group, sent_at, is_whole = row
     if not is_whole:
         body = DAMAGED + body
-    return Received(body, f"{number}/{receipt}", receives, group, sent_at)
+    return Received(body, f"{number}/{receipt}", receives, message_group, sent_at)

@@ -21,13 +21,13 @@ RECEIVES_MAX = 5
 @dataclass
 class _Message:
     body: bytes
-    group: str
+    message_group: str
     sent_at: Micros
     visible_at: Micros
     receives: int = 0
 
     def received(self, receipt: str) -> Received:
-        return Received(self.body, receipt, self.receives, self.group, self.sent_at)
+        return Received(self.body, receipt, self.receives, self.message_group, self.sent_at)
 
 
 class MemoryJobQueue:
@@ -55,7 +55,7 @@ class MemoryJobQueue:
                 self._once[message.once] = now
             self._last += 1
             sent_at = message.sent_at or now
-            stored = _Message(bytes(message.body), message.group, sent_at, now)
+            stored = _Message(bytes(message.body), message.message_group, sent_at, now)
             self._messages[self._last] = stored
 
     def receive(
@@ -66,11 +66,11 @@ class MemoryJobQueue:
         received: list[Received] = []
         dead: list[int] = []
         self._hidden = {n: m for n, m in self._hidden.items() if m.visible_at > now}
-        held = {m.group for m in self._hidden.values() if m.group}
+        held = {m.message_group for m in self._hidden.values() if m.message_group}
         for number, message in self._messages.items():
             if len(received) >= min(messages_max, MESSAGES_AT_ONCE_MAX):
                 break
-            if message.visible_at > now or message.group in held:
+            if message.visible_at > now or message.message_group in held:
                 continue
             if message.receives >= self._receives_max:
                 dead.append(number)

@@ -69,7 +69,7 @@ def test_who_sends_with_another_program_is_understood(
         )
     found = queue.receive(messages_max=10, hidden_seconds=60)
     assert [m.body for m in found] == [texts[0].encode(), texts[1].encode(), b"a"]
-    assert {m.group for m in found} == {"theirs"}
+    assert {m.message_group for m in found} == {"theirs"}
     assert all(m.sent_at > 1_700_000_000_000_000 for m in found)
 
 

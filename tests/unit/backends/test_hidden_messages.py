@@ -18,10 +18,12 @@ def queues(path: Path, *, ahead: float = 0.0) -> tuple[SqliteJobQueues, VirtualC
     return SqliteJobQueues(path, clock, receives_max=3), clock
 
 
-@pytest.mark.parametrize("group", ["", "table-1"])
-def test_what_a_clock_200_days_ahead_took_is_handed_out_again(tmp_path: Path, group: str) -> None:
+@pytest.mark.parametrize("message_group", ["", "table-1"])
+def test_what_a_clock_200_days_ahead_took_is_handed_out_again(
+    tmp_path: Path, message_group: str
+) -> None:
     ours, _ = queues(tmp_path)
-    ours.open("ingest").send([Message(b"first", group=group), Message(b"second", group=group)])
+    ours.open("ingest").send([Message(body, message_group) for body in (b"first", b"second")])
     theirs, _ = queues(tmp_path, ahead=200 * DAY)
     (taken,) = theirs.open("ingest").receive(messages_max=1, hidden_seconds=60)
     assert taken.body == b"first"

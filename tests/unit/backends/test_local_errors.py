@@ -309,4 +309,4 @@ def test_queues_of_an_older_format_keep_their_messages(tmp_path: Path) -> None:
     queue = SqliteJobQueues(tmp_path, CLOCK).open("q")
     queue.send([Message(b"b", "a group", "once")])
     received = queue.receive(messages_max=9, hidden_seconds=9)
-    assert [(m.body, m.group) for m in received] == [(b"a", ""), (b"b", "a group")]
+    assert [(m.body, m.message_group) for m in received] == [(b"a", ""), (b"b", "a group")]

@@ -137,7 +137,7 @@ def test_no_more_letters_are_taken_out_of_sight_than_are_to_be_shown(
     queue = story.queues.open(INGEST_QUEUE)
     names = ["other"] * 6 + [NAME] * 14
     bodies = [asked(id=str(n), table=name, files=["a.csv"]) for n, name in enumerate(names)]
-    queue.send([Message(body, group=str(n)) for n, body in enumerate(bodies)])
+    queue.send([Message(body, message_group=str(n)) for n, body in enumerate(bodies)])
     for _ in range(2):
         story.given_dead(INGEST_QUEUE)
     every = queue.dead_letters(messages_max=100)
