@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from types import FunctionType
 
 import lakebed
@@ -17,7 +17,7 @@ from lakebed.tasks.user_jobs import Ingested
 
 LINE_COLUMNS = 96
 FACES = (Lake, Table)
-"""Classes whose members are told one by one; of others their docstring is."""
+"""Classes whose members have an entry each; of other classes the page has their docstring."""
 ANSWERS = (Ingested, QueryExplanation, TableHistory)
 """What methods return, and `import lakebed` does not name."""
 OPTIONS = (IngestOptions,)
@@ -32,11 +32,11 @@ def python_page(made: str) -> str:
     functions = [other for other in others if isinstance(other, FunctionType)]
     classes = [other for other in others if inspect.isclass(other) and other not in FACES]
     for function in sorted(functions, key=lambda f: (f.__name__ != "connect", f.__name__)):
-        lines += told(f"lakebed.{function.__name__}", function)
+        lines += entry(f"lakebed.{function.__name__}", function)
     for face in FACES:
         lines += [f"## {face.__name__}", "", *prose(face), ""]
         for name, member in members(face):
-            lines += told(name, member, level="###")
+            lines += entry(name, member, level="###")
     for options in OPTIONS:
         fields = [f"{name}: {type_}" for name, type_ in options_of(options).items()]
         lines += [f"## {options.__name__}", "", "```py", *fields, "```", "", *prose(options), ""]
@@ -58,7 +58,7 @@ def members(face: type) -> Iterator[tuple[str, FunctionType | property]]:
             yield name, member
 
 
-def told(name: str, member: FunctionType | property, *, level: str = "##") -> list[str]:
+def entry(name: str, member: FunctionType | property, *, level: str = "##") -> list[str]:
     """Return the lines of a function, a method or a property."""
     if isinstance(member, property):
         type_ = member.fget.__annotations__["return"] if member.fget else ""
@@ -91,11 +91,27 @@ def argument(parameter: inspect.Parameter) -> str:
     return f"{text} = {shown}"
 
 
+def fields_listed(lines: Iterable[str], fields: Container[str]) -> list[str]:
+    """Return lines in which the explanation of each field is an item of a list."""
+    listed = []
+    for line in lines:
+        names = line.partition(": ")[0].split(", ")
+        if ": " in line and all(name in fields for name in names):
+            listed.append(
+                f"- {', '.join(f'`{name}`' for name in names)}{line[len(', '.join(names)) :]}"
+            )
+        else:
+            listed.append(line.replace("    ", "  ", 1) if line.startswith("    ") else line)
+    return listed
+
+
 def prose(thing: object) -> list[str]:
     """Return a docstring as lines of the page: what it raises as a list."""
     text = inspect.cleandoc(thing.__doc__ or "")
     before, raises, after = text.partition("Raises:\n")
     lines = before.rstrip().splitlines()
+    if inspect.isclass(thing):
+        lines = fields_listed(lines, inspect.get_annotations(thing))
     if raises:
         lines += ["", f"Raises: {' '.join(textwrap.dedent(after).split())}"]
     return lines

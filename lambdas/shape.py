@@ -58,7 +58,10 @@ class Context(Protocol):
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """A schedule went off. time: for which it did, as it tells it; a second try has the same."""
+    """A schedule went off.
+
+    time: for which it did, as it tells it; a second try has the same.
+    """
 
     time: str
 

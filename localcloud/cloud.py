@@ -48,7 +48,10 @@ FAILURES_KEPT = 1_000
 
 
 class Call(msgspec.Struct, frozen=True, order=True):
-    """A call that is due at a time. order: among those of one time."""
+    """A call that is due at a time.
+
+    order: among those of one time.
+    """
 
     at: float
     order: int

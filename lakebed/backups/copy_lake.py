@@ -19,7 +19,10 @@ NAME_CHARACTERS_KEPT, ID_CHARACTERS_SHOWN = 54, 8
 
 
 class LakeCopied(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done. only_in_copy: tables that the source does not have any more."""
+    """What was done.
+
+    only_in_copy: tables that the source does not have any more.
+    """
 
     tables: tuple[TableCopied, ...]
     only_in_copy: tuple[str, ...] = ()

@@ -74,8 +74,12 @@ class LogCopy(Protocol):
 
 
 class TableCopied(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done for one table. number: the version that the copy holds now. files_kept: those
-    that the copy had before. problem: why the copy stayed as it was."""
+    """What was done for one table.
+
+    number: the version that the copy holds now.
+    files_kept: those that the copy had before.
+    problem: why the copy stayed as it was.
+    """
 
     table: str
     number: int = 0

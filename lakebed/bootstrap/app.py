@@ -59,14 +59,17 @@ class LocalParts(NamedTuple):
 class App:
     """The services of a lake. Several processes may open one lake at once.
 
-    location: of the lake, in words. queue: of compaction jobs. spill: this process's folder for
-    rows on their way. inspection: services that few commands use, built when they are asked for.
-
+    location: of the lake, in words.
+    queue: of compaction jobs.
+    spill: this process's folder for rows on their way.
+    inspection: services that few commands use, built when they are asked for.
     open_heads: opens states of tables beside `heads`, which take at most the bytes given; the
-    caller closes them. source_files: users' files in S3, as far as this lake's credentials may read
-    them; None: it has none. url_files: users' files by URL, for who calls the library.
-
-    close: closes all of it; what was committed stays. local: None: the lake is on AWS.
+        caller closes them.
+    source_files: users' files in S3, as far as this lake's credentials may read them; None: it has
+        none.
+    url_files: users' files by URL, for who calls the library.
+    close: closes all of it; what was committed stays.
+    local: None: the lake is on AWS.
     """
 
     location: str

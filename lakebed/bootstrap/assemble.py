@@ -52,11 +52,14 @@ from lakebed.tasks.failed_work import FailedTables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """Where a lake is kept. location: in words. clock: all processes of a lake use the same kind.
+    """Where a lake is kept.
 
-    for_processes: where other processes find the objects; None: only this one does. bring_back:
-    takes the deletion of an object back, if its versions are kept; None: none are. source_files:
-    see `App`, with a folder for files while they are read. close: closes all stores.
+    location: in words.
+    clock: all processes of a lake use the same kind.
+    for_processes: where other processes find the objects; None: only this one does.
+    bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
+    source_files: see `App`, with a folder for files while they are read.
+    close: closes all stores.
     """
 
     location: str

@@ -59,8 +59,10 @@ ClusterFor = Callable[[Tasks], Cluster]
 
 
 class _Location(msgspec.Struct, frozen=True):
-    """Where tasks find a lake's objects. spill: a folder for rows on their way; None: this
-    machine's."""
+    """Where tasks find a lake's objects.
+
+    spill: a folder for rows on their way; None: this machine's.
+    """
 
     objects: ObjectsLocation
     spill: str | None
@@ -69,8 +71,11 @@ class _Location(msgspec.Struct, frozen=True):
 
 
 class _Stores(NamedTuple):
-    """What a process of a cluster keeps open. root: for folders of its tasks. sources: users' files
-    by URL, with a folder for them."""
+    """What a process of a cluster keeps open.
+
+    root: for folders of its tasks.
+    sources: users' files by URL, with a folder for them.
+    """
 
     objects: ObjectStore
     sources: Callable[[Path], SourceFiles | None]

@@ -38,9 +38,12 @@ if TYPE_CHECKING:
 class InspectionServices:
     """Each returns its service, always the same one.
 
-    fsck: compares the lake's parts with each other. repair: mends what `fsck` finds. status: says
-    how tables are. job_history: finds reports of jobs. dead_letters: shows messages that were given
-    up. redrive: sends them again.
+    fsck: compares the lake's parts with each other.
+    repair: mends what `fsck` finds.
+    status: says how tables are.
+    job_history: finds reports of jobs.
+    dead_letters: shows messages that were given up.
+    redrive: sends them again.
     """
 
     fsck: Callable[[], Fsck]
@@ -53,8 +56,10 @@ class InspectionServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedParts:
-    """What the services look into. bring_back: takes the deletion of an object back, if its
-    versions are kept; None: none are."""
+    """What the services look into.
+
+    bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
+    """
 
     clock: Clock
     objects: ObjectStore

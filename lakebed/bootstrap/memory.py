@@ -10,9 +10,13 @@ MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 1 << 20, 1 << 40
 
 
 class Memory(NamedTuple):
-    """What one process may use. cache_bytes: of what is kept of files for lookups. merge_bytes: of
-    a compaction's buffers, kept or refused. work_bytes: about, of one merge, or of one sorter and
-    its files; lookups' too, if `cache_bytes` says nothing. None: the usual."""
+    """What one process may use. None: the usual.
+
+    cache_bytes: of what is kept of files for lookups.
+    merge_bytes: of a compaction's buffers, kept or refused.
+    work_bytes: about, of one merge, or of one sorter and its files; lookups' too, if `cache_bytes`
+        says nothing.
+    """
 
     cache_bytes: int | None = None
     merge_bytes: int | None = None

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 class ObjectsLocation(msgspec.Struct, frozen=True):
-    """Where other processes find a lake's objects. objects: a directory, or s3://bucket/prefix;
-    instance: whether they are reached as those of an instance on AWS are."""
+    """Where other processes find a lake's objects.
+
+    objects: a directory, or s3://bucket/prefix.
+    instance: whether they are reached as those of an instance on AWS are.
+    """
 
     objects: str
     instance: bool = False

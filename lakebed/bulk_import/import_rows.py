@@ -70,9 +70,13 @@ class Cluster(Protocol):
 
 
 class Input(NamedTuple):
-    """What is asked for. digest: stands for the request. find: returns its files; raises
-    InvalidError for those that cannot be had. It is not called when the request was done before.
-    sources: who has them."""
+    """What is asked for.
+
+    digest: stands for the request.
+    find: returns its files; raises InvalidError for those that cannot be had. It is not called when
+        the request was done before.
+    sources: who has them.
+    """
 
     digest: RequestDigest
     find: Callable[[], Sequence[InputFile]]

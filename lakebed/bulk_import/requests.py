@@ -33,8 +33,13 @@ _OWNER = re.compile(rb'"table":"([0-9a-f]+)","job":("(?:[^"\\\\]|\\\\.)*")')
 
 
 class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """name: of its run. table: which the message names, by id. body: the message. digest: what
-    stands for the request in the log, as hex. at: when it was put, just before its run is started.
+    """A bulk import that is asked for.
+
+    name: of its run.
+    table: which the message names, by id.
+    body: the message.
+    digest: what stands for the request in the log, as hex.
+    at: when it was put, just before its run is started.
     """
 
     name: str
@@ -46,8 +51,11 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnreadableRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that is no request, or one of a newer release. name: of its run. table, job: whose
-    it seems to be; NO_TABLE and the name where it does not say so."""
+    """An object that is no request, or one of a newer release.
+
+    name: of its run.
+    table, job: whose it seems to be; NO_TABLE and the name where it does not say so.
+    """
 
     name: str
     table: TableId

@@ -23,9 +23,13 @@ AnswerT = TypeVar("AnswerT")
 
 
 class ImportJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What all tasks of one run must know. at: the instant by which old rows are left out. points:
-    where leaves end. base: the log number before the first PUT. rows_about: a guess, before rows
-    were counted."""
+    """What all tasks of one run must know.
+
+    at: the instant by which old rows are left out.
+    points: where leaves end.
+    base: the log number before the first PUT.
+    rows_about: a guess, before rows were counted.
+    """
 
     table: TableId
     job: JobId
@@ -39,8 +43,10 @@ class ImportJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """Rows of an input file: of all row groups, or of `[begin, end)`. spans: the bytes of the file
-    that it takes to read them; None: all."""
+    """Rows of an input file: of all row groups, or of `[begin, end)`.
+
+    spans: the bytes of the file that it takes to read them; None: all.
+    """
 
     file: InputFile
     row_groups: tuple[int, int] | None = None
@@ -56,7 +62,10 @@ class SortWork(msgspec.Struct, frozen=True):
 
 class MergeWork(msgspec.Struct, frozen=True):
     """One task of the second stage: one file of all rows in `key_range`, which has these leaves'
-    key ranges. job_rows: of the whole job."""
+    key ranges.
+
+    job_rows: of the whole job.
+    """
 
     number: int
     key_range: KeyRange
@@ -66,8 +75,12 @@ class MergeWork(msgspec.Struct, frozen=True):
 
 
 class RunSorted(msgspec.Struct, frozen=True, tag=True):
-    """Answer of the first stage. sorted_run: None: there were no rows, or none were left. read:
-    rows of the input. filtered: those that filter or age-off left out."""
+    """Answer of the first stage.
+
+    sorted_run: None: there were no rows, or none were left.
+    read: rows of the input.
+    filtered: those that filter or age-off left out.
+    """
 
     number: int
     sorted_run: StoredRun | None
@@ -76,7 +89,10 @@ class RunSorted(msgspec.Struct, frozen=True, tag=True):
 
 
 class FileMerged(msgspec.Struct, frozen=True, tag=True):
-    """Answer of the second stage. written: None: processing left no rows."""
+    """Answer of the second stage.
+
+    written: None: processing left no rows.
+    """
 
     number: int
     written: FileWritten | None

@@ -13,7 +13,11 @@ PARTITION_KEY, SORT_KEY = "pk", "sk"
 
 
 class IndexShape(msgspec.Struct, frozen=True, kw_only=True):
-    """An index of all attributes. partition_key: a text. sort_key: a number."""
+    """An index of all attributes.
+
+    partition_key: a text.
+    sort_key: a number.
+    """
 
     name: str
     partition_key: str
@@ -21,8 +25,10 @@ class IndexShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DynamoTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table. part: of its physical name. sort_key: N for a number, S for text.
+    """A table.
 
+    part: of its physical name.
+    sort_key: N for a number, S for text.
     expiry: the attribute that holds the second, since 1970, after which an item may be removed.
     """
 

@@ -47,7 +47,10 @@ class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class ScheduledWorkEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """What a function reads that does scheduled work on tables. work: the kind."""
+    """What a function reads that does scheduled work on tables.
+
+    work: the kind.
+    """
 
     work: str
 
@@ -82,8 +85,10 @@ class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
 
 
 class IngestTaskEnvironment(TaskEnvironment, frozen=True, kw_only=True):
-    """What a task reads that ingests files. sources: folders that may hold them,
-    separated by commas."""
+    """What a task reads that ingests files.
+
+    sources: folders that may hold them, separated by commas.
+    """
 
     ingest_queue_url: str
     sources: str
@@ -98,8 +103,11 @@ class NetworkCheckEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that starts tasks for a queue.
 
-    cluster, task_definition: ARNs. subnets: separated by commas. public_address: ENABLED or
-    DISABLED. tasks_max: at one time. capacity: `fargate` or `fargate-spot`.
+    cluster, task_definition: ARNs.
+    subnets: separated by commas.
+    public_address: ENABLED or DISABLED.
+    tasks_max: at one time.
+    capacity: `fargate` or `fargate-spot`.
     """
 
     queue_url: str
@@ -113,15 +121,20 @@ class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """What the driver of a bulk import reads, which has no queue. sources: as in
-    `IngestTaskEnvironment`."""
+    """What the driver of a bulk import reads, which has no queue.
+
+    sources: as in `IngestTaskEnvironment`.
+    """
 
     tracker_table: str
     sources: str
 
 
 class BulkImportFollowEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """What a function reads that follows bulk imports. application_id: of EMR Serverless."""
+    """What a function reads that follows bulk imports.
+
+    application_id: of EMR Serverless.
+    """
 
     tracker_table: str
     application_id: str
@@ -130,8 +143,9 @@ class BulkImportFollowEnvironment(TableWorkEnvironment, frozen=True, kw_only=Tru
 class BulkImportStartEnvironment(BulkImportEnvironment, frozen=True, kw_only=True):
     """What a function reads that starts bulk imports.
 
-    job_role_arn: that drivers and tasks have. entry_point, archive: what they run, by URL: a
-    program, and our code with its packages. python: the command that runs them.
+    job_role_arn: that drivers and tasks have.
+    entry_point, archive: what they run, by URL: a program, and our code with its packages.
+    python: the command that runs them.
     """
 
     queue_url: str

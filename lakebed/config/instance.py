@@ -295,9 +295,9 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     """What the deployment of an instance made, by physical name.
 
     queues: the URL of each kind of job's queue; empty where no queues are deployed. Its dead
-    letters are what the queue's own redrive policy names. format: of who wrote it. A newer release
-    may add fields, which are ignored here; `needs`, if it is there, says of which format a reader
-    must be.
+        letters are what the queue's own redrive policy names.
+    format: of who wrote it. A newer release may add fields, which are ignored here; `needs`, if it
+        is there, says of which format a reader must be.
     """
 
     format: int = RESOURCES_FORMAT

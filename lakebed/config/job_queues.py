@@ -10,11 +10,13 @@ live in the state."""
 
 
 class JobQueueShape(msgspec.Struct, frozen=True, kw_only=True):
-    """A FIFO queue and its dead letters. kind: of its messages, and part of its physical name.
+    """A FIFO queue and its dead letters.
 
-    receives_max: a message received more often is a dead letter. age_seconds_max: of the oldest
-    message, before an operator is called. hidden_seconds: how long a message in hand is out of
-    sight, unless who takes it says otherwise. from_users: they need not give an id against doubles.
+    kind: of its messages, and part of its physical name.
+    receives_max: a message received more often is a dead letter.
+    age_seconds_max: of the oldest message, before an operator is called.
+    hidden_seconds: how long a message in hand is out of sight, unless who takes it says otherwise.
+    from_users: they need not give an id against doubles.
     """
 
     kind: str

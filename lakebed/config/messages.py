@@ -230,7 +230,11 @@ class QueryMessage(UserMessage):
 
 
 class MessageKind(msgspec.Struct, frozen=True):
-    """A kind of message. page: where it is described. example: one that is allowed."""
+    """A kind of message.
+
+    page: where it is described.
+    example: one that is allowed.
+    """
 
     name: str
     model: type[UserMessage]

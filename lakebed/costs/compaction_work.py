@@ -14,8 +14,13 @@ _EVERYWHERE = KeyBounds(b"", None)
 
 
 class CompactionWork(NamedTuple):
-    """rows_rewritten: by all merges. merges: jobs. inputs: files that they read. leaves: in the
-    end."""
+    """What compaction has done.
+
+    rows_rewritten: by all merges.
+    merges: how many jobs ran.
+    inputs: how many files they read.
+    leaves: how many there are in the end.
+    """
 
     rows_rewritten: float
     merges: int

@@ -30,7 +30,8 @@ JOB_GIGABYTES = (1, 10, 100)
 class TbCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars for a TB that comes in jobs of `job_gb` and is compacted to rest.
 
-    rewritten: how often compaction writes a byte, in the mean. merges: its jobs.
+    rewritten: how often compaction writes a byte, in the mean.
+    merges: its jobs.
     """
 
     job_gb: int
@@ -43,8 +44,13 @@ class TbCosts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """Dollars. idle_month: of an idle instance, by part; paused_month: of a paused one,
-    together. per_tb: one for each size of jobs. A month of storage is that of a GB of files."""
+    """Dollars.
+
+    idle_month: of an idle instance, by part.
+    paused_month: of a paused one, together.
+    per_tb: one for each size of jobs.
+    stored_gb_month: of a GB of files.
+    """
 
     region: str
     prices_of: str

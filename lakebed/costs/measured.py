@@ -13,10 +13,11 @@ MEASURED = "measured.toml"
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Measures of rows of the shape `sleeper`: a key and a value of ten letters, a time, one value
-    more.
+    more. The rates are rows a second of one core.
 
-    row_bytes: of a row in a file. The rates are rows a second of one core. lookup_requests: reads
-    of S3 for one key. lookup_seconds: of a warm function.
+    row_bytes: of a row in a file.
+    lookup_requests: reads of S3 for one key.
+    lookup_seconds: of a warm function.
     """
 
     row_bytes: float

@@ -15,7 +15,10 @@ PACKAGED = "prices-aws.toml"
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Dollars for one of each thing, by its name. date: of the day on which they were looked up."""
+    """Dollars for one of each thing, by its name.
+
+    date: of the day on which they were looked up.
+    """
 
     region: str
     date: datetime.date

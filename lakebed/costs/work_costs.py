@@ -40,7 +40,11 @@ READ_UNITS_OF_JOB = 8.0
 
 
 class WorkScenario(msgspec.Struct, frozen=True, kw_only=True):
-    """How rows come in. job_bytes: of an ingest job's files. deleted_days: of the instance."""
+    """How rows come in.
+
+    job_bytes: of an ingest job's files.
+    deleted_days: of the instance.
+    """
 
     job_bytes: int = 10 * GB
     deleted_days: int = 1

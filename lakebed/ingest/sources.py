@@ -218,11 +218,13 @@ class ArrowSource:
 class IngestOptions(TypedDict, total=False):
     """How rows are read that a table takes in. Each may be left out.
 
-    format: of files; None: as their names tell. extra_columns: "drop" ignores unknown columns;
-    left out, they are refused. zone: where times without an offset and dates are from, for fields
-    in UTC: "UTC", "Europe/Berlin", or by field {"at": "UTC"}. delimiter: of CSV; None: a comma.
+    format: of files; None: as their names tell.
+    extra_columns: "drop" ignores unknown columns; left out, they are refused.
+    zone: where times without an offset and dates are from, for fields in UTC: "UTC",
+        "Europe/Berlin", or by field {"at": "UTC"}.
+    delimiter: of CSV; None: a comma.
     skip_unreadable: leave files out that cannot be read, as long as no row of them was taken; the
-    answer's `skipped` names them.
+        answer's `skipped` names them.
     """
 
     format: FileFormat | None

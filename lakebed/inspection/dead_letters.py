@@ -34,8 +34,13 @@ LETTERS_COUNTED_MAX = 1_000
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What a message says of itself. table: None: it names none that there is. called: its name, or
-    id where it has none any more; "": none. jobs: whose it is. named: by its sender."""
+    """What a message says of itself.
+
+    table: None: it names none that there is.
+    called: its name, or id where it has none any more; "": none.
+    jobs: whose it is.
+    named: by its sender.
+    """
 
     table: TableId | None = None
     called: str = ""
@@ -44,7 +49,10 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableLetters(msgspec.Struct, frozen=True, kw_only=True):
-    """Letters of one table among those that were looked at. table: "": they name none."""
+    """Letters of one table among those that were looked at.
+
+    table: "": they name none.
+    """
 
     table: str
     letters: int
@@ -52,7 +60,10 @@ class TableLetters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueLetters(msgspec.Struct, frozen=True, kw_only=True):
-    """The dead letters of a queue. waiting, dead: about how many messages and letters there are."""
+    """The dead letters of a queue.
+
+    waiting, dead: about how many messages and letters there are.
+    """
 
     queue: str
     waiting: int
@@ -61,11 +72,14 @@ class QueueLetters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):
-    """A dead letter. age_seconds: since it was sent, or since its death where that is not known.
+    """A dead letter.
 
-    job: its sender's name for it, or ours. reason: the last thing that was told of the job; else,
-    why the letter cannot be read; "": nothing is known. receives: SQS counts looks, too. body: as
-    it is, or "base64:..." if it is no text.
+    age_seconds: since it was sent, or since its death where that is not known.
+    job: its sender's name for it, or ours.
+    reason: the last thing that was told of the job; else, why the letter cannot be read; "":
+        nothing is known.
+    receives: SQS counts looks, too.
+    body: as it is, or "base64:..." if it is no text.
     """
 
     queue: str

@@ -17,7 +17,10 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A line of the tree. leaf: its index among the leaves; None: not a leaf."""
+    """A line of the tree.
+
+    leaf: its index among the leaves; None: not a leaf.
+    """
 
     text: str
     node: NodeStatus

@@ -26,7 +26,10 @@ RepairAction = Literal[
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not as it should be. safe: what may be done without making it worse."""
+    """Something that is not as it should be.
+
+    safe: what may be done without making it worse.
+    """
 
     code: str
     severity: Severity
@@ -36,7 +39,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of finding. repair: what mends it; None: nothing that cannot make it worse."""
+    """A kind of finding.
+
+    repair: what mends it; None: nothing that cannot make it worse.
+    """
 
     severity: Severity
     means: str

@@ -51,7 +51,11 @@ _BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueErro
 
 
 class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What fsck found. files: that were checked. deep: whether their bytes and rows were read."""
+    """What fsck found.
+
+    files: that were checked.
+    deep: whether their bytes and rows were read.
+    """
 
     tables: int
     files: int

@@ -44,7 +44,11 @@ JOB_LETTERS = 12
 
 
 class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A commit. base: the log number that its worker had read. does: its changes, in order."""
+    """A commit.
+
+    base: the log number that its worker had read.
+    does: its changes, in order.
+    """
 
     id: str
     base: int
@@ -53,7 +57,10 @@ class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoggedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of the log. bytes: as it is stored."""
+    """An entry of the log.
+
+    bytes: as it is stored.
+    """
 
     number: TransactionNumber
     at: Micros
@@ -62,7 +69,10 @@ class LoggedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogListing(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries, ascending. oldest: the first number whose entry the log still keeps."""
+    """Entries, ascending.
+
+    oldest: the first number whose entry the log still keeps.
+    """
 
     oldest: TransactionNumber
     entries: tuple[LoggedEntry, ...]

@@ -59,7 +59,9 @@ class Resumption(msgspec.Struct, frozen=True):
 
     state: the log goes on from it.
     others: states that know what is lost, or were used.
-    number: of the snapshot. newest: the greatest number that is taken now."""
+    number: of the snapshot.
+    newest: the greatest number that is taken now.
+    """
 
     state: TableState
     others: tuple[TableState, ...]
@@ -70,9 +72,14 @@ class Resumption(msgspec.Struct, frozen=True):
 
 
 class _Damaged(msgspec.Struct, frozen=True):
-    """A log that has lost entries. replayed: what it leads to, up to the gap. last: the entry it
-    ends with there. behind: entries that are not part of it. others: states of cache and
-    snapshots that know anything else. heard_of: the greatest number of all."""
+    """A log that has lost entries.
+
+    replayed: what it leads to, up to the gap.
+    last: the entry it ends with there.
+    behind: entries that are not part of it.
+    others: states of cache and snapshots that know anything else.
+    heard_of: the greatest number of all.
+    """
 
     replayed: TableState
     oldest: TransactionNumber

@@ -28,7 +28,10 @@ NumberedBody = tuple[TransactionNumber, bytes]
 
 
 class LostCommit(msgspec.Struct, frozen=True, order=True, kw_only=True):
-    """A commit that the log no longer holds. at: its log time, to a minute; None: not known."""
+    """A commit that the log no longer holds.
+
+    at: its log time, to a minute; None: not known.
+    """
 
     number: TransactionNumber
     id: CommitId
@@ -36,8 +39,11 @@ class LostCommit(msgspec.Struct, frozen=True, order=True, kw_only=True):
 
 
 class LostHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known beside the state that a log goes on from. after: the entry of that state.
-    files: that only the lost commits refer to, by the hexadecimal digits of their names."""
+    """What is known beside the state that a log goes on from.
+
+    after: the entry of that state.
+    files: that only the lost commits refer to, by the hexadecimal digits of their names.
+    """
 
     after: TransactionNumber
     commits: tuple[LostCommit, ...]

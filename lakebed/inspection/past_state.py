@@ -20,7 +20,11 @@ from lakebed.statestore.table_state.state import TableState
 
 
 class FileShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a file in one leaf. rows: about, unless exact. bytes: of the whole file."""
+    """The part of a file in one leaf.
+
+    rows: about, unless exact.
+    bytes: of the whole file.
+    """
 
     partition: int
     file: str
@@ -30,10 +34,13 @@ class FileShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A state. at: log time. digest: of all that it holds. jobs: with the files each has claimed.
+    """A state.
 
-    nodes: the partition tree, each parent before its children, in key order. references: the first
-    of those that were asked for.
+    at: log time.
+    digest: of all that it holds.
+    jobs: with the files each has claimed.
+    nodes: the partition tree, each parent before its children, in key order.
+    references: the first of those that were asked for.
     """
 
     table: str

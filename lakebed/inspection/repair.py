@@ -59,8 +59,12 @@ HARMLESS: frozenset[str] = frozenset(
 
 
 class RepairStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done about some findings. about: a table's name, or its id where it has none. paths:
-    of the objects that it is about, where it matters. lost: by the repair of a log."""
+    """What is done about some findings.
+
+    about: a table's name, or its id where it has none.
+    paths: of the objects that it is about, where it matters.
+    lost: by the repair of a log.
+    """
 
     action: RepairAction | LogRepairAction
     about: str
@@ -71,7 +75,11 @@ class RepairStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings that are left to people. why: not mended here. safe: what they may do."""
+    """Findings that are left to people.
+
+    why: not mended here.
+    safe: what they may do.
+    """
 
     code: str
     about: str
@@ -88,7 +96,11 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepDone(msgspec.Struct, frozen=True, kw_only=True):
-    """A step that was carried out. count: of things it made or removed. problem: it was not."""
+    """A step that was carried out.
+
+    count: of things it made or removed.
+    problem: it was not.
+    """
 
     step: RepairStep
     count: int = 0
@@ -150,8 +162,9 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
     """What other rooms do for a repair: each may be repeated, and returns how many things it
     removed or made.
 
-    rebuild_cache, sweep_objects, delete_objects, set_time_back: of a table. sweep_leftovers: of
-    this machine. bring_back: takes the deletion of an object back; None: no versions are kept.
+    rebuild_cache, sweep_objects, delete_objects, set_time_back: of a table.
+    sweep_leftovers: of this machine.
+    bring_back: takes the deletion of an object back; None: no versions are kept.
     """
 
     rebuild_cache: Callable[[TableId], int]

@@ -28,8 +28,9 @@ _BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueErro
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What the log leads to. state: None when there is nothing to begin with.
+    """What the log leads to.
 
+    state: None when there is nothing to begin with.
     whole: the log was read up to the number that was wanted.
     """
 

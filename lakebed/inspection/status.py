@@ -29,10 +29,12 @@ from lakebed.statestore.table_state.state import CompactionJob, LeafFigures, Tab
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition. min, max: of the field by which its parent is split, as text; None: unbounded.
+    """A partition.
 
-    left, right: its children; None in a leaf. rows, files, claimed, bytes: of a leaf, 0 in others;
-    of a file that leaves share, each has as many bytes as its part of the rows.
+    min, max: of the field by which its parent is split, as text; None: unbounded.
+    left, right: its children; None in a leaf.
+    rows, files, claimed, bytes: of a leaf, 0 in others; of a file that leaves share, each has as
+        many bytes as its part of the rows.
     unsplittable: it had too many rows and no split point.
     """
 
@@ -51,7 +53,10 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A compaction job that holds a claim. report: the newest thing that was heard of it."""
+    """A compaction job that holds a claim.
+
+    report: the newest thing that was heard of it.
+    """
 
     id: str
     partition: int
@@ -63,12 +68,15 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A table at one log entry. rows: exact if `rows_exact`, else about.
+    """A table at one log entry.
 
+    rows: exact if `rows_exact`, else about.
     nodes: the partition tree, each parent before its children, in key order; the first is the root.
-    snapshots: their log numbers, newest first. queued, dead_letters: messages of all queues of the
-    lake; dead_letters_of: of each queue that has any. settings: those that differ from the
-    defaults. online: whether scheduled work is done on it.
+    snapshots: their log numbers, newest first.
+    queued, dead_letters: messages of all queues of the lake.
+    dead_letters_of: of each queue that has any.
+    settings: those that differ from the defaults.
+    online: whether scheduled work is done on it.
     """
 
     name: str

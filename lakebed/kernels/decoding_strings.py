@@ -39,9 +39,12 @@ _WORD = 4
 class OpenedPages(NamedTuple):
     """Pages, and what the first call tells the second.
 
-    pages: as in `decoding`. present: 1 for each row that has a value, where the column is optional.
+    pages: as in `decoding`.
+    present: 1 for each row that has a value, where the column is optional.
     shared: of each row's value the bytes that it shares with the last one, or its index in the
-    dictionary. own: the bytes that stand in the page. bytes_at: of each page where its bytes begin.
+        dictionary.
+    own: the bytes that stand in the page.
+    bytes_at: of each page where its bytes begin.
     """
 
     pages: Table
@@ -52,8 +55,11 @@ class OpenedPages(NamedTuple):
 
 
 class DictionaryWords(NamedTuple):
-    """The strings of a dictionary. offsets: one of no strings where there is none. at, end: their
-    bytes."""
+    """The strings of a dictionary.
+
+    offsets: one of no strings where there is none.
+    at, end: their bytes.
+    """
 
     offsets: Lengths
     at: int

@@ -32,9 +32,10 @@ UNBOUNDED, SORTED, UNSORTED = 0, 1, 2
 class ColumnSegments(NamedTuple):
     """Where a column's values are, segment by segment.
 
-    values: addresses of numbers, or of 32-bit offsets into bytes at `bytes_`. bits: addresses of
-    validity, 0 where no value is null; skip: the index of the first row's bit there. firsts: the
-    row that each segment begins with, and the number of all rows last.
+    values: addresses of numbers, or of 32-bit offsets into bytes at `bytes_`.
+    bits: addresses of validity, 0 where no value is null.
+    skip: the index of the first row's bit there.
+    firsts: the row that each segment begins with, and the number of all rows last.
     """
 
     values: Numbers
@@ -47,8 +48,10 @@ class ColumnSegments(NamedTuple):
 class Payloads(NamedTuple):
     """Where pages are written.
 
-    rows: of every page but the last. to: the address of `room` bytes. ends: gets the offsets where
-    pages end, counted from `to`. kept: gets how many values of each are not null.
+    rows: of every page but the last.
+    to: the address of `room` bytes.
+    ends: gets the offsets where pages end, counted from `to`.
+    kept: gets how many values of each are not null.
     """
 
     rows: int
@@ -59,8 +62,12 @@ class Payloads(NamedTuple):
 
 
 class NumberFormat(NamedTuple):
-    """How numbers are stored. encoding: PLAIN or DELTAS. width: bytes of a value in its segment.
-    bounded: UNBOUNDED, SORTED or UNSORTED."""
+    """How numbers are stored.
+
+    encoding: PLAIN or DELTAS.
+    width: bytes of a value in its segment.
+    bounded: UNBOUNDED, SORTED or UNSORTED.
+    """
 
     encoding: int
     width: int

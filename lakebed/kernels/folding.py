@@ -20,8 +20,10 @@ TOO_LARGE = -1
 class NumberColumn(NamedTuple):
     """Where a column's numbers are.
 
-    kind: INT64 or INT32. values: the address of each segment's; bits: of their validity, 0 where
-    none is null; skip: the index of the first row's bit.
+    kind: INT64 or INT32.
+    values: the address of each segment's.
+    bits: of their validity, 0 where none is null.
+    skip: the index of the first row's bit.
     """
 
     kind: int

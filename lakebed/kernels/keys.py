@@ -26,8 +26,9 @@ _WORD = 8
 class Keys(NamedTuple):
     """Where the keys of rows are.
 
-    kinds: of each key field INT64, INT32 or BYTES. values, bytes_: of each field and segment the
-    address of its numbers, or of its 32-bit offsets and its bytes.
+    kinds: of each key field INT64, INT32 or BYTES.
+    values, bytes_: of each field and segment the address of its numbers, or of its 32-bit offsets
+        and its bytes.
     """
 
     kinds: Numbers

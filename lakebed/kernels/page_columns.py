@@ -59,7 +59,8 @@ OPENED = 0
 class PageRange(NamedTuple):
     """Pages of some columns, of the same rows of each: those from `page` to `last`.
 
-    kind: of all pages. starts, ends: a row for each column: where its pages are in the file.
+    kind: of all pages.
+    starts, ends: a row for each column: where its pages are in the file.
     first_rows: the rows that they begin with.
     """
 
@@ -72,8 +73,11 @@ class PageRange(NamedTuple):
 
 
 class Decompressor(NamedTuple):
-    """What decompresses pages. function, context: as `zstd` tells them. to: the address of `room`
-    bytes, where strings lie until they are filled in."""
+    """What decompresses pages.
+
+    function, context: as `zstd` tells them.
+    to: the address of `room` bytes, where strings lie until they are filled in.
+    """
 
     function: int
     context: int

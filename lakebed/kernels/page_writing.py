@@ -42,8 +42,8 @@ class Compressor(NamedTuple):
 class ChunkPayloads(NamedTuple):
     """Payloads of a chunk's pages, which lie at `source` one behind the other, up to `ends`.
 
-    rows: of every page but the last one, which has `last`. words: of a dictionary, which is the
-    last payload and becomes the first page; -1: there is none.
+    rows: of every page but the last one, which has `last`.
+    words: of a dictionary, which is the last payload and becomes the first page; -1: there is none.
     """
 
     encoding: int

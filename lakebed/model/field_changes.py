@@ -19,8 +19,9 @@ Doing = Literal["add", "rename", "drop", "widen"]
 
 
 class FieldChange(msgspec.Struct, frozen=True, array_like=True):
-    """One change of one field. number, name: of the field, the name before a rename.
+    """One change of one field.
 
+    number, name: of the field, the name before a rename.
     to: the new name of a rename; the type's text of an addition or of a widening, JSON if nested.
     """
 
@@ -40,7 +41,10 @@ class FieldChange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, array_like=True):
-    """How a version came to be. at: log time of its entry."""
+    """How a version came to be.
+
+    at: log time of its entry.
+    """
 
     version: int
     at: Micros

@@ -45,7 +45,9 @@ def bounds_of_range(r: KeyRange) -> KeyBounds:
 
 
 class StoredFile(msgspec.Struct, frozen=True, array_like=True):
-    """An immutable, sorted object. checksum: CRC-64/NVME of all of it, as S3 computes it.
+    """An immutable, sorted object.
+
+    checksum: CRC-64/NVME of all of it, as S3 computes it.
 
     Footer and page index are the bytes `[tail_offset, size)`, with the CRC-32 `tail_checksum`.
     """
@@ -61,8 +63,10 @@ class FileReference(msgspec.Struct, frozen=True, array_like=True):
     """The rows of `file` whose keys fall inside `partition`.
 
     A file that crosses a split point has one reference per partition it reaches; its rows are read
-    through exactly one of them, so no row is counted twice. rows: inside this partition, an
-    estimate when `exact` is false: after a split rows are shared out by the split's figures.
+    through exactly one of them, so no row is counted twice.
+
+    rows: inside this partition, an estimate when `exact` is false: after a split rows are shared
+        out by the split's figures.
     """
 
     file: StoredFile
@@ -73,7 +77,10 @@ class FileReference(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FilePart(msgspec.Struct, frozen=True):
-    """What to read of a file: the rows inside `region`. path: of its object."""
+    """What to read of a file: the rows inside `region`.
+
+    path: of its object.
+    """
 
     file: StoredFile
     path: str

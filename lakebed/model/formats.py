@@ -12,7 +12,11 @@ import msgspec
 
 
 class Formats(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest forms that may be written. entry: of a log entry. state: of a snapshot."""
+    """The newest forms that may be written.
+
+    entry: of a log entry.
+    state: of a snapshot.
+    """
 
     entry: int
     state: int

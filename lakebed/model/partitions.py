@@ -30,7 +30,11 @@ SPLIT_POINTS_MAX = 65_536
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True):
-    """A node. point: encoded values of leading key fields; empty in a leaf. dimension: always 0."""
+    """A node.
+
+    point: encoded values of leading key fields; empty in a leaf.
+    dimension: always 0.
+    """
 
     id: PartitionId
     parent: PartitionId | None = None

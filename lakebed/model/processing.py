@@ -65,15 +65,21 @@ class Latest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class IteratorUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A step of an installed package. name: its entry point in `lakebed.iterators`."""
+    """A step of an installed package.
+
+    name: its entry point in `lakebed.iterators`.
+    """
 
     name: str
     config: Mapping[str, Any] = {}
 
 
 class Processing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a table does with its rows. aggregate: a function for each value field: "sum", "min",
-    "max", "count", "first by FIELD" or "last by FIELD"; for maps the first three, per map key."""
+    """What a table does with its rows.
+
+    aggregate: a function for each value field: "sum", "min", "max", "count", "first by FIELD" or
+        "last by FIELD"; for maps the first three, per map key.
+    """
 
     filter: Predicate | None = None
     age_off: AgeOff | None = None
@@ -100,7 +106,10 @@ class Processing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """How values of equal keys become one. by: the sequence field of first and last."""
+    """How values of equal keys become one.
+
+    by: the sequence field of first and last.
+    """
 
     function: OneOf["sum", "min", "max", "count", "first", "last"]
     by: str | None = None
@@ -110,7 +119,9 @@ Stage = OneOf["ingest", "compaction", "query"]
 
 
 class ProcessingPass(msgspec.Struct, frozen=True):
-    """One way of rows through a table's processing. at: the instant that tells which are old.
+    """One way of rows through a table's processing.
+
+    at: the instant that tells which are old.
 
     Ingest counts rows, a query does not show keys that are deleted; else all three are alike.
     """

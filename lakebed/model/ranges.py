@@ -32,7 +32,11 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class KeyRange(msgspec.Struct, frozen=True, order=True):
-    """Encoded keys in `[min, max)`. min: b"" is below every key. max: None is above every key."""
+    """Encoded keys in `[min, max)`.
+
+    min: b"" is below every key.
+    max: None is above every key.
+    """
 
     min: bytes = b""
     max: bytes | None = None

@@ -22,10 +22,11 @@ KEYS_MAX = 2 * KEYS_MIN
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Every `stride`-th whole encoded key of a file, from the first on. rows: of the file.
+    """Every `stride`-th whole encoded key of a file, from the first on.
 
-    slack: by how many rows a key may stand beside its index; 0: all are exact. share: of the file's
-    rows, where this is the sample of a part.
+    rows: of the file.
+    slack: by how many rows a key may stand beside its index; 0: all are exact.
+    share: of the file's rows, where this is the sample of a part.
     """
 
     keys: tuple[bytes, ...]

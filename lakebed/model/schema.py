@@ -29,7 +29,10 @@ Role = Literal["row key", "sort key", "value"]
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """A column. number: Parquet's field_id; never changes, never used for another field."""
+    """A column.
+
+    number: Parquet's field_id; never changes, never used for another field.
+    """
 
     name: str
     type: Type
@@ -51,7 +54,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a table, in order: row keys, sort keys, values.
 
     Rows are sorted by row keys, then by sort keys. Only row keys decide in which partition a row
-    lies. version: 1, and one more after each change of fields. past: the newest of these changes.
+    lies.
+
+    version: 1, and one more after each change of fields.
+    past: the newest of these changes.
     numbers_used: the highest that a field ever had; 0: none is higher than those that are there.
     """
 

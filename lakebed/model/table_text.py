@@ -12,7 +12,11 @@ from lakebed.model.schema import Schema, schema_from_json, schema_json
 
 
 class TableText(msgspec.Struct, frozen=True):
-    """columns, processing: as JSON. processing: None: there is none."""
+    """The definition of a table as text.
+
+    columns: as JSON.
+    processing: as JSON; None: there is none.
+    """
 
     columns: str
     processing: str | None

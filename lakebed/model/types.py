@@ -47,7 +47,10 @@ _WIDER = {
 
 
 class Primitive(msgspec.Struct, frozen=True):
-    """A type without parts. name: one of VALUE_TYPES."""
+    """A type without parts.
+
+    name: one of VALUE_TYPES.
+    """
 
     name: str
 
@@ -85,7 +88,10 @@ class MapOf(msgspec.Struct, frozen=True):
 
 
 class StructMember(msgspec.Struct, frozen=True):
-    """A member of a struct; may be null. number: never changes, unique in the table."""
+    """A member of a struct; may be null.
+
+    number: never changes, unique in the table.
+    """
 
     name: str
     type: Type

@@ -21,8 +21,10 @@ Section = Literal[
 
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):
-    """Goes off when the metric's sum, or its maximum, over some minutes reaches a threshold. page:
-    of `docs/operate`."""
+    """Goes off when the metric's sum, or its maximum, over some minutes reaches a threshold.
+
+    page: of `docs/operate`.
+    """
 
     threshold: float
     minutes: int
@@ -30,10 +32,12 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric. event, fact: where its value is found; no fact: each event counts 1.
+    """A metric.
 
-    where: facts that the event must have. without_alarm: why it has none. by_table: whether it is
-    also kept for each table, which costs as much for each.
+    event, fact: where its value is found; no fact: each event counts 1.
+    where: facts that the event must have.
+    without_alarm: why it has none.
+    by_table: whether it is also kept for each table, which costs as much for each.
     """
 
     name: str

@@ -22,8 +22,10 @@ SLACK = 64
 
 
 class ColumnEncoding(msgspec.Struct, frozen=True):
-    """How a flat column is encoded. bounds: whether its pages' bounds are told, and are their first
-    and last value."""
+    """How a flat column is encoded.
+
+    bounds: whether its pages' bounds are told, and are their first and last value.
+    """
 
     name: str
     type: pa.DataType

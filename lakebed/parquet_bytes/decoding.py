@@ -66,8 +66,9 @@ _OFFSET_BYTES, _DECIMAL_BYTES = 4, 16
 
 
 class Flat(msgspec.Struct, frozen=True):
-    """How a column without members is stored. size: of a value in a page, where it is fixed.
+    """How a column without members is stored.
 
+    size: of a value in a page, where it is fixed.
     encodings: those its data pages may have, a bit for each of Parquet's numbers.
     """
 

@@ -27,11 +27,13 @@ _BLOOM_FIELDS = (14, 15)
 
 
 class EncodedChunk(msgspec.Struct, frozen=True, eq=False, array_like=True):
-    """A column chunk. raw: its bytes.
+    """A column chunk.
 
-    metadata: Parquet's ColumnMetaData, its offsets counted from the chunk's first byte. pages: if
-    known. checksums: CRC-32s of all pages, headers included, if known. bounds: its ColumnIndex as
-    it is stored.
+    raw: its bytes.
+    metadata: Parquet's ColumnMetaData, its offsets counted from the chunk's first byte.
+    pages: if known.
+    checksums: CRC-32s of all pages, headers included, if known.
+    bounds: its ColumnIndex as it is stored.
     """
 
     metadata: Struct
@@ -53,7 +55,10 @@ class EncodedChunk(msgspec.Struct, frozen=True, eq=False, array_like=True):
 
 
 class EncodedRowGroup(msgspec.Struct, frozen=True, array_like=True):
-    """A row group. chunks: one for each column of the schema, in its order."""
+    """A row group.
+
+    chunks: one for each column of the schema, in its order.
+    """
 
     rows: int
     chunks: Sequence[EncodedChunk]

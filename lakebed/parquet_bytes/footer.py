@@ -80,8 +80,10 @@ class Repetition(enum.IntEnum):
 class ParquetColumn(msgspec.Struct, frozen=True):
     """A column of Parquet's.
 
-    path: names from the row down. repetition: its own. definition_max, repetition_max: the highest
-    levels that its pages may have; 0 and 0: each row has one value, and there are no levels.
+    path: names from the row down.
+    repetition: its own.
+    definition_max, repetition_max: the highest levels that its pages may have; 0 and 0: each row
+        has one value, and there are no levels.
     type_length: bytes of a FIXED_LEN_BYTE_ARRAY, else 0.
     """
 
@@ -109,9 +111,9 @@ class Statistics(msgspec.Struct, frozen=True):
 class Chunk(msgspec.Struct, frozen=True):
     """A column's pages in one row group: `[start, end)` of the file, a dictionary first if any.
 
-    bytes_count: of the pages without compression, headers included. values: nulls included; where
-    nothing is repeated, as many as the group has rows. column_index, offset_index: where they
-    begin and end in the file.
+    bytes_count: of the pages without compression, headers included.
+    values: nulls included; where nothing is repeated, as many as the group has rows.
+    column_index, offset_index: where they begin and end in the file.
     """
 
     column: int
@@ -130,7 +132,10 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class RowGroup(msgspec.Struct, frozen=True):
-    """A row group. chunks: one for each column."""
+    """A row group.
+
+    chunks: one for each column.
+    """
 
     rows: int
     bytes_count: int

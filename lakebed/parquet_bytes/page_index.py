@@ -25,8 +25,10 @@ UNORDERED, ASCENDING, DESCENDING = range(3)
 
 class Pages(msgspec.Struct, frozen=True):
     """An OffsetIndex: of each data page its offset in the file, its size with the header, and the
-    group's row that it begins with. All ascend, and the first row is 0. byte_counts: of strings, if
-    known."""
+    group's row that it begins with. All ascend, and the first row is 0.
+
+    byte_counts: of strings, if known.
+    """
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -35,8 +37,10 @@ class Pages(msgspec.Struct, frozen=True):
 
 
 class EncodedPages(msgspec.Struct, frozen=True, eq=False, array_like=True):
-    """An OffsetIndex apart from its file: `Pages` of numbers that are written all at once. offsets:
-    counted from the chunk's first byte."""
+    """An OffsetIndex apart from its file: `Pages` of numbers that are written all at once.
+
+    offsets: counted from the chunk's first byte.
+    """
 
     offsets: Numbers
     sizes: Numbers
@@ -46,7 +50,11 @@ class EncodedPages(msgspec.Struct, frozen=True, eq=False, array_like=True):
 
 class PageBounds(msgspec.Struct, frozen=True):
     """A ColumnIndex: of each data page the least and greatest value, which may be shortened, b""
-    where all are null. nulls: how many, if known. order: UNORDERED, ASCENDING or DESCENDING."""
+    where all are null.
+
+    nulls: how many, if known.
+    order: UNORDERED, ASCENDING or DESCENDING.
+    """
 
     mins: tuple[bytes, ...]
     maxs: tuple[bytes, ...]

@@ -31,7 +31,10 @@ class MalformedError(ValueError):
 
 
 class ThriftList(NamedTuple):
-    """A list. kind: the type of its values."""
+    """A list.
+
+    kind: the type of its values.
+    """
 
     kind: int
     values: list[Any]

@@ -33,13 +33,17 @@ KEPT_SECONDS = 30 * 86_400
 
 
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to a job. reason: an error's code and message. rows: written.
+    """One thing that happened to a job.
 
-    filtered: rows that the table's filter or age-off left out. run: which of its runs; "": none, or
-    not told. task: the worker that ran it. number: the log entry in which it was committed.
-    finished: its work is done, its commit is on its way. lost: it ended for nothing: its claim had
-    ended before, by a clear, by giving it up or by another run of it. basis: of a rejected merge, a
-    digest of what it rests on; "": not told.
+    event: "finished": its work is done, its commit is on its way; "lost": it ended for nothing: its
+        claim had ended before, by a clear, by giving it up or by another run of it.
+    reason: an error's code and message.
+    rows: written.
+    filtered: rows that the table's filter or age-off left out.
+    run: which of its runs; "": none, or not told.
+    task: the worker that ran it.
+    number: the log entry in which it was committed.
+    basis: of a rejected merge, a digest of what it rests on; "": not told.
     """
 
     table: TableId
@@ -94,7 +98,11 @@ def reports_in(bodies: Iterable[bytes]) -> list[JobReport]:
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a task has come. jobs: ended so far. ended: it takes no more."""
+    """How far a task has come.
+
+    jobs: ended so far.
+    ended: it takes no more.
+    """
 
     task: str
     kind: JobKind

@@ -13,7 +13,10 @@ ObjectRanges = tuple[str, Sequence[tuple[int, int]]]
 
 
 class ObjectFacts(msgspec.Struct, frozen=True):
-    """What a store says of an object. checksum: CRC-64/NVME of its bytes."""
+    """What a store says of an object.
+
+    checksum: CRC-64/NVME of its bytes.
+    """
 
     path: str
     size: int

@@ -30,16 +30,19 @@ class RowsWritten(msgspec.Struct, frozen=True):
 
 
 class FileWritten(msgspec.Struct, frozen=True):
-    """A file that was put. key_ranges: for each key range asked for, its rows; None: it has none
-    there."""
+    """A file that was put.
+
+    key_ranges: for each key range asked for, its rows; None: it has none there.
+    """
 
     file: StoredFile
     key_ranges: tuple[RowsWritten | None, ...]
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which rows and columns to read: rows in any of the boxes. columns: None for all.
+    """Which rows and columns to read: rows in any of the boxes.
 
+    columns: None for all.
     where: a test of these files' own, which keeps some of the rows; None: all.
     """
 

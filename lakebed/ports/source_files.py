@@ -11,7 +11,10 @@ import msgspec
 
 
 class SourceFile(msgspec.Struct, frozen=True):
-    """A file as it was seen. version: another one when the file was changed."""
+    """A file as it was seen.
+
+    version: another one when the file was changed.
+    """
 
     name: str
     size: int

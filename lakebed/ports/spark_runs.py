@@ -13,9 +13,12 @@ RunState = Literal["open", "succeeded", "failed"]
 
 
 class SparkRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as the platform sees it. name: that it was started under. id: the platform's.
+    """A run as the platform sees it.
 
-    state: open: it waits, runs or is being stopped. reason: what the platform says of its state.
+    name: that it was started under.
+    id: the platform's.
+    state: open: it waits, runs or is being stopped.
+    reason: what the platform says of its state.
     """
 
     name: str

@@ -17,23 +17,33 @@ HANDLED_SECONDS_MAX = 86_400
 
 
 class Handled(msgspec.Struct, frozen=True):
-    """How far one kind of work is done. number: of the state that it saw. due: when it is to look
-    again although nothing changed."""
+    """How far one kind of work is done.
+
+    number: of the state that it saw.
+    due: when it is to look again although nothing changed.
+    """
 
     number: TransactionNumber
     due: Micros
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """That one kind of work failed. tries: how often in a row. until: before then it is not tried
-    again."""
+    """That one kind of work failed.
+
+    tries: how often in a row.
+    until: before then it is not tried again.
+    """
 
     tries: int
     until: Micros
 
 
 class TableMark(msgspec.Struct, frozen=True):
-    """number: of the table's newest entry, as far as was told. handled, failed: by kind of work."""
+    """How new a table is, and how far each kind of work on it has come: a hint.
+
+    number: of the table's newest entry, as far as was reported.
+    handled, failed: by kind of work.
+    """
 
     number: TransactionNumber = TransactionNumber(0)
     handled: Mapping[str, Handled] = {}

@@ -14,8 +14,11 @@ TableCondition = Literal["online", "offline", "quarantined"]
 
 
 class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as the registry knows it. online: whether scheduled work is done on it. quarantined:
-    it was set aside: nothing is done on it or with it, and it is not online."""
+    """A table as the registry knows it.
+
+    online: whether scheduled work is done on it.
+    quarantined: it was set aside: nothing is done on it or with it, and it is not online.
+    """
 
     id: TableId
     name: TableName

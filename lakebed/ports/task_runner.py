@@ -11,8 +11,12 @@ from lakebed.model.names import Micros
 
 
 class FailedTask(msgspec.Struct, frozen=True):
-    """A task that did not end by itself, in order. started: whether its program ever ran. reason:
-    the platform's words. ended_at: by the platform's clock."""
+    """A task that did not end by itself, in order.
+
+    started: whether its program ever ran.
+    reason: the platform's words.
+    ended_at: by the platform's clock.
+    """
 
     started: bool
     reason: str

@@ -32,8 +32,10 @@ TEXT_BYTES_MAX = 4 << 20
 
 
 class QueryAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a query. rows: how many. data: lines of JSON, or an Arrow stream as base64.
+    """What became of a query.
 
+    rows: how many.
+    data: lines of JSON, or an Arrow stream as base64.
     manifest: where a result was written down; then there is no data.
     """
 

@@ -20,11 +20,16 @@ _PHASES = (
 class QueryExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a query, whose rows were thrown away.
 
-    leaves, files: of the table. leaves_reached: that may hold the keys; files_reached: in them;
-    files_matching: of those, whose key bounds meet the keys. row_groups: of the matching files;
-    row_groups_met: by their first keys; row_groups_read: by statistics, too. pages: of the row
-    groups read; a page is one column's. rounds: how often it waited for the
-    store before it could go on. milliseconds: by phase; `total` is all of it.
+    leaves, files: of the table.
+    leaves_reached: that may hold the keys.
+    files_reached: in them.
+    files_matching: of those, whose key bounds meet the keys.
+    row_groups: of the matching files.
+    row_groups_met: by their first keys.
+    row_groups_read: by statistics, too.
+    pages: of the row groups read; a page is one column's.
+    rounds: how often it waited for the store before it could go on.
+    milliseconds: by phase; `total` is all of it.
     """
 
     table: str

@@ -37,8 +37,12 @@ class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole result. number: of the log entry up to which the table was read. request: stands for
-    the message, in hex digits. columns: name and type of each, as Arrow calls it."""
+    """A whole result.
+
+    number: of the log entry up to which the table was read.
+    request: stands for the message, in hex digits.
+    columns: name and type of each, as Arrow calls it.
+    """
 
     format: int = MANIFEST_FORMAT
     id: str
@@ -51,8 +55,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResultOf(msgspec.Struct, frozen=True, kw_only=True):
-    """What a result is of. table, name: its id, and what it is called. request: of the message.
-    number: of the log entry up to which it was read."""
+    """What a result is of.
+
+    table, name: its id, and what it is called.
+    request: of the message.
+    number: of the log entry up to which it was read.
+    """
 
     table: TableId
     name: str

@@ -45,16 +45,20 @@ Append = Callable[[Moment, tuple[Transaction], tuple[()]], None]
 
 
 class NextTime(msgspec.Struct, frozen=True):
-    """The log time of the next entry. changes: to be committed before it, in an entry of their own,
-    whose time this is."""
+    """The log time of the next entry.
+
+    changes: to be committed before it, in an entry of their own, whose time this is.
+    """
 
     at: Micros
     changes: tuple[TimeChange, ...] = ()
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """When this process saw for the first time that the log ends with this entry. agreed: its clock
-    was not a leap ahead of log time then."""
+    """When this process saw for the first time that the log ends with this entry.
+
+    agreed: its clock was not a leap ahead of log time then.
+    """
 
     number: TransactionNumber
     at: Micros

@@ -35,8 +35,10 @@ _NOT_YET = Micros(0)
 
 
 class CommitRequester(msgspec.Struct, frozen=True, array_like=True):
-    """The run of a job that wants to hear of its commit. rows, filtered, seconds: what it wrote and
-    left out, how long it took."""
+    """The run of a job that wants to hear of its commit.
+
+    rows, filtered, seconds: what it wrote and left out, how long it took.
+    """
 
     kind: JobKind
     job: JobId
@@ -54,7 +56,10 @@ class QueuedCommit(msgspec.Struct, frozen=True):
 
 
 class CommitsMessage(msgspec.Struct, frozen=True, array_like=True):
-    """Commits of one table. path: of the object that holds them instead; "": they are here."""
+    """Commits of one table.
+
+    path: of the object that holds them instead; "": they are here.
+    """
 
     table: TableId
     requesters: tuple[CommitRequester, ...] = ()

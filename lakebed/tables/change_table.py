@@ -33,10 +33,13 @@ What = Literal["created", "settings", "fields", "processing", "cleared"]
 
 
 class TableChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change to a table as a whole. number, at: of its log entry. settings: their new values.
+    """A change to a table as a whole.
 
-    fields: what was done to them. processing: what is done with rows from then on. leaves: how many
-    the table had afterwards, where the change made them anew.
+    number, at: of its log entry.
+    settings: their new values.
+    fields: what was done to them.
+    processing: what is done with rows from then on.
+    leaves: how many the table had afterwards, where the change made them anew.
     """
 
     number: TransactionNumber
@@ -49,8 +52,11 @@ class TableChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes to a table as a whole, oldest first. since: the oldest log entry that is kept; those
-    before it were emptied when snapshots took their place."""
+    """Changes to a table as a whole, oldest first.
+
+    since: the oldest log entry that is kept; those before it were emptied when snapshots took their
+        place.
+    """
 
     since: TransactionNumber
     changes: tuple[TableChange, ...]

@@ -21,7 +21,10 @@ _PARTS = ("format", "schema", "split_points", "settings", "processing")
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What `create` takes. settings: those that are not the default."""
+    """What `create` takes.
+
+    settings: those that are not the default.
+    """
 
     schema: Schema
     split_points: Sequence[tuple[KeyValue, ...]] = ()

@@ -45,8 +45,12 @@ GRAVEST_FIRST: tuple[type[LakebedError], ...] = (
 
 
 class FailedWork(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of work that failed on a table. tries: how often in a row. again_at: by the monotonic
-    clock; None: when its message comes back, or, for what was rejected, when the table changes."""
+    """A kind of work that failed on a table.
+
+    tries: how often in a row.
+    again_at: by the monotonic clock; None: when its message comes back, or, for what was rejected,
+        when the table changes.
+    """
 
     table: TableName
     work: str

@@ -28,9 +28,14 @@ Ending = Literal["idle", "age", "failures", "outdated", "stopped"]
 
 
 class TaskLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """When a task ends. idle_seconds: after so long without a message. age_seconds: no job begins
-    after that. failures_max: so many in a row. wait_seconds: for a first message, with one request;
-    a task that is told to stop may wait so long before it hears of it."""
+    """When a task ends.
+
+    idle_seconds: after so long without a message.
+    age_seconds: no job begins after that.
+    failures_max: so many in a row.
+    wait_seconds: for a first message, with one request; a task that is told to stop may wait so
+        long before it hears of it.
+    """
 
     idle_seconds: float = 60.0
     age_seconds: float = 12 * 3_600.0

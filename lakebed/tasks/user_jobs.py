@@ -17,12 +17,16 @@ from lakebed.tasks.job_reports import JobReports
 
 
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an ingest job. number: of the log entry; 0: the commit was sent, and what
-    becomes of this run is told to the job's tracker.
+    """What became of an ingest job.
 
-    rows: in its files. read: in its source. filtered: left out by the table's filter or age-off;
-    what else is missing became part of other rows with the same key, or an iterator's. repeated: it
-    had been committed before; this call did nothing. skipped: files that were left out, and why.
+    number: of the log entry; 0: the commit was sent, and what becomes of this run is told to the
+        job's tracker.
+    rows: in its files.
+    read: in its source.
+    filtered: left out by the table's filter or age-off; what else is missing became part of other
+        rows with the same key, or an iterator's.
+    repeated: it had been committed before; this call did nothing.
+    skipped: files that were left out, and why.
     """
 
     job: JobId
@@ -42,7 +46,10 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRun(msgspec.Struct, frozen=True):
-    """One attempt at a job. began: by the machine's monotonic clock."""
+    """One attempt at a job.
+
+    began: by the machine's monotonic clock.
+    """
 
     job: JobId
     start: Start

@@ -39,9 +39,12 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailurePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of messages whose jobs fail. refused: after these errors no try can help: the
-    message is a dead letter at once. retry_seconds: when others come back; None: when their time
-    out of sight is over. bugs: whether the worker goes on after one."""
+    """What becomes of messages whose jobs fail.
+
+    refused: after these errors no try can help: the message is a dead letter at once.
+    retry_seconds: when others come back; None: when their time out of sight is over.
+    bugs: whether the worker goes on after one.
+    """
 
     refused: tuple[type[LakebedError], ...] = ()
     retry_seconds: float | None = None

@@ -29,7 +29,10 @@ _COMPRESSED = ".gz"
 
 
 class InputFile(msgspec.Struct, frozen=True):
-    """A file to take rows from. version: another one when the file was changed."""
+    """A file to take rows from.
+
+    version: another one when the file was changed.
+    """
 
     path: str
     kind: FileFormat

@@ -69,8 +69,12 @@ class Properties:
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A resource. id: what Ref gives. attributes: what Fn::GetAtt gives. remove: undoes it; None:
-    there is nothing to undo."""
+    """A resource.
+
+    id: what Ref gives.
+    attributes: what Fn::GetAtt gives.
+    remove: undoes it; None: there is nothing to undo.
+    """
 
     id: str
     attributes: Mapping[str, Any] = {}

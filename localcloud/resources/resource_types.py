@@ -42,7 +42,11 @@ EMULATOR, RUNNER, NOTED = "emulator", "runner", "noted"
 
 
 class ResourceType(msgspec.Struct, frozen=True):
-    """by: who stands in. what: what it does then."""
+    """What becomes of resources of a type.
+
+    by: what stands in for the service.
+    what: what it does then.
+    """
 
     by: str
     what: str

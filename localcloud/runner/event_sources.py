@@ -30,7 +30,10 @@ class InjectedFaults:
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A call that did not succeed. messages: that will be received again."""
+    """A call that did not succeed.
+
+    messages: that will be received again.
+    """
 
     function: str
     error: dict[str, Any]

@@ -30,8 +30,11 @@ READ_BYTES = 1 << 16
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How one call ended. value: what the handler returned. error: as Lambda tells it, if it
-    failed."""
+    """How one call ended.
+
+    value: what the handler returned.
+    error: as Lambda tells it, if it failed.
+    """
 
     value: Any = None
     error: dict[str, Any] | None = None

@@ -15,7 +15,10 @@ HINT = "synthesize again: `python -m localcloud up INSTANCE`, or `cdk synth`"
 
 
 class Template(msgspec.Struct, frozen=True):
-    """One stack. assets: folders and files that its resources name, by their hash."""
+    """One stack.
+
+    assets: folders and files that its resources name, by their hash.
+    """
 
     stack: str
     resources: dict[str, dict[str, Any]]

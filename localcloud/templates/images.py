@@ -20,10 +20,12 @@ PYTHONS = ("python", "python3")
 
 
 class Image(msgspec.Struct, frozen=True):
-    """folder: what it copies in. packages: pip installs some; those of this machine stand in.
+    """An image, as a process of this machine runs it.
 
-    home: where the folder would be in the image. command: of Python: a script, or `-m` and a
-    module, and arguments.
+    folder: what it copies in.
+    packages: pip installs some; those of this machine stand in.
+    home: where the folder would be in the image.
+    command: of Python: a script, or `-m` and a module, and arguments.
     """
 
     folder: Path

@@ -15,7 +15,11 @@ USUAL_RETRIES = 2
 
 
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A lambda function. code: the folder of its bundle. role: an ARN."""
+    """A lambda function.
+
+    code: the folder of its bundle.
+    role: an ARN.
+    """
 
     name: str
     arn: str
@@ -29,8 +33,10 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A task. command: in place of the image's own. role: an ARN.
+    """A task.
 
+    command: in place of the image's own.
+    role: an ARN.
     stop_seconds: between SIGTERM and SIGKILL.
     """
 
@@ -45,14 +51,20 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SparkSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An application that runs Spark. assets: folders and files that runs may name, by hash."""
+    """An application that runs Spark.
+
+    assets: folders and files that runs may name, by hash.
+    """
 
     name: str
     assets: dict[str, Path]
 
 
 class QueueSourceSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of a queue call a function. reports_failures: it says which messages failed."""
+    """Messages of a queue call a function.
+
+    reports_failures: it says which messages failed.
+    """
 
     queue: str
     function: str
@@ -62,8 +74,10 @@ class QueueSourceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule that calls functions. inputs: what each gets, by its ARN; None: the usual
-    event."""
+    """A schedule that calls functions.
+
+    inputs: what each gets, by its ARN; None: the usual event.
+    """
 
     name: str
     arn: str
@@ -73,7 +87,10 @@ class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PermissionSpec(msgspec.Struct, frozen=True):
-    """Who else may call a function. function: name or ARN."""
+    """Who else may call a function.
+
+    function: name or ARN.
+    """
 
     function: str
     principal: str

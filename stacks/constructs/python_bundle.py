@@ -82,7 +82,11 @@ LEFT_OUT = (
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where functions run. architecture: as AWS calls it. here: on this machine."""
+    """Where functions run.
+
+    architecture: as AWS calls it.
+    here: on this machine.
+    """
 
     architecture: str
     python: str

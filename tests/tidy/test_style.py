@@ -75,6 +75,22 @@ def product() -> list[Source]:
     return modules
 
 
+def fields_in_a_paragraph(source: Source) -> Iterator[str]:
+    """Yield where a class's docstring begins to explain a field in the middle of a line."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ClassDef):
+            members = (m.target for m in node.body if isinstance(m, ast.AnnAssign))
+            names = [target.id for target in members if isinstance(target, ast.Name)]
+            name = f"(?:{'|'.join(names)})"
+            found = re.search(
+                rf"""[.;)\]"`] ((?:{name}, )*{name}):(?: |$)""",
+                ast.get_docstring(node) or "" if names else "",
+                re.MULTILINE,
+            )
+            if found:
+                yield f"{source.path}: {node.name}, {found[1]}"
+
+
 def shared_names(sources: Iterable[Source]) -> dict[str, list[str]]:
     """Return the classes that several modules define, by name: where. Private ones are free."""
     places: dict[str, list[str]] = {}
@@ -178,6 +194,31 @@ def test_docstrings_open_with_what_a_thing_is_or_does() -> None:
 def test_a_docstring_that_opens_with_a_preposition_is_found() -> None:
     text = 'def load():\n    """Of a table, the rows."""\n'
     assert list(opening_with_prepositions(Source("lakebed/x.py", text)))
+
+
+def test_each_field_of_a_class_is_explained_on_a_line_of_its_own() -> None:
+    assert [found for source in product() for found in fields_in_a_paragraph(source)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A file. size: bytes.",
+        "A file.\n\n    size: bytes. rows, keys: how many.",
+        "A file.\n\n    rows: how many; size: bytes.",
+        "A file. size:\n    bytes.",
+    ],
+)
+def test_fields_that_share_a_line_are_found(text: str) -> None:
+    members = "    rows: int\n    keys: int\n    size: int\n"
+    of = f'class File:\n    """{text}"""\n\n{members}'
+    assert list(fields_in_a_paragraph(Source("lakebed/x.py", of)))
+
+
+def test_fields_on_lines_of_their_own_are_allowed() -> None:
+    text = "A file. Its size: unknown.\n\n    rows, keys: how many.\n    size: bytes."
+    of = f'class File:\n    """{text}\n    """\n\n    rows: int\n    keys: int\n    size: int\n'
+    assert not list(fields_in_a_paragraph(Source("lakebed/x.py", of)))
 
 
 def test_texts_name_who_acts_and_where() -> None:

@@ -30,9 +30,12 @@ class Meaning(enum.Enum):
 
 
 class RequestFailure(msgspec.Struct, frozen=True):
-    """A failed request. why: status and error code, or the kind of failure. permission: the one
-    that lacks, where the store names it. unmet: of several writes, those whose condition does not
-    hold, by position."""
+    """A failed request.
+
+    why: status and error code, or the kind of failure.
+    permission: the one that lacks, where the store names it.
+    unmet: of several writes, those whose condition does not hold, by position.
+    """
 
     meaning: Meaning
     why: str
@@ -41,8 +44,12 @@ class RequestFailure(msgspec.Struct, frozen=True):
 
 
 class Language(msgspec.Struct, frozen=True):
-    """How a client tells of failures. errors: what it raises. answer_of: what one of them means.
-    noun: what its requests go to."""
+    """How a client tells of failures.
+
+    errors: what it raises.
+    answer_of: what one of them means.
+    noun: what its requests go to.
+    """
 
     noun: str
     errors: tuple[type[Exception], ...]

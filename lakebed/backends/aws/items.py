@@ -30,7 +30,10 @@ WRITES_AT_ONCE = 100
 
 
 class WriteCondition(msgspec.Struct, frozen=True):
-    """What must hold for a write. names, values: of the words in it that begin with # and :."""
+    """What must hold for a write.
+
+    names, values: of the words in it that begin with # and :.
+    """
 
     holds: str
     values: Mapping[str, Any] = {}

@@ -45,8 +45,12 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of the store. needs: the permissions. writes: others may see its effect.
-    once: a try without an answer is the last; what it did is for the caller to find out."""
+    """What is asked of the store.
+
+    needs: the permissions.
+    writes: others may see its effect.
+    once: a try without an answer is the last; what it did is for the caller to find out.
+    """
 
     what: str
     needs: str

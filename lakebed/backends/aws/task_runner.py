@@ -45,7 +45,10 @@ _DESCRIBE = Request(what="looking at tasks", needs="ecs:DescribeTasks")
 
 
 class FargateTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Where tasks run, and what. cluster, task_definition: ARNs."""
+    """Where tasks run, and what.
+
+    cluster, task_definition: ARNs.
+    """
 
     cluster: str
     task_definition: str

@@ -32,7 +32,10 @@ FOLDERS = ("objects", "unfinished", "logs", "queues", "cache", "spill")
 
 
 class LakeDirectory(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the parts of a lake lie. Every path is absolute. objects: None: in the directory."""
+    """Where the parts of a lake lie. Every path is absolute.
+
+    objects: None: in the directory.
+    """
 
     path: Path
     objects: str | None

@@ -22,7 +22,11 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A mounted file system. path: where; kind: such as `ext4` or `nfs4`."""
+    """A mounted file system.
+
+    path: where.
+    kind: such as `ext4` or `nfs4`.
+    """
 
     path: str
     kind: str

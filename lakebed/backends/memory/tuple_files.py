@@ -43,7 +43,11 @@ BATCH_ROWS = 64
 
 
 class _Body(msgspec.Struct, frozen=True, array_like=True):
-    """keys: row keys then sort keys of each row, encoded. fields: their numbers, in order."""
+    """A file of rows.
+
+    keys: row keys then sort keys of each row, encoded.
+    fields: their numbers, in order.
+    """
 
     keys: list[bytes]
     rows: list[tuple[Any, ...]]

@@ -33,7 +33,8 @@ App = WorkOnTable
 class JobStores(NamedTuple):
     """Where compaction jobs go that are created.
 
-    queue: takes their messages. tracker: is told of them.
+    queue: takes their messages.
+    tracker: is told of them.
     """
 
     queue: JobQueue

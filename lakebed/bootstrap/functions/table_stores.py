@@ -38,7 +38,10 @@ STATES_BYTES_MAX = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStores:
-    """Where tables are kept. scratch: a folder for temporary files, this process's own."""
+    """Where tables are kept.
+
+    scratch: a folder for temporary files, this process's own.
+    """
 
     clock: Clock
     rng: random.Random

@@ -18,8 +18,10 @@ _GENERIC = "generic"
 
 
 class Processor(NamedTuple):
-    """A processor as LLVM names it. features: those that code may use beside the name's own;
-    LLVM's way to write them: `+avx2,+fma`."""
+    """A processor as LLVM names it.
+
+    features: those that code may use beside the name's own; LLVM's way to write them: `+avx2,+fma`.
+    """
 
     name: str
     features: str

@@ -21,8 +21,11 @@ from lakebed.model.predicates.literals import Literal
 
 
 class FieldBounds(msgspec.Struct, frozen=True):
-    """What is known of a field's values in a group of rows. least, most: None is unknown; no value
-    lies outside of them but NaN. may_be_null, may_have_values: whether such rows may be there."""
+    """What is known of a field's values in a group of rows.
+
+    least, most: None is unknown; no value lies outside of them but NaN.
+    may_be_null, may_have_values: whether such rows may be there.
+    """
 
     least: Literal | None = None
     most: Literal | None = None

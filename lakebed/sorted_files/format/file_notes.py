@@ -35,8 +35,9 @@ _CRC32 = anycrc.Model("CRC32")
 
 
 class RowGroupNote(msgspec.Struct, frozen=True, array_like=True):
-    """What Parquet does not say of a row group. first: encoded row key of its first row.
+    """What Parquet does not say of a row group.
 
+    first: encoded row key of its first row.
     row_bytes: of a row in memory, on average over the widest stretch of rows.
     """
 
@@ -45,8 +46,11 @@ class RowGroupNote(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """last: encoded row key of the file's last row. pages: of each row group, four bytes a page;
-    b"" where they are not known."""
+    """What Parquet does not say of a file.
+
+    last: encoded row key of the file's last row.
+    pages: of each row group, four bytes a page; b"" where they are not known.
+    """
 
     sample: Sample
     row_groups: tuple[RowGroupNote, ...]

@@ -26,8 +26,12 @@ HELPED_ROW_GROUPS_MIN = 16
 
 
 class FileMerge(msgspec.Struct, frozen=True):
-    """memory: of all processes; is_limited: whether it is kept or refused. task: what helpers are
-    told of the merge, but for what is read."""
+    """A merge of files, by this process and its helpers.
+
+    memory: of all processes.
+    is_limited: whether the merge keeps to that memory or is refused.
+    task: what helpers learn of the merge, but for what is read.
+    """
 
     objects: ObjectReader
     request: RowRequest

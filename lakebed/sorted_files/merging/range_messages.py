@@ -24,8 +24,12 @@ class RowGroupsRead(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MergeTask(msgspec.Struct, frozen=True, tag=True):
-    """A merge that begins. at, stage: of its processing, if it has one. job_rows: of all of it,
-    about. memory: in bytes, for the process that is told."""
+    """A merge that begins.
+
+    at, stage: of its processing, if it has one.
+    job_rows: of all of it, about.
+    memory: in bytes, for the process that is told.
+    """
 
     text: TableText
     at: Micros

@@ -39,8 +39,11 @@ class HandedOver(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _TransferredRowGroup(msgspec.Struct, frozen=True, array_like=True):
-    """A row group whose bytes lie before it in the object. sizes: of its chunks, which are without
-    their bytes here; checksum: the CRC-32 of all of them."""
+    """A row group whose bytes lie before it in the object.
+
+    sizes: of its chunks, which are without their bytes here.
+    checksum: the CRC-32 of all of them.
+    """
 
     row_group: StoredRowGroup
     sizes: tuple[int, ...]

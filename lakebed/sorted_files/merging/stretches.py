@@ -40,7 +40,10 @@ class RowGroupStretch(msgspec.Struct, frozen=True):
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """Row groups of one part. first: their lowest key."""
+    """Row groups of one part.
+
+    first: their lowest key.
+    """
 
     first: bytes
     part: int
@@ -121,7 +124,10 @@ def stored_row_groups(
 
 
 class _Span(msgspec.Struct, frozen=True):
-    """Bounds of a row group's row keys. is_inside: all of it is wanted."""
+    """Bounds of a row group's row keys.
+
+    is_inside: all of it is wanted.
+    """
 
     row_group: int
     low: bytes

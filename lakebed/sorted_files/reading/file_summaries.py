@@ -45,9 +45,13 @@ class _Alike(msgspec.Struct, frozen=True):
 
 
 class FileSummary(msgspec.Struct, frozen=True, eq=False):
-    """A file whose tail is not kept. rows: of each row group; row_group_offsets: where each is
-    described in the tail, and where the last ends; checksums: of each PIECE_BYTES of the tail;
-    sample: few keys of it."""
+    """A file whose tail is not kept.
+
+    rows: of each row group.
+    row_group_offsets: where each is described in the tail, and where the last ends.
+    checksums: of each PIECE_BYTES of the tail.
+    sample: few keys of it.
+    """
 
     objects: ObjectReader
     part: FilePart

@@ -36,7 +36,10 @@ class ColumnPages(msgspec.Struct, frozen=True):
 
 
 class RowSpan(msgspec.Struct, frozen=True):
-    """Rows `[first, end)` of a row group that may be wanted. columns: in the order of the match."""
+    """Rows `[first, end)` of a row group that may be wanted.
+
+    columns: in the order of the match.
+    """
 
     row_group: int
     first: int
@@ -45,8 +48,11 @@ class RowSpan(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What is to be read of a file. keys: indices of the row keys among the match's names; groups:
-    row groups that were looked at."""
+    """What is to be read of a file.
+
+    keys: indices of the row keys among the match's names.
+    row_groups: how many were looked at.
+    """
 
     match: Match
     keys: tuple[int, ...]

@@ -37,8 +37,10 @@ _I32, _I64, _LIST = 0x15, 0x16, 0x19
 
 
 class PageStretch(msgspec.Struct, frozen=True):
-    """Pages of the same rows of one row group. bodies: of each column its pages, verified, its
-    dictionary first."""
+    """Pages of the same rows of one row group.
+
+    bodies: of each column its pages, verified, its dictionary first.
+    """
 
     rows: int
     columns: tuple[ColumnPages, ...]

@@ -52,7 +52,8 @@ class Page(NamedTuple):
 class ColumnIndex(msgspec.Struct, frozen=True):
     """A column's pages in one row group: which row each begins with, and its dictionary.
 
-    element: the column as the file's schema stores it. rows: of the group.
+    element: the column as the file's schema stores it.
+    rows: of the group.
     """
 
     element: bytes
@@ -65,7 +66,10 @@ class ColumnIndex(msgspec.Struct, frozen=True):
 
 class KeyPages(msgspec.Struct, frozen=True):
     """The pages of a row group by encoded row keys, ascending: page n holds rows from `lows[n]` to
-    below `highs[n]`, and begins with the row `first_rows[n]`. rows: of the group."""
+    below `highs[n]`, and begins with the row `first_rows[n]`.
+
+    rows: of the group.
+    """
 
     lows: tuple[bytes, ...]
     highs: tuple[bytes, ...]

@@ -22,7 +22,10 @@ Arrays = dict[int, pa.ChunkedArray]
 
 
 class PartPages(msgspec.Struct, frozen=True):
-    """What was read of a part. bodies: verified pages by where they begin in the file."""
+    """What was read of a part.
+
+    bodies: verified pages by where they begin in the file.
+    """
 
     read: PartRead
     tail: Tail

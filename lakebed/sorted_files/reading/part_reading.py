@@ -23,7 +23,11 @@ BATCH_ROWS_MAX = 65_536
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one reader may hold. batch_bytes: in memory; file_bytes: as they are stored."""
+    """What one reader may hold.
+
+    batch_bytes: in memory.
+    file_bytes: as they are stored.
+    """
 
     batch_bytes: int
     batch_rows: int

@@ -26,9 +26,13 @@ if TYPE_CHECKING:  # loads llvmlite
 
 
 class PartRead(msgspec.Struct, frozen=True):
-    """What a merge wants of one part. columns: to be read; share: what reading it may hold; work:
-    what leaves rows out before they are merged; row_groups: of its file, None: whichever hold
-    wanted rows."""
+    """What a merge wants of one part.
+
+    columns: to be read.
+    share: what reading it may hold.
+    work: what leaves rows out before they are merged.
+    row_groups: of its file, None: whichever hold wanted rows.
+    """
 
     part: FilePart
     wanted: RowFilter

@@ -20,9 +20,13 @@ from lakebed.sorted_files.sorting.iterating import iterated
 
 
 class RowRequest(msgspec.Struct, frozen=True):
-    """columns: to be read. given: to be passed on; None: all. key_boxes: None for all rows.
+    """Which rows and columns a reader wants.
 
-    early: keeps rows that are read; late: keeps rows as processing made them.
+    columns: to be read.
+    given: to be passed on; None: all.
+    key_boxes: None for all rows.
+    early: keeps rows that are read.
+    late: keeps rows as processing made them.
     """
 
     schema: Schema

@@ -37,7 +37,10 @@ class PredicateTest(msgspec.Struct, frozen=True):
 
 
 class ExpressionTest(msgspec.Struct, frozen=True):
-    """An expression of Arrow. columns: those that it looks at, and perhaps others."""
+    """An expression of Arrow.
+
+    columns: those that it looks at, and perhaps others.
+    """
 
     expression: pc.Expression
     columns: pa.Schema

@@ -36,7 +36,10 @@ BATCH_ROWS_MAX = 16_384
 
 
 class SortedRows(Protocol):
-    """Rows in order, batch by batch. starts: rows before each batch, and all."""
+    """Rows in order, batch by batch.
+
+    starts: rows before each batch, and all.
+    """
 
     starts: list[int]
 

@@ -57,9 +57,13 @@ SMALL_BATCHES_MAX = 1024
 
 
 class SortedRun(msgspec.Struct, frozen=True):
-    """Sorted batches. firsts: encoded row key of each one's first row; starts: rows before each.
+    """Sorted batches.
 
-    size: bytes in memory. level: how often its rows were merged. path: None while it is in memory.
+    firsts: encoded row key of each one's first row.
+    starts: rows before each.
+    size: bytes in memory.
+    level: how often its rows were merged.
+    path: None while it is in memory.
     """
 
     read: Callable[[int], pa.RecordBatch]

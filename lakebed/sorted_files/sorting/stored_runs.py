@@ -42,8 +42,9 @@ _CODEC = "lz4_raw"
 class Block(msgspec.Struct, frozen=True, array_like=True):
     """Rows of one key range: bytes `[offset, offset + size)` of a run, `memory` when decompressed.
 
-    range_index: of their key range among those that the run was cut by. first: encoded row key of
-    the first row. checksum: CRC-32 of the bytes.
+    range_index: of their key range among those that the run was cut by.
+    first: encoded row key of the first row.
+    checksum: CRC-32 of the bytes.
     """
 
     range_index: int

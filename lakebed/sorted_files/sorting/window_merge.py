@@ -24,9 +24,10 @@ Mask = Callable[[pa.RecordBatch], pa.BooleanArray | None]
 class Source(msgspec.Struct, frozen=True):
     """Sorted rows that can be opened when their turn comes.
 
-    lowest: no row's encoded key lies below it. look: a better `lowest` at the price of a look into
-    the source; None: there are no rows. mask: which rows of a batch that was opened are wanted,
-    None: all of it; only merges by kernels take sources that have one.
+    lowest: no row's encoded key lies below it.
+    look: a better `lowest` at the price of a look into the source; None: there are no rows.
+    mask: which rows of a batch that was opened are wanted, None: all of it; only merges by kernels
+        take sources that have one.
     """
 
     lowest: bytes

@@ -15,9 +15,12 @@ Known = Sequence[tuple[int, bytes, int]]
 
 
 class StoredRowGroup(msgspec.Struct, frozen=True, array_like=True):
-    """A row group as it is stored. note, checksums: what the file's notes say of it and of its
-    pages. last: a row key, perhaps above all rows where more rows follow. known: rows from the
-    first on, the first exactly."""
+    """A row group as it is stored.
+
+    note, checksums: what the file's notes say of it and of its pages.
+    last: a row key, perhaps above all rows where more rows follow.
+    known: rows from the first on, the first exactly.
+    """
 
     encoded: EncodedRowGroup
     note: RowGroupNote

@@ -41,7 +41,9 @@ _DELTA_INTEGERS = (
 class ColumnChoices(msgspec.Struct, frozen=True):
     """How the columns of a file are written, from its first row group on.
 
-    keys: those of the keys. bounded: columns with statistics. dictionaries: columns that have one.
+    keys: those of the keys.
+    bounded: columns with statistics.
+    dictionaries: columns that have one.
     encodings: of each of Parquet's columns by its path, if not plain.
     """
 

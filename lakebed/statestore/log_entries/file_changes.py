@@ -73,7 +73,9 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
     """A compaction job finished: its inputs leave, its output enters.
 
     The claim may lie on leaves of `partition` by now: inputs leave each of them, and the output
-    enters those that its keys reach. output: None when every row was filtered away.
+    enters those that its keys reach.
+
+    output: None when every row was filtered away.
     """
 
     job: JobId

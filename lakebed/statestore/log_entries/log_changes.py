@@ -19,8 +19,9 @@ LOG_FORMAT = 4
 class ResumeLog(msgspec.Struct, frozen=True, array_like=True, tag="resume"):
     """A repair: the log goes on from here, from a snapshot at the number before.
 
-    after: entry whose state the snapshot holds. is_loss: entries that came later are given up. A
-    new generation begins and all claims end, so that work planned on them is refused (H16).
+    after: entry whose state the snapshot holds.
+    is_loss: entries that came later are given up: a new generation begins and all claims end, so
+        that work planned on them is refused (H16).
     """
 
     after: TransactionNumber

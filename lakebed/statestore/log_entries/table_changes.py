@@ -37,7 +37,10 @@ from lakebed.statestore.table_state.state_json import PROCESSING
 
 
 class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
-    """The first entry. points: encodings of leading row keys at which the root is split."""
+    """The first entry.
+
+    points: encodings of leading row keys at which the root is split.
+    """
 
     schema: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -104,9 +107,10 @@ class ChangeProcessing(msgspec.Struct, frozen=True, array_like=True, tag="reproc
 class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
     """A leaf becomes several. It refuses no commit: references and claims move down (H17, H18).
 
-    points: sorted, encodings of one or more leading row keys. shares: for a file, the weight of
-    each new leaf from its sample; files that are not named share their rows evenly. dimension:
-    always 0; other numbers were meant for leaves that overlap in key order (decision 8).
+    points: sorted, encodings of one or more leading row keys.
+    shares: for a file, the weight of each new leaf from its sample; files that are not named share
+        their rows evenly.
+    dimension: always 0; other numbers were meant for leaves that overlap in key order (decision 8).
     """
 
     partition: PartitionId
@@ -152,7 +156,10 @@ class MarkUnsplittable(msgspec.Struct, frozen=True, array_like=True, tag="unspli
 
 
 class Clear(msgspec.Struct, frozen=True, array_like=True, tag="clear"):
-    """All rows go, a new generation begins (H16). points: a new tree; None keeps the partitions."""
+    """All rows go, a new generation begins (H16).
+
+    points: a new tree; None keeps the partitions.
+    """
 
     points: tuple[bytes, ...] | None = None
 

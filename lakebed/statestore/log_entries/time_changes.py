@@ -48,8 +48,10 @@ class LeapTime(msgspec.Struct, frozen=True, array_like=True, tag="leap_time"):
     """Log time leaps to the time of this entry, which is believed.
 
     Entries since the last leap may have been written at any time up to now: what they did is as
-    young as the leap, and long readers have as much time left as before it. upto: what was done
-    below this number was done before the clock said the time that is believed; it ages from here.
+    young as the leap, and long readers have as much time left as before it.
+
+    upto: what was done below this number was done before the clock said the time that is believed;
+        it ages from here.
     """
 
     upto: TransactionNumber

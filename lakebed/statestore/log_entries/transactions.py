@@ -74,8 +74,9 @@ Change = (
 
 
 class PositionChange(msgspec.Struct, frozen=True, array_like=True):
-    """How far a source has been taken, committed with its rows. expected: None for a new source.
+    """How far a source has been taken, committed with its rows.
 
+    expected: None for a new source.
     owner: number of the source's owner; one lower than the state's is fenced.
     """
 
@@ -100,7 +101,8 @@ class PositionChange(msgspec.Struct, frozen=True, array_like=True):
 class Transaction(msgspec.Struct, frozen=True, array_like=True):
     """One commit: what its sender asked for, and the changes that do it, all or none.
 
-    base: the log number its worker had read before its first effect. user: the id is a user's.
+    base: the log number its worker had read before its first effect.
+    user: the id is a user's.
     """
 
     id: CommitId

@@ -37,8 +37,11 @@ _STARTED_LENGTH = 24
 
 
 class LockHolder(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The process that holds a lock. None: not known. command: what it runs, without arguments,
-    which may be keys. started: when the process began, in UTC."""
+    """The process that holds a lock. None: not known.
+
+    command: what it runs, without arguments, which may be keys.
+    started: when the process began, in UTC.
+    """
 
     process: int | None = None
     host: str | None = None

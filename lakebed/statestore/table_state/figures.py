@@ -12,7 +12,11 @@ from lakebed.statestore.table_state.state import TableState
 
 
 class FileFigures(msgspec.Struct, frozen=True):
-    """Files of a state. size: bytes. rows: exact if `exact`; after a split, estimates per leaf."""
+    """Files of a state.
+
+    size: bytes.
+    rows: exact if `exact`; after a split, estimates per leaf.
+    """
 
     files: int
     size: int
@@ -21,7 +25,10 @@ class FileFigures(msgspec.Struct, frozen=True):
 
 
 class GarbageFigures(msgspec.Struct, frozen=True):
-    """Files without references that are not removed yet. due: those that may be removed now."""
+    """Files without references that are not removed yet.
+
+    due: those that may be removed now.
+    """
 
     files: int
     size: int

@@ -62,7 +62,11 @@ rows."""
 
 
 class TableVersion(msgspec.Struct, frozen=True):
-    """The one row that every transaction looks at. at: log time. root: 0 before creation."""
+    """The one row that every transaction looks at.
+
+    at: log time.
+    root: 0 before creation.
+    """
 
     number: TransactionNumber
     at: Micros
@@ -74,8 +78,11 @@ class TableVersion(msgspec.Struct, frozen=True):
 
 
 class LogEnd(msgspec.Struct, frozen=True):
-    """What is known of the end of the log beside the head. checksum: of the last entry; None: not
-    known. time: the newest that is remembered of an entry; None: of none."""
+    """What is known of the end of the log beside the head.
+
+    checksum: of the last entry; None: not known.
+    time: the newest that is remembered of an entry; None: of none.
+    """
 
     checksum: EntryChecksum | None
     time: Micros | None
@@ -89,8 +96,11 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class CompactionJob(msgspec.Struct, frozen=True):
-    """A compaction job that holds a claim. partition: where it was claimed. at: log time of
-    that."""
+    """A compaction job that holds a claim.
+
+    partition: where it was claimed.
+    at: log time of that.
+    """
 
     id: JobId
     partition: PartitionId
@@ -99,7 +109,10 @@ class CompactionJob(msgspec.Struct, frozen=True):
 
 
 class Garbage(msgspec.Struct, frozen=True):
-    """A file without references. number, at: of the entry that removed the last one."""
+    """A file without references.
+
+    number, at: of the entry that removed the last one.
+    """
 
     file: FileName
     number: TransactionNumber
@@ -116,8 +129,10 @@ class Pin(msgspec.Struct, frozen=True):
 
 
 class LeafFigures(msgspec.Struct, frozen=True):
-    """What lies in a leaf. rows_unsplittable: rows at which no split point existed; 0: never
-    asked."""
+    """What lies in a leaf.
+
+    rows_unsplittable: rows at which no split point existed; 0: never asked.
+    """
 
     partition: PartitionId
     files: int

@@ -22,7 +22,8 @@ _CLOCK, _CLOCKS_END, _LEAP = "_lakebed/clock/", "_lakebed/clock0", "_lakebed/lea
 class ClockReading(msgspec.Struct, frozen=True, array_like=True):
     """What a machine's clock said in an entry, which log time did not follow.
 
-    uptime: of the machine then. number, since: of the entry, and its log time.
+    uptime: of the machine then.
+    number, since: of the entry, and its log time.
     """
 
     machine: str
@@ -33,8 +34,10 @@ class ClockReading(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Leap(msgspec.Struct, frozen=True, array_like=True):
-    """The last leap of log time, between two times. upto: what was done before that entry ages
-    since then."""
+    """The last leap of log time, between two times.
+
+    upto: what was done before that entry ages since then.
+    """
 
     upto: TransactionNumber
     before: Micros
