@@ -163,14 +163,14 @@ def events_page() -> str:
         "| Event | Says | Facts |",
         "|---|---|---|",
     ]
-    facts = facts_told()
+    facts = facts_emitted()
     for name, meaning in events.MEANINGS.items():
-        told = ", ".join(f"`{fact}`" for fact in facts.get(name, []))
-        lines.append(f"| `{name}` | {meaning} | {told} |")
+        listed = ", ".join(f"`{fact}`" for fact in facts.get(name, []))
+        lines.append(f"| `{name}` | {meaning} | {listed} |")
     return "\n".join(lines) + "\n"
 
 
-def facts_told() -> dict[str, list[str]]:
+def facts_emitted() -> dict[str, list[str]]:
     """Return the facts of each event, as the calls of `events.emit` in the source name them."""
     found: dict[str, list[str]] = {}
     rooms = ("lakebed", "lambdas")

@@ -85,13 +85,13 @@ class Lake(OpenLake):
         Raises:
             As `create_table`. NewerFormatError: a newer Lakebed wrote the definition.
         """
-        told = definition_from_json(definition)
+        parsed = definition_from_json(definition)
         return self.create_table(
             name,
-            told.schema,
-            split_points=told.split_points,
-            settings=told.settings,
-            processing=told.processing,
+            parsed.schema,
+            split_points=parsed.split_points,
+            settings=parsed.settings,
+            processing=parsed.processing,
         )
 
     def table(self, name: str) -> Table:

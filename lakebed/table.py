@@ -249,7 +249,7 @@ class Table(OpenLake):
             service = self._app.queued_ingest if queued else self._app.ingest
             id_ = None if job is None else job_id(job)
             done = service.run(self._opened, watched, id_, written=written)
-            return done if isinstance(source, ArrowSource) else source.told_skipped(done)
+            return done if isinstance(source, ArrowSource) else source.with_skipped(done)
         except InvalidError as error:
             if isinstance(source, FileSource) and source.reading is not None:
                 error.facts.setdefault("path", source.reading)

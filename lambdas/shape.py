@@ -130,7 +130,7 @@ def scheduled_handler(build: Callable[[], AppT], work: Callable[[AppT, Tick], No
         try:
             work(app, _tick_of(event))
         except Exception as error:
-            tell_failed(error)
+            log_failed(error)
             raise
 
     return handler
@@ -151,7 +151,7 @@ def queue_handler(
         try:
             work(app, decode(record.body.encode()))
         except Exception as error:
-            _tell_failed_message(error, record)
+            _log_failed_message(error, record)
             raise
 
     return _queue_handler(build, one)
@@ -167,10 +167,10 @@ def sent_handler(
         try:
             work(app, app.received(record.raw_event))
         except InvalidError as error:
-            _tell_failed_message(error, record)
+            _log_failed_message(error, record)
             app.refused(record.raw_event)
         except Exception as error:
-            _tell_failed_message(error, record)
+            _log_failed_message(error, record)
             app.failed(record.raw_event, error)
             raise
 
@@ -192,7 +192,7 @@ def invoked_handler(build: Callable[[], AppT], work: Callable[[AppT, bytes], obj
         except InvalidError as error:
             return {"error": error.code(), "reason": str(error)}
         except Exception as error:
-            tell_failed(error)
+            log_failed(error)
             raise
         return found
 
@@ -213,20 +213,20 @@ def deployed_handler(
     once = _Once(build)
 
     def handler(event: Event, context: Context) -> None:
-        told = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
-        told |= {"PhysicalResourceId": context.function_name}
+        identity = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
+        identity |= {"PhysicalResourceId": context.function_name}
 
-        def tell(**how: str) -> None:
-            (answer or _put)(event["ResponseURL"], msgspec.json.encode(told | how))
+        def respond(**how: str) -> None:
+            (answer or _put)(event["ResponseURL"], msgspec.json.encode(identity | how))
 
         try:
             if event["RequestType"] != "Delete":
                 work(once.begin(context))
         except Exception as error:
-            tell_failed(error)
-            tell(Status="FAILED", Reason=str(error)[:REASON_CHARACTERS_MAX])
+            log_failed(error)
+            respond(Status="FAILED", Reason=str(error)[:REASON_CHARACTERS_MAX])
             raise
-        tell(Status="SUCCESS")
+        respond(Status="SUCCESS")
 
     return handler
 
@@ -254,7 +254,7 @@ def _queue_handler(build: Callable[[], AppT], work: Callable[[AppT, SQSRecord], 
         def one(record: SQSRecord) -> None:
             if context.get_remaining_time_in_millis() < enough:
                 error = UnavailableError("no time is left in this run")
-                _tell_failed_message(error, record)
+                _log_failed_message(error, record)
                 raise error
             work(app, record)
 
@@ -279,18 +279,18 @@ def batch_handler(build: Callable[[], AppT], work: Callable[[AppT, Records], set
         try:
             failed = work(app, event["Records"])
         except Exception as error:
-            tell_failed(error)
+            log_failed(error)
             raise
         return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in sorted(failed)]}
 
     return handler
 
 
-def _tell_failed_message(error: Exception, record: SQSRecord) -> None:
-    tell_failed(error, receives=record.attributes.approximate_receive_count)
+def _log_failed_message(error: Exception, record: SQSRecord) -> None:
+    log_failed(error, receives=record.attributes.approximate_receive_count)
 
 
-def tell_failed(error: Exception, **facts: object) -> None:
+def log_failed(error: Exception, **facts: object) -> None:
     """Log a failure, once, as its kind asks for: house words are in docs/design/lambdas.md."""
     match error:
         case CorruptError():

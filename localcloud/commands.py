@@ -171,9 +171,9 @@ def invoke(session: Session, *, function: str, event: str, folder: Path) -> None
         raise InvalidError("the event is not JSON", why=error, hint="see --help") from None
     answer = ask(folder, "invoke", function=function, event=given)
     if answer["error"]:
-        told = answer["error"]
+        facts = answer["error"]
         hint = f"its log is in {folder}/logs"
-        raise InvalidError("the function failed", function=function, hint=hint, **told)
+        raise InvalidError("the function failed", function=function, hint=hint, **facts)
     session.give(answer["value"], json.dumps(answer["value"]))
 
 

@@ -61,15 +61,15 @@ class SparkCluster:
             return iter(())
         spark = self._session()
         try:
-            told = spark.sparkContext.broadcast((job, list(works)))
+            shared = spark.sparkContext.broadcast((job, list(works)))
 
             def do_task(number: int) -> bytes:
-                job, works = told.value
+                job, works = shared.value
                 return task(job, works[number])
 
             frame = answers_frame(tasks_frame(spark, len(works)), do_task)
             answers = [bytes(row["answer"]) for row in frame.collect()]
-            told.destroy()
+            shared.destroy()
         except (PySparkException, Py4JError, ConnectionError) as error:
             raise UnavailableError(
                 "Spark gave up on the job",
@@ -121,5 +121,5 @@ def _find_python() -> str:
 def _reason(error: Exception) -> str:
     """Return the line of an error that says most: the last one of a task's, else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (told or lines or [type(error).__name__])[0][:REASON_LENGTH]
+    causes = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (causes or lines or [type(error).__name__])[0][:REASON_LENGTH]

@@ -54,8 +54,8 @@ class AlarmsStack(Stack):
             Acknowledgment(id="AwsSolutions::AwsSolutions-SNS2", reason=UNENCRYPTED)
         )
         if deployment.settings.alarm_mail:
-            told = subscriptions.EmailSubscription(deployment.settings.alarm_mail)
-            Validations.of(topic.add_subscription(told)).acknowledge(
+            subscription = subscriptions.EmailSubscription(deployment.settings.alarm_mail)
+            Validations.of(topic.add_subscription(subscription)).acknowledge(
                 Acknowledgment(id="Serverless::Serverless-SNSRedrivePolicy", reason=NO_REDRIVE)
             )
         else:

@@ -85,20 +85,20 @@ def digest_of(image: BaseImage) -> str:
     """
     headers = {"Accept": ", ".join(INDEX_TYPES)}
     try:
-        body, told = _get(image.address, headers)
+        body, stated = _get(image.address, headers)
     except urllib.error.HTTPError as error:
         asks = error.headers.get("WWW-Authenticate", "")
         if error.code != 401 or not asks.lower().startswith("bearer "):
             raise _refusal(image, error) from None
         token = _token(image, asks)
         try:
-            body, told = _get(image.address, {**headers, "Authorization": f"Bearer {token}"})
+            body, stated = _get(image.address, {**headers, "Authorization": f"Bearer {token}"})
         except urllib.error.HTTPError as again:
             raise _refusal(image, again) from None
     digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
-    if told not in {None, digest}:
+    if stated not in {None, digest}:
         hint = "try again: does a proxy change what the registry answers?"
-        raise InvalidError("an image's digest is wrong", told=told, found=digest, hint=hint)
+        raise InvalidError("an image's digest is wrong", stated=stated, found=digest, hint=hint)
     _check_index(image, body)
     return digest
 

@@ -47,7 +47,7 @@ class CommitterStack(Stack):
                 permissions.write_bodies(deployment),
                 permissions.mark_tables(stores.registry),
                 permissions.delete_objects(deployment, "tables/*/commits/*"),
-                permissions.tell_of_many_jobs(stores.tracker),
+                permissions.write_many_job_reports(stores.tracker),
                 permissions.show_again(self.commits.queue),
             ],
             memory_mib=1_024,

@@ -83,7 +83,7 @@ class CompactionStack(Stack):
             may=[
                 *stores.may_commit(deployment),
                 permissions.write_files(deployment),
-                permissions.tell_of_jobs(stores.tracker),
+                permissions.write_job_reports(stores.tracker),
                 permissions.take_jobs(self.jobs.queue),
             ],
             tasks_max=deployment.settings.compaction_tasks_max,

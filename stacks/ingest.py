@@ -59,7 +59,7 @@ class IngestStack(Stack):
                 permissions.write_bodies(deployment),
                 permissions.find_table(stores.registry),
                 permissions.write_files(deployment),
-                permissions.tell_of_jobs(stores.tracker),
+                permissions.write_job_reports(stores.tracker),
                 permissions.take_jobs(self.jobs.queue),
                 *permissions.refuse_jobs(self.jobs.queue, self.jobs.dead_letters),
                 *permissions.read_sources(deployment),

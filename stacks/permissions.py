@@ -152,12 +152,12 @@ def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
     return _allow([registry.table_arn], "dynamodb:Query", "dynamodb:UpdateItem")
 
 
-def tell_of_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+def write_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Write reports, one at a time."""
     return _allow([tracker.table_arn], "dynamodb:PutItem")
 
 
-def tell_of_many_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+def write_many_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Write reports, many at a time."""
     return _allow([tracker.table_arn], "dynamodb:PutItem", "dynamodb:BatchWriteItem")
 

@@ -47,7 +47,7 @@ class QueryStack(Stack):
         may = [
             *stores.may_read(deployment),
             *permissions.write_results(deployment),
-            permissions.tell_of_jobs(stores.tracker),
+            permissions.write_job_reports(stores.tracker),
         ]
         PythonFunction(
             self,

@@ -147,7 +147,7 @@ class BulkImportApp:
         """
         from lakebed.config.messages import bulk_import_message  # only messages need pydantic
 
-        with self._told_if_refused(request, InvalidError):
+        with self._reported_if_refused(request, InvalidError):
             asked = bulk_import_message(request.body.encode())
             table = self._app.catalog.with_id(request.table)
         files = AllowedFiles(sources, objects=self._app.source_files(), local=LocalSourceFiles())
@@ -155,17 +155,19 @@ class BulkImportApp:
             RequestDigest(bytes.fromhex(request.digest)), lambda: _found(asked.files, files), files
         )
         cluster = self._cluster(cluster_for, sources)
-        with self._told_if_refused(request, JobIdReusedError):
+        with self._reported_if_refused(request, JobIdReusedError):
             return self._service.run(table, given, cluster=cluster, job=request.job)
 
     @contextmanager
-    def _told_if_refused(self, request: ImportRequest, kind: type[InvalidError]) -> Iterator[None]:
+    def _reported_if_refused(
+        self, request: ImportRequest, kind: type[InvalidError]
+    ) -> Iterator[None]:
         """Report an error of a kind that was not reported yet to the tracker."""
         try:
             yield
         except kind as error:
             reason = f"{error.code()}: {error}"
-            self._reports.tell(request.table, request.job, "rejected", reason=reason)
+            self._reports.report(request.table, request.job, "rejected", reason=reason)
             raise
 
     def _cluster(self, cluster_for: ClusterFor, sources: Sequence[str]) -> Cluster:

@@ -36,7 +36,7 @@ from lakebed.tasks.failed_work import (
     by_gravity,
     explain,
     raise_gravest,
-    tell_failed,
+    report_failed,
 )
 from lakebed.tasks.keep_hidden import keep_hidden
 from lakebed.tasks.task_reports import TaskReports
@@ -199,7 +199,7 @@ class Housekeeping:
         return total
 
     def _nameless_failed(self, id_: TableId, error: LakebedError) -> None:
-        tell_failed(NAMELESS, SWEEP, error, id=id_)
+        report_failed(NAMELESS, SWEEP, error, id=id_)
         self._failed_now.append(FailedWork(table=NAMELESS, work=SWEEP, error=error))
 
     def _entries(self, tables: Sequence[TableName] | None) -> list[TableEntry]:

@@ -146,7 +146,7 @@ def _repair(parts: InspectedParts) -> Repair:
     def set_time_back(name: TableName) -> int:
         head = parts.catalog.find(name).head
         head.follow()
-        return int(head.tell_time(back=True))
+        return int(head.record_time(back=True))
 
     delete_objects = DeleteTableObjects(objects=parts.objects)
     sweep = SweepObjects(objects=parts.objects)

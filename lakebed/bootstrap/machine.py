@@ -39,12 +39,12 @@ def merge_processes(cgroup: Path = CGROUP) -> int:
     Raises:
         InvalidError: the variable says what is no number of processes.
     """
-    told = os.environ.get(PROCESSES)
-    if told is not None:
-        if not told.isascii() or not told.isdigit() or not 1 <= int(told) <= PROCESSES_MAX:
+    given = os.environ.get(PROCESSES)
+    if given is not None:
+        if not given.isascii() or not given.isdigit() or not 1 <= int(given) <= PROCESSES_MAX:
             hint = f"set {PROCESSES} to 1 to {PROCESSES_MAX}, or leave it out"
-            raise InvalidError("not a number of processes", got=ascii(told)[:40], hint=hint)
-        return int(told)
+            raise InvalidError("not a number of processes", got=ascii(given)[:40], hint=hint)
+        return int(given)
     return max(1, min(PROCESSES_MAX, cpus(cgroup), memory_bytes(cgroup) // PROCESS_BYTES))
 
 
@@ -56,19 +56,19 @@ def cpus(cgroup: Path = CGROUP) -> int:
     period = _last(cgroup / "cpu.max", cgroup / "cpu" / "cpu.cfs_period_us")
     if quota is not None and period:
         count = min(count, max(1, quota // period))
-    told = _task_size(TASK_VCPUS)
-    return count if told is None else min(count, max(1, int(told)))
+    given = _task_size(TASK_VCPUS)
+    return count if given is None else min(count, max(1, int(given)))
 
 
 def memory_bytes(cgroup: Path = CGROUP) -> int:
     """Return how many bytes of memory this process may use."""
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = _first(cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes")
-    told = _task_size(TASK_MEMORY_MIB)
+    given = _task_size(TASK_MEMORY_MIB)
     limits = [
         size,
         *([] if limit is None else [limit]),
-        *([] if told is None else [int(told) * MIB]),
+        *([] if given is None else [int(given) * MIB]),
     ]
     return min(limits)
 
@@ -88,13 +88,15 @@ def open_tables_max() -> int:
 
 
 def _task_size(variable: str) -> float | None:
-    told = os.environ.get(variable)
-    if told is None:
+    given = os.environ.get(variable)
+    if given is None:
         return None
-    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,2})?", told) or not float(told):
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,2})?", given) or not float(given):
         hint = "deploy the instance again: its stacks set it"
-        raise InvalidError(f"{variable} is not the size of a task", got=ascii(told)[:40], hint=hint)
-    return float(told)
+        raise InvalidError(
+            f"{variable} is not the size of a task", got=ascii(given)[:40], hint=hint
+        )
+    return float(given)
 
 
 def _first(*files: Path) -> int | None:

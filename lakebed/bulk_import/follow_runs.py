@@ -104,15 +104,15 @@ class FollowRuns:
         A run that has read it before goes on, and tells its own end after this one.
         """
         whose = request
-        told = self._tracker.history(request.table, request.job)
-        if told and all(report.run != request.name for report in told):
+        reports = self._tracker.history(request.table, request.job)
+        if reports and all(report.run != request.name for report in reports):
             whose = msgspec.structs.replace(request, table=NO_TABLE, job=JobId(request.name))
-            told = self._tracker.history(whose.table, whose.job)
-        newest = newest_accepted(told) in (request.name, None)
-        if newest and (not told or told[-1].event in UNENDED):
+            reports = self._tracker.history(whose.table, whose.job)
+        newest = newest_accepted(reports) in (request.name, None)
+        if newest and (not reports or reports[-1].event in UNENDED):
             what = f"{request.error.code()}: its request cannot be read any more"
             reason = f"{what} (run={request.name}; send the message again: it is done once)"
-            self._reports.tell(
+            self._reports.report(
                 whose.table, whose.job, "failed", reason=reason, run=request.name, surely=True
             )
         aside = self._requests.put_aside(request)
@@ -138,13 +138,15 @@ class FollowRuns:
     def _look(self, request: ImportRequest, run: SparkRun) -> None:
         table = self._find_table(request.table)
         number = None if table is None else _committed(table, request)
-        told = self._tracker.history(request.table, request.job)
-        if told and told[-1].event not in UNENDED:
+        reports = self._tracker.history(request.table, request.job)
+        if reports and reports[-1].event not in UNENDED:
             return  # the driver has told it, or another run of the same request has
         if number is not None:
-            self._reports.tell(request.table, request.job, "committed", number=number, surely=True)
+            self._reports.report(
+                request.table, request.job, "committed", number=number, surely=True
+            )
             return
-        if newest_accepted(told) not in (request.name, None):
+        if newest_accepted(reports) not in (request.name, None):
             return  # the message was sent again: what is told last is of a newer run
         what = run.reason or "it ended without a commit"
         reason = f"spark-run-failed: {what} (run={run.id}; send the message again)"
@@ -155,7 +157,7 @@ class FollowRuns:
             spark_run=run.id,
             reason=what,
         )
-        self._reports.tell(
+        self._reports.report(
             request.table, request.job, "failed", reason=reason, run=run.id, surely=True
         )
 

@@ -69,9 +69,9 @@ def name_of(job: JobId, body: bytes, sent_at: Micros) -> str:
     return digest_of(job.encode(), body, b"%d" % sent_at).hex()
 
 
-def newest_accepted(told: Sequence[JobReport]) -> str | None:
-    """Return the name of the run that was accepted last. told: of one job, oldest first."""
-    return next((report.run for report in reversed(told) if report.event == "accepted"), None)
+def newest_accepted(reports: Sequence[JobReport]) -> str | None:
+    """Return the name of the run that was accepted last. reports: of one job, oldest first."""
+    return next((report.run for report in reversed(reports) if report.event == "accepted"), None)
 
 
 class ImportRequests:

@@ -24,7 +24,7 @@ from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.spark_runs import SparkRuns
 from lakebed.tasks.job_reports import JobReports
 from lakebed.tasks.named_files import digest_of_names
-from lakebed.tasks.refused_messages import FindTable, tell_refused
+from lakebed.tasks.refused_messages import FindTable, report_refused
 
 
 class StartRuns:
@@ -64,7 +64,7 @@ class StartRuns:
             digest = digest_of_names(asked.files)
             number = table.number_of(job, digest)
             if number is not None:
-                self._tell_committed(table.id, job, number)
+                self._report_committed(table.id, job, number)
                 return
             request = ImportRequest(
                 name=name_of(job, body, sent_at),
@@ -75,10 +75,10 @@ class StartRuns:
                 at=self._clock.now(),
             )
             self._requests.put(request)
-            self._tell_accepted(request)
+            self._report_accepted(request)
             run = self._run(asked, request)
         except InvalidError as error:
-            tell_refused(self._reports, self._find_table, body, job, error)
+            report_refused(self._reports, self._find_table, body, job, error)
             raise
         events.emit(events.BULK_IMPORT_SENT, table=asked.table, job=job, spark_run=run)
 
@@ -89,14 +89,14 @@ class StartRuns:
             self._requests.forget(request)
             raise
 
-    def _tell_accepted(self, request: ImportRequest) -> None:
+    def _report_accepted(self, request: ImportRequest) -> None:
         """Tell it before the driver tells more, and not again when a message comes again."""
-        told = self._tracker.history(request.table, request.job)
-        if newest_accepted(told) != request.name:
-            self._reports.tell(request.table, request.job, "accepted", run=request.name)
+        reports = self._tracker.history(request.table, request.job)
+        if newest_accepted(reports) != request.name:
+            self._reports.report(request.table, request.job, "accepted", run=request.name)
 
-    def _tell_committed(self, table: TableId, job: JobId, number: TransactionNumber) -> None:
+    def _report_committed(self, table: TableId, job: JobId, number: TransactionNumber) -> None:
         """Tell who sent a request again that it was done, unless that is the last they heard."""
-        told = self._tracker.history(table, job)
-        if not told or told[-1].event != "committed":
-            self._reports.tell(table, job, "committed", number=number, surely=True)
+        reports = self._tracker.history(table, job)
+        if not reports or reports[-1].event != "committed":
+            self._reports.report(table, job, "committed", number=number, surely=True)

@@ -14,7 +14,7 @@ import click
 
 from lakebed.cli.program import Command, Session, pass_session
 from lakebed.cli.progress import ProgressLine
-from lakebed.cli.rows import file_arguments, told_ingested
+from lakebed.cli.rows import file_arguments, show_ingested
 from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def bulk_import(
             extra_columns=extra_columns,
             on_progress=line.show,
         )
-    told_ingested(session, table, done)
+    show_ingested(session, table, done)
 
 
 def refuse_without_spark() -> None:

@@ -117,7 +117,7 @@ def _rows(queue: QueueLetters) -> Sequence[tuple[str, ...]]:
 
 
 def _shown(letter: Letter) -> str:
-    told = {
+    facts = {
         "queue": letter.queue,
         "table": letter.table or UNKNOWN,
         "job": letter.job,
@@ -125,7 +125,7 @@ def _shown(letter: Letter) -> str:
         "receives": f"{letter.receives:,}",
         "reason": letter.reason or "not known: see the log of who works on this queue",
     }
-    lines = [f"{name}: {value}" for name, value in told.items() if value]
+    lines = [f"{name}: {value}" for name, value in facts.items() if value]
     return "\n".join([*lines, letter.body])
 
 

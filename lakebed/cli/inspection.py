@@ -157,10 +157,10 @@ def _repaired(
     yes: bool,
 ) -> FsckReport:
     """Show the plan, carry it out if that is wanted, and return what is found then."""
-    told = {"before": msgspec.to_builtins(report), "plan": msgspec.to_builtins(plan)}
+    shown = {"before": msgspec.to_builtins(report), "plan": msgspec.to_builtins(plan)}
     session.say(f"{_report_text(report)}\n\n{_plan_text(plan)}")
     if dry_run or not plan.steps:
-        session.give(told, "nothing was changed")
+        session.give(shown, "nothing was changed")
         return report
     if not yes:
         if session.as_json or not sys.stdin.isatty():
@@ -170,8 +170,8 @@ def _repaired(
     done = lake.repair(plan)
     session.say("\n" + "\n".join(map(_done_text, done)) + "\n")
     after = _looked(session, lake, table, deep=deep)
-    told |= {"done": msgspec.to_builtins(done), "after": msgspec.to_builtins(after)}
-    session.give(told, _report_text(after))
+    shown |= {"done": msgspec.to_builtins(done), "after": msgspec.to_builtins(after)}
+    session.give(shown, _report_text(after))
     return after
 
 

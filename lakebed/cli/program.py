@@ -138,9 +138,9 @@ class Program(CommandGroup):
             click.echo(asked.ctx.get_help())
             code = 0
         except LakebedError as error:
-            code = _told(error, as_json=session.as_json or "--json" in given)
+            code = _show_error(error, as_json=session.as_json or "--json" in given)
         except click.ClickException as error:
-            code = _told(_refused(error), as_json=session.as_json or "--json" in given)
+            code = _show_error(_refused(error), as_json=session.as_json or "--json" in given)
         except (click.Abort, KeyboardInterrupt):
             click.echo("stopped", err=True)
             code = EXIT_STOPPED
@@ -152,13 +152,13 @@ class Program(CommandGroup):
             if wanted is None:
                 if session.verbose:
                     raise
-                code = _told_bug(error)
+                code = _show_bug(error)
             else:
-                code = _told(_not_installed(error, wanted), as_json=session.as_json)
+                code = _show_error(_not_installed(error, wanted), as_json=session.as_json)
         except Exception as error:
             if session.verbose:
                 raise
-            code = _told_bug(error)
+            code = _show_bug(error)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -178,10 +178,10 @@ def time_text(at: int) -> str:
 
 
 def aligned(
-    headings: Sequence[str], told: Iterable[Sequence[str]], *, empty: str = "none yet"
+    headings: Sequence[str], lines: Iterable[Sequence[str]], *, empty: str = "none yet"
 ) -> str:
     """Return lines of columns, or `empty` where there are none."""
-    rows = [headings, *told]
+    rows = [headings, *lines]
     if len(rows) == 1:
         return empty
     widths = [max(len(row[n]) for row in rows) for n in range(len(headings))]
@@ -198,7 +198,7 @@ def _refused(error: click.ClickException) -> InvalidError:
     return InvalidError(message[:1].lower() + message[1:], hint=f"`{path} --help` shows how")
 
 
-def _told(error: LakebedError, *, as_json: bool) -> int:
+def _show_error(error: LakebedError, *, as_json: bool) -> int:
     hint = None if error.hint is None else in_shell_words(error.hint)
     facts = {name: str(value) for name, value in error.facts.items()}
     if as_json:
@@ -219,7 +219,7 @@ def _told(error: LakebedError, *, as_json: bool) -> int:
     return error.exit_code
 
 
-def _told_bug(error: Exception) -> int:
+def _show_bug(error: Exception) -> int:
     click.echo(f"error: a bug in Lakebed: {type(error).__name__}: {error}", err=True)
     click.echo("  hint: `--verbose` shows where; please report it", err=True)
     return EXIT_BUG

@@ -41,9 +41,9 @@ def format_named(path: Path) -> Format:
         InvalidError: it tells none.
     """
     name = path.name.lower()
-    for ending, told in _NAMED.items():
+    for ending, format_ in _NAMED.items():
         if name.endswith(ending):
-            return told
+            return format_
     hint = (
         "name it .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz, or say"
         f" --format {', --format '.join(FORMATS)}"

@@ -129,7 +129,7 @@ def ingest(session: Session, given: IngestArguments) -> None:
             on_progress=lambda rows: line.count("read", rows),
             written=lambda rows, total: line.count("written", rows, total),
         )
-    told_ingested(session, given.table, done)
+    show_ingested(session, given.table, done)
 
 
 def _rows_named(paths: tuple[str, ...]) -> object:
@@ -142,7 +142,7 @@ def _rows_named(paths: tuple[str, ...]) -> object:
     return sys.stdin.buffer
 
 
-def told_ingested(session: Session, table: str, done: Ingested) -> None:
+def show_ingested(session: Session, table: str, done: Ingested) -> None:
     """Say what became of a job that takes rows in."""
     value = {
         "table": table,
@@ -241,8 +241,8 @@ def query(session: Session, given: QueryArguments) -> None:
             return
         asked["columns"] = given.columns.split(",") if given.columns is not None else None
         if given.explain:
-            told = opened.explain(**asked, limit=limit)
-            session.give(msgspec.to_builtins(told), str(told))
+            explanation = opened.explain(**asked, limit=limit)
+            session.give(msgspec.to_builtins(explanation), str(explanation))
             return
         rows = opened.query(**asked, limit=ROWS_SHOWN + 1 if peek else limit)
         if given.output is not None:

@@ -153,7 +153,7 @@ def create(session: Session, given: CreateTableArguments) -> None:
             settings=settings_from_text(given.settings),
             processing=processing,
         )
-        _told_created(session, made, len(points) + 1)
+        _show_created(session, made, len(points) + 1)
 
 
 def _schema_given(given: CreateTableArguments) -> Schema:
@@ -186,11 +186,11 @@ def _points_given(given: CreateTableArguments, schema: Schema) -> list[object]:
     return _sampled(given.split_sample, schema, given.leaves)
 
 
-def _refuse_others_than(told: set[str]) -> None:
+def _refuse_others_than(defined: set[str]) -> None:
     """Raise InvalidError where options are given that the definition says."""
     given = click.get_current_context()
     for name in given.params:
-        if name not in told and given.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        if name not in defined and given.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             hint = "leave the other options out"
             raise InvalidError("--definition describes the whole table", hint=hint)
 
@@ -207,10 +207,10 @@ def _create_from(session: Session, name: str, path: Path, objects: str | None) -
         ) from None
     with session.open(create=True, objects=objects) as lake:
         made = lake.create_table_from(name, value)
-        _told_created(session, made, len(made.split_points) + 1)
+        _show_created(session, made, len(made.split_points) + 1)
 
 
-def _told_created(session: Session, made: Table, leaves: int) -> None:
+def _show_created(session: Session, made: Table, leaves: int) -> None:
     value = {"table": made.name, "leaves": leaves, "schema": schema_json(made.schema)}
     keys = ", ".join(field.name for field in made.schema.row_keys)
     session.give(value, f"created table {made.name} by {keys}, leaves: {leaves}")

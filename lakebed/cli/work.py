@@ -76,7 +76,7 @@ def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: floa
                 failed=failures.add,
             )
             line.clear()
-            is_news = failures.tell_new()
+            is_news = failures.show_new()
             if is_news or not done.is_nothing or not forever:
                 _give(session, done, failures)
             if not forever or stopped.wait(every):
@@ -134,7 +134,7 @@ def compact(session: Session, table: str) -> None:
             should_stop=stopped.is_set, on_progress=line.show, failed=failures.add
         )
         line.clear()
-        failures.tell_new()
+        failures.show_new()
         _give(session, done, failures)
         sys.exit(failures.exit_code)
 
@@ -145,7 +145,7 @@ class ReportedFailures:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._of_run: list[FailedWork] = []
-        self._told: dict[tuple[str, str], int] = {}
+        self._shown: dict[tuple[str, str], int] = {}
 
     def begin(self) -> None:
         """Forget what an earlier run told."""
@@ -155,7 +155,7 @@ class ReportedFailures:
         """Take what failed, the gravest first."""
         self._of_run.append(failed)
 
-    def tell_new(self) -> bool:
+    def show_new(self) -> bool:
         """Write what was tried since it was last told. False: nothing was."""
         news = [failed for failed in self._of_run if self._is_new(failed)]
         for failed in news if not self._session.as_json else ():
@@ -164,8 +164,8 @@ class ReportedFailures:
         return bool(news)
 
     def _is_new(self, failed: FailedWork) -> bool:
-        before = self._told.get((failed.table, failed.work))
-        self._told[failed.table, failed.work] = failed.tries
+        before = self._shown.get((failed.table, failed.work))
+        self._shown[failed.table, failed.work] = failed.tries
         return failed.again_at is None or before != failed.tries
 
     @property

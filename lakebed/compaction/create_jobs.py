@@ -160,7 +160,7 @@ class CreateCompactionJobs:
             some = jobs[at : at + SENT_AT_ONCE]
             bodies = (encode_message(CompactionMessage(table.id, job)) for job in some)
             self._queue.send([Message(body) for body in bodies])
-            self._reports.tell_all(table.id, some, event)
+            self._reports.report_all(table.id, some, event)
 
 
 def _is_in_its_queue(last: JobReport) -> bool:

@@ -109,33 +109,33 @@ class RunCompactionJob(Generic[BatchT]):
         try:
             taken = _taken(table, job)
         except NewerFormatError as error:  # who ends dead jobs must know that this one is sound
-            self._reports.tell(table.id, job, "failed", reason=f"{error.code()}: {error}")
+            self._reports.report(table.id, job, "failed", reason=f"{error.code()}: {error}")
             raise
         if taken is None:
-            self._reports.tell_lost(table.id, job, reason="its claim had ended before it began")
+            self._reports.report_lost(table.id, job, reason="its claim had ended before it began")
             return False
         if self._was_rejected(table, taken):
             return False
         run = table.fresh_run()
-        self._reports.tell(table.id, job, "started", run=run_name(run))
+        self._reports.report(table.id, job, "started", run=run_name(run))
         try:
             rows = self._merge(table, taken, run, began)
         except (ClaimLostError, GenerationError, TableMissingError) as error:
-            self._tell_lost(table, job, run, error)
+            self._report_lost(table, job, run, error)
             return False
         except _UnfitInputsError as error:
             reason = f"{error.why.code()}: {error.why}"
-            self._reports.tell(table.id, job, "rejected", reason=reason, basis=taken.basis)
+            self._reports.report(table.id, job, "rejected", reason=reason, basis=taken.basis)
             events.emit(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
             rejected(error.why)
             return False
         except LakebedError as error:
             reason = f"{error.code()}: {error}"
-            self._reports.tell(table.id, job, "failed", reason=reason, run=run_name(run))
+            self._reports.report(table.id, job, "failed", reason=reason, run=run_name(run))
             raise
         seconds = self._clock.monotonic() - began
         done: JobEvent = "committed" if self._commits is None else "finished"
-        self._reports.tell(table.id, job, done, rows=rows, seconds=seconds, run=run_name(run))
+        self._reports.report(table.id, job, done, rows=rows, seconds=seconds, run=run_name(run))
         if done == "committed":
             events.emit(
                 events.COMPACTION_COMMITTED,
@@ -187,9 +187,9 @@ class RunCompactionJob(Generic[BatchT]):
             self._commits.run(table.id, [QueuedCommit(transaction, requester)])
         return rows
 
-    def _tell_lost(self, table: OpenTable, job: JobId, run: int, error: LakebedError) -> None:
+    def _report_lost(self, table: OpenTable, job: JobId, run: int, error: LakebedError) -> None:
         reason = f"{error.code()}: {error}"
-        self._reports.tell_lost(table.id, job, reason=reason, run=run_name(run))
+        self._reports.report_lost(table.id, job, reason=reason, run=run_name(run))
         events.emit(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
 
     def _missing(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> Exception:
@@ -221,7 +221,7 @@ class GiveUpCompactionJob:
             table.head.commit(table.own(start, ReleaseClaim(job)))
         except (ClaimLostError, GenerationError, TableMissingError):
             return False
-        self._reports.tell(table.id, job, "given up", reason=reason)
+        self._reports.report(table.id, job, "given up", reason=reason)
         events.emit(events.COMPACTION_GIVEN_UP, table=table.name, job=job, reason=reason)
         return True
 
@@ -231,7 +231,7 @@ class GiveUpCompactionJob:
             held = state.job(job)
             basis = basis_of(state, held) if held else ""
         if held is not None:
-            self._reports.tell(table.id, job, "rejected", reason=reason, basis=basis)
+            self._reports.report(table.id, job, "rejected", reason=reason, basis=basis)
             events.emit(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
 
 

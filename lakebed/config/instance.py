@@ -335,14 +335,14 @@ def decode_resources(text: str, instance: InstanceId) -> InstanceResources:
     """
     parameter = parameter_name(instance)
     try:
-        told = msgspec.json.decode(text)
-        format_ = told.get("format") if isinstance(told, dict) else None
-        needs = told.get("needs", format_) if isinstance(told, dict) else None
+        decoded = msgspec.json.decode(text)
+        format_ = decoded.get("format") if isinstance(decoded, dict) else None
+        needs = decoded.get("needs", format_) if isinstance(decoded, dict) else None
         if type(needs) is int and needs > RESOURCES_FORMAT:
             raise NewerFormatError(
                 "a newer Lakebed deployed the instance", instance=instance, format=needs
             )
-        found = msgspec.convert(told, InstanceResources)
+        found = msgspec.convert(decoded, InstanceResources)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         hint = "deploy the instance again: its stack writes the parameter"
         raise CorruptError(

@@ -37,7 +37,7 @@ FILE_LENGTH_MAX = 2_048
 KEYS_MAX = 10_000
 COLUMNS_MAX = 2_000
 CONF_MAX = 50
-PROBLEMS_TOLD = 5
+PROBLEMS_LISTED = 5
 """Problems of one message that its error names. A message that is mended is checked again."""
 LENGTH_TOLD = 80
 """Of a value that is not allowed."""
@@ -57,7 +57,7 @@ _URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+")
 MessageT = TypeVar("MessageT", bound="UserMessage")
 
 
-def _told(check: Any) -> AfterValidator:  # noqa: ANN401 - any function of one argument
+def _validated_by(check: Any) -> AfterValidator:  # noqa: ANN401 - any function of one argument
     """Return a check that says what one of ours says."""
 
     def checked(value: Any) -> Any:  # noqa: ANN401 - as it came
@@ -96,7 +96,7 @@ def predicate_in(where: object) -> Predicate:
 
 Id = Annotated[
     str,
-    _told(job_id),
+    _validated_by(job_id),
     Field(
         description="Your name for this request. The same request sent again under it is done"
         " once, and `lakebed jobs TABLE --job ID` shows its outcome. Left out: made from the"
@@ -105,13 +105,13 @@ Id = Annotated[
 ]
 Table = Annotated[
     str,
-    _told(table_name),
+    _validated_by(table_name),
     Field(description="The table: 1 to 63 of a-z, 0-9, `_` and `-`, a letter first."),
 ]
 File = Annotated[
     str,
     StringConstraints(min_length=1, max_length=FILE_LENGTH_MAX),
-    _told(_check_file),
+    _validated_by(_check_file),
 ]
 Files = Annotated[
     list[File],
@@ -123,8 +123,8 @@ Files = Annotated[
     ),
 ]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=255)]
-KeyValue = Annotated[JsonValue, _told(_check_key_value)]
-Key = Annotated[JsonValue, _told(_check_key)]
+KeyValue = Annotated[JsonValue, _validated_by(_check_key_value)]
+Key = Annotated[JsonValue, _validated_by(_check_key)]
 
 
 class UserMessage(BaseModel):
@@ -294,12 +294,12 @@ def named_in(body: bytes) -> Named:
         return Named()
     try:
         check_fields_once(body)  # of two names, which one is to be told?
-        told = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (InvalidError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Named()
-    if not isinstance(told, dict):
+    if not isinstance(decoded, dict):
         return Named()
-    return Named(_allowed(job_id, told.get("id")), _allowed(table_name, told.get("table")))
+    return Named(_allowed(job_id, decoded.get("id")), _allowed(table_name, decoded.get("table")))
 
 
 def _allowed(check: Any, value: object) -> Any:  # noqa: ANN401 - a name of some kind
@@ -323,9 +323,9 @@ def _decoded(kind: MessageKind, model: type[MessageT], body: bytes) -> MessageT:
         return model.model_validate_json(body)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=True)
-        problems = [_problem(model, one) for one in found[:PROBLEMS_TOLD]]
-        if len(found) > PROBLEMS_TOLD:
-            problems.append(f"and {len(found) - PROBLEMS_TOLD} more")
+        problems = [_problem(model, one) for one in found[:PROBLEMS_LISTED]]
+        if len(found) > PROBLEMS_LISTED:
+            problems.append(f"and {len(found) - PROBLEMS_LISTED} more")
         what = f"not {'an' if kind.name[0] in 'aeiou' else 'a'} {kind.name} message"
         raise InvalidError(what, problems="; ".join(problems), hint=hint) from None
 
@@ -358,8 +358,8 @@ def fields_of_message(model: type[BaseModel]) -> list[tuple[str, str, bool, str]
 
 
 def _described(field: Mapping[str, Any]) -> str:
-    told = [one["description"] for one in field.get("anyOf", []) if "description" in one]
-    return str(told[0])
+    descriptions = [one["description"] for one in field.get("anyOf", []) if "description" in one]
+    return str(descriptions[0])
 
 
 def _whole(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from lakebed.ports.job_tracker import NO_TABLE, JobTracker
 from lakebed.ports.source_files import SourceFiles
 from lakebed.tasks.job_reports import JobReports
 from lakebed.tasks.named_files import digest_of_names, named_files
-from lakebed.tasks.refused_messages import tell_refused
+from lakebed.tasks.refused_messages import report_refused
 from lakebed.tasks.user_jobs import Ingested
 from lakebed.user_files.input_files import InputFile, format_of, rows_of
 
@@ -59,16 +59,16 @@ class IngestFromMessages:
             table = self._find_table(asked.table)
             source = MessageSource(asked, self._files, table.schema)
         except InvalidError as error:
-            tell_refused(self._reports, self._find_table, message.body, job, error)
+            report_refused(self._reports, self._find_table, message.body, job, error)
             raise
         except LakebedError as error:  # before there is a run that tells it
             reason = f"{error.code()}: {error}"
-            self._reports.tell(NO_TABLE, job, "failed", reason=reason)
+            self._reports.report(NO_TABLE, job, "failed", reason=reason)
             raise
         try:
             return self._ingest.run(table, source, job)
         except JobIdReusedError as error:  # it is not reported yet
-            tell_refused(self._reports, self._find_table, message.body, job, error)
+            report_refused(self._reports, self._find_table, message.body, job, error)
             raise
 
 

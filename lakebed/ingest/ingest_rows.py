@@ -94,7 +94,7 @@ class IngestRows(Generic[BatchT]):
         )
 
     def _take(
-        self, table: OpenTable, source: RowSource[BatchT], run: JobRun, told: Written
+        self, table: OpenTable, source: RowSource[BatchT], run: JobRun, on_written: Written
     ) -> Ingested:
         with table.head.reading() as state:
             processing = table.processing(state, "ingest")
@@ -104,7 +104,7 @@ class IngestRows(Generic[BatchT]):
             for batch in source.batches():
                 taken += self._files.rows(batch)
                 sorter.add(batch)
-            references, kept = self._write(table, source.schema, sorter, run, told)
+            references, kept = self._write(table, source.schema, sorter, run, on_written)
             rows = sum(reference.rows for reference in references)
             if processing is None and not rows == kept == taken:
                 raise AssertionError("no row is lost on the way")
@@ -151,7 +151,7 @@ class IngestRows(Generic[BatchT]):
         schema: Schema,
         sorter: RowSorter[BatchT],
         run: JobRun,
-        told: Written,
+        on_written: Written,
     ) -> tuple[list[FileReference], int]:
         """Return references to new files, and how many rows were not left out."""
         with table.head.reading() as state:  # leaves as new as can be: a split may have come
@@ -167,7 +167,7 @@ class IngestRows(Generic[BatchT]):
             for batch in batches:
                 yield batch
                 done += self._files.rows(batch)
-                told(done, total)
+                on_written(done, total)
 
         leaf_groups = plan_files(counts, shared_file_rows_max=settings.shared_file_rows_max)
         for sequence, leaf_group in enumerate(leaf_groups):

@@ -93,8 +93,8 @@ def collected(rows: Any) -> Any:  # noqa: ANN401 - what other libraries make
 def not_arrow(rows: object, error: Exception) -> InvalidError:
     """Return why rows of another library, as pandas, cannot become Arrow: which column, and how it
     can."""
-    told = " ".join(str(arg) for arg in error.args)
-    column = _PANDAS_COLUMN.search(told)
+    message = " ".join(str(arg) for arg in error.args)
+    column = _PANDAS_COLUMN.search(message)
     problem = str(error.args[0] if error.args else error).splitlines()[0]
     if column is None:
         hint = "give each column one name and values of one type"

@@ -73,10 +73,10 @@ class FileSource:
         """Stands for the request."""
         held = self.spooled
         digest = held.digest if held is not None else digest_of_files(self._files)
-        told = _told(self._zones)
+        parts = _digested(self._zones)
         if self._delimiter is not None:
-            told += [b"delimiter", self._delimiter.encode()]
-        return digest_of(digest, *told) if told else digest
+            parts += [b"delimiter", self._delimiter.encode()]
+        return digest_of(digest, *parts) if parts else digest
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, file after file. An error names the file."""
@@ -102,7 +102,7 @@ class FileSource:
                 yield from rows
         self.reading = None
 
-    def told_skipped(self, done: Ingested) -> Ingested:
+    def with_skipped(self, done: Ingested) -> Ingested:
         """Return what became of the job, with the files that were left out."""
         return msgspec.structs.replace(done, skipped=self.skipped)
 
@@ -207,7 +207,7 @@ class ArrowSource:
         digest = _begun(self._rows.schema, self._zones)
         rows = self._rows
         whole = isinstance(rows, pa.Table)
-        batches = rows.to_batches(STREAM_BATCH_ROWS) if whole else _told_to(digest.update, rows)
+        batches = rows.to_batches(STREAM_BATCH_ROWS) if whole else _passed_to(digest.update, rows)
         yield from conformed(
             batches, self.schema, extra_columns=self._extra_columns, zones=self._zones
         )
@@ -294,12 +294,12 @@ def _checked(delimiter: str | None) -> str | None:
     return meant
 
 
-def _told(zones: Zones) -> list[bytes]:
+def _digested(zones: Zones) -> list[bytes]:
     """Return what zones add to the digest of a request: other zones make other rows."""
     return [part.encode() for name in sorted(zones) for part in (name, zones[name])]
 
 
-def _told_to(
+def _passed_to(
     on_progress: Callable[[pa.Buffer], object], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
@@ -310,7 +310,7 @@ def _told_to(
 def _begun(columns: pa.Schema, zones: Zones) -> Any:  # noqa: ANN401 - hashlib's have no public type
     digest = hashlib.blake2b(digest_size=16)
     digest.update(columns.serialize())
-    for part in _told(zones):
+    for part in _digested(zones):
         digest.update(part + b"\0")
     return digest
 

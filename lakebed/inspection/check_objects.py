@@ -94,15 +94,15 @@ class CheckObjects:
                 if self._deep:
                     yield from self._check_rows(known, part, references)
         except ObjectMissingError:
-            yield self._tell("file-missing", path=path, references=len(references))
+            yield self._finding("file-missing", path=path, references=len(references))
             return
         except CorruptError as error:
             problem = str(error)
             code = "file-unsorted" if "row" in error.message else "file-damaged"
-            yield self._tell(code, path=path, problem=error.message)
+            yield self._finding(code, path=path, problem=error.message)
             return
         if problem is not None:
-            yield self._tell("file-damaged", path=path, problem=problem)
+            yield self._finding("file-damaged", path=path, problem=problem)
 
     def _bytes_problem(self, path: str, file: StoredFile) -> str | None:
         """Return how the stored bytes contradict the reference."""
@@ -135,15 +135,15 @@ class CheckObjects:
     ) -> Iterator[Finding]:
         count = held.rows if held else 0
         if reference.exact and count != reference.rows:
-            yield self._tell(
+            yield self._finding(
                 "rows-differ",
                 path=path,
                 partition=reference.partition,
                 held=count,
-                told=reference.rows,
+                stated=reference.rows,
             )
         if held is not None and not _inside(held.bounds, reference.bounds):
-            yield self._tell("bounds-differ", path=path, partition=reference.partition)
+            yield self._finding("bounds-differ", path=path, partition=reference.partition)
 
     def _beside(self, known: Known) -> Iterator[Finding]:
         snapshots, commits = snapshots_prefix(self._table), commits_prefix(self._table)
@@ -155,13 +155,13 @@ class CheckObjects:
             on_the_way = base_of_commits(path) if path.startswith(commits) else None
             on_the_way = base_of_run(path) if path.startswith(runs) else on_the_way
             if on_the_way is not None:
-                yield self._tell(_unknown(on_the_way, known), path=path)
+                yield self._finding(_unknown(on_the_way, known), path=path)
             elif file is None or path != file_path(self._table, file):
-                yield self._tell("object-stray", path=path)
+                yield self._finding("object-stray", path=path)
             elif file not in known.references and file not in known.garbage:
-                yield self._tell(_unknown(base_of(file), known), path=path)
+                yield self._finding(_unknown(base_of(file), known), path=path)
 
-    def _tell(self, code: str, **facts: Fact) -> Finding:
+    def _finding(self, code: str, **facts: Fact) -> Finding:
         return finding(code, table=self._name, **facts)
 
 

@@ -20,28 +20,28 @@ from lakebed.statestore.table_state.state import TableState
 def check_state(state: TableState, table: TableName, **where: Fact) -> Iterator[Finding]:
     """Yield what is wrong inside a state. where: more facts for each finding."""
 
-    def tell(code: str, **facts: Fact) -> Finding:
+    def found(code: str, **facts: Fact) -> Finding:
         return finding(code, table=table, **where, **facts)
 
     tree: PartitionTree | None = None
     try:
         tree = state.tree()
     except (AssertionError, KeyError, IndexError) as error:
-        yield tell("tree-broken", problem=str(error))
+        yield found("tree-broken", problem=str(error))
     if tree is not None:
         if tree.root != state.head().root:
-            yield tell("tree-broken", problem="the head names another root")
+            yield found("tree-broken", problem="the head names another root")
         for code, facts in _reference_problems(state, tree):
-            yield tell(code, **facts)
+            yield found(code, **facts)
     for file, partition in claims_without_job(state):
-        yield tell("claim-without-job", file=file.hex(), partition=partition)
+        yield found("claim-without-job", file=file.hex(), partition=partition)
     for job, claims in claims_by_job(state):
         if not claims:
-            yield tell("job-without-claim", job=job)
+            yield found("job-without-claim", job=job)
     for file in garbage_with_references(state):
-        yield tell("garbage-referenced", file=file.hex())
+        yield found("garbage-referenced", file=file.hex())
     for what, number in numbers_beyond(state):
-        yield tell("number-impossible", what=what, number=number)
+        yield found("number-impossible", what=what, number=number)
 
 
 def _reference_problems(

@@ -131,8 +131,8 @@ class DeadLetters:
             looked_at_max = missing if table is None else LETTERS_COUNTED_MAX
             with leased_dead_letters(self._queues.open(kind), self._clock) as hand:
                 letters = hand.each_once(looked_at_max)
-                told = (self._letter(kind, letter, names) for letter in letters)
-                found = (one for one in told if table is None or one.table == table)
+                all_of_queue = (self._letter(kind, letter, names) for letter in letters)
+                found = (one for one in all_of_queue if table is None or one.table == table)
                 shown += islice(found, missing)
         return shown
 
@@ -223,10 +223,10 @@ def _of_table(table: TableId, names: dict[TableId, TableName], *jobs: JobId) -> 
 
 def _of_users(letter: Received, names: dict[TableId, TableName]) -> Said:
     try:
-        told = msgspec.json.decode(letter.body, type=dict[str, object])
-        name = table_name(told.get("table"))
-        named = told.get("id") is not None
-        job = job_id(told["id"]) if named else message_job(letter.body, letter.sent_at)
+        decoded = msgspec.json.decode(letter.body, type=dict[str, object])
+        name = table_name(decoded.get("table"))
+        named = decoded.get("id") is not None
+        job = job_id(decoded["id"]) if named else message_job(letter.body, letter.sent_at)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidError("not a message of users", reason=error) from None
     table = next((id_ for id_, known in names.items() if known == name), None)

@@ -68,13 +68,13 @@ def draw_tree(nodes: tuple[NodeStatus, ...], leaves_max: int = LEAVES_DRAWN_MAX)
     width = max(len(line.text) for line in lines)
     drawn: list[str] = []
     hidden: list[NodeStatus] = []
-    told = False
+    has_hole = False
     for line, (begin, end) in zip(lines, ranks, strict=True):
         if begin >= first and end <= last and leaves > leaves_max:
             hidden += [line.node] if line.leaf is not None else []
-            if not told:
+            if not has_hole:
                 drawn.append(_HOLE)
-                told = True
+                has_hole = True
             continue
         figures = "" if line.leaf is None else f"  {_leaf_figures(line.node)}"
         drawn.append(f"{line.text:<{width}}{figures}".rstrip())

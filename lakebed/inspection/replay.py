@@ -65,7 +65,7 @@ class ReplayLog:
                 return replay
             if self._oldest() == oldest:  # it was not truncated: a body is gone in its midst
                 break
-        self._tell("log-gap", after=self._emptied - 1, heard_of=self._emptied)
+        self._add("log-gap", after=self._emptied - 1, heard_of=self._emptied)
         return Replay(None, TransactionNumber(0), whole=False, findings=tuple(self._found))
 
     def _run(self, oldest: int, upto: TransactionNumber | None) -> Replay | None:
@@ -84,13 +84,13 @@ class ReplayLog:
         number = state.head().number
         wanted = max([upto or 0, *digests])
         if readable and number < wanted and (upto is None or number < upto):
-            self._tell_end(number, heard_of=wanted)
+            self._explain_end(number, heard_of=wanted)
         elif readable and (newest := self._log.newest()) > number and self._ends_at(number):
-            self._tell_end(number, heard_of=newest)
+            self._explain_end(number, heard_of=newest)
         whole = readable and (upto is None or number == upto)
         return Replay(state, number, whole, tuple(self._found))
 
-    def _tell(self, code: str, **facts: str | int) -> None:
+    def _add(self, code: str, **facts: str | int) -> None:
         self._found.append(finding(code, table=self._table, **facts))
 
     def _oldest(self) -> int:
@@ -111,20 +111,20 @@ class ReplayLog:
         good = []
         for number, path in self._snapshots.newest_first():
             if number < oldest - 1:
-                self._tell("snapshot-old", path=path, number=number)
+                self._add("snapshot-old", path=path, number=number)
             elif self._snapshots.prove(path):
                 good.append(_Snapshot(number, path, bytes.fromhex(path.rpartition("-")[2])))
             elif (number, path) in self._snapshots.newest_first():  # and not deleted meanwhile
-                self._tell("snapshot-damaged", path=path, number=number)
+                self._add("snapshot-damaged", path=path, number=number)
         if oldest > 1 and len(good) < SNAPSHOTS_KEPT:
-            self._tell("snapshot-lost", good=len(good), wanted=SNAPSHOTS_KEPT)
+            self._add("snapshot-lost", good=len(good), wanted=SNAPSHOTS_KEPT)
         return sorted(good, key=lambda s: s.number)
 
     def _begin(self, state: TableState, oldest: int, good: Sequence[_Snapshot]) -> bool:
         for snapshot in good:
             self._snapshots.load(snapshot.path, state)
             return True
-        self._tell("no-base", oldest=oldest)
+        self._add("no-base", oldest=oldest)
         return False
 
     def _apply(
@@ -145,14 +145,14 @@ class ReplayLog:
                 if number <= begin:
                     continue
                 if entry.at < state.head().at and not _sets_time_back(entry):
-                    self._tell("log-time-backwards", number=number)
+                    self._add("log-time-backwards", number=number)
                 apply_entry(state, entry, number, entry_checksum(body))
                 snapshot = snapshots.get(number)
                 if snapshot is not None and state.digest() != snapshot.digest:
                     code = "log-differs" if self._is_of_another_log(snapshot, body) else DIFFERS
-                    self._tell(code, path=snapshot.path, number=number)
+                    self._add(code, path=snapshot.path, number=number)
         except _BROKEN_STATE as error:
-            self._tell("log-damaged", number=number, problem=str(error) or type(error).__name__)
+            self._add("log-damaged", number=number, problem=str(error) or type(error).__name__)
             return False
         return True
 
@@ -169,17 +169,17 @@ class ReplayLog:
         except (CorruptError, LogTruncatedError):  # something is there
             return False
 
-    def _tell_end(self, end: TransactionNumber, *, heard_of: int) -> None:
+    def _explain_end(self, end: TransactionNumber, *, heard_of: int) -> None:
         """Tell why the log ends earlier than it should: entries are gone, in its midst or at its
         end."""
         behind = [number for number, _ in self._log.read_scattered(end)]
         if behind:
             newest = max(behind[-1], heard_of)
-            self._tell("log-gap", after=end, heard_of=newest, behind=len(behind), first=behind[0])
+            self._add("log-gap", after=end, heard_of=newest, behind=len(behind), first=behind[0])
         elif not self._log.newest():
-            self._tell("log-missing", heard_of=heard_of)
+            self._add("log-missing", heard_of=heard_of)
         else:
-            self._tell("log-behind", ends=end, heard_of=heard_of)
+            self._add("log-behind", ends=end, heard_of=heard_of)
 
 
 def apply_entry(

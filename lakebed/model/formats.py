@@ -29,14 +29,14 @@ NEWEST = Formats(entry=4, state=2)
 """Those that this release writes when it may."""
 
 
-def formats_of(told: Mapping[str, int]) -> Formats | None:
+def formats_of(stored: Mapping[str, int]) -> Formats | None:
     """Return the forms that a record names; those that it does not name are the oldest. None: it is
     empty. Forms that only newer releases know are left out."""
-    if not told:
+    if not stored:
         return None
     return Formats(
-        entry=told.get("entry", OLDEST.entry),
-        state=told.get("state", OLDEST.state),
+        entry=stored.get("entry", OLDEST.entry),
+        state=stored.get("state", OLDEST.state),
     )
 
 

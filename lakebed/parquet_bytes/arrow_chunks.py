@@ -33,11 +33,14 @@ def template_of(columns: pa.Schema, options: Mapping[str, object]) -> Footer:
 def _without_wrong_counts(chunk: EncodedChunk) -> EncodedChunk:
     """Leave out how many bytes strings have, where pyarrow counts what they share only once."""
     encodings = chunk.metadata.listed(2, I32) or []
-    told = chunk.metadata.find(16, STRUCT)
-    if Encoding.DELTA_BYTE_ARRAY not in encodings or told is None:
+    size_statistics = chunk.metadata.find(16, STRUCT)
+    if Encoding.DELTA_BYTE_ARRAY not in encodings or size_statistics is None:
         return chunk
     metadata = Struct(chunk.metadata)
-    metadata[16] = (STRUCT, Struct((field, one) for field, one in told.items() if field != 1))
+    metadata[16] = (
+        STRUCT,
+        Struct((field, one) for field, one in size_statistics.items() if field != 1),
+    )
     pages = chunk.pages
     if pages is not None:
         pages = msgspec.structs.replace(pages, byte_counts=None)

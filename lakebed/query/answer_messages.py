@@ -73,7 +73,7 @@ class AnswerMessages:
                 reason. Errors of `RunQuery.run`: ask again.
         """
         named = named_in(body).job
-        return self._told(body, named, kept=False)
+        return self._reported(body, named, kept=False)
 
     def keep(self, body: bytes, *, sent_at: Micros) -> QueryAnswer:
         """Write the result of a queued query down, once by its id. sent_at: of its message.
@@ -82,9 +82,9 @@ class AnswerMessages:
             As `answer`. Every end is told to the tracker.
         """
         job = named_in(body).job or message_job(body, sent_at)
-        return self._told(body, job, kept=True)
+        return self._reported(body, job, kept=True)
 
-    def _told(self, body: bytes, job: JobId | None, *, kept: bool) -> QueryAnswer:
+    def _reported(self, body: bytes, job: JobId | None, *, kept: bool) -> QueryAnswer:
         began = self._clock.monotonic()
         table: OpenTable | None = None
         try:
@@ -95,11 +95,11 @@ class AnswerMessages:
             if job is not None:
                 event: JobEvent = "rejected" if isinstance(error, InvalidError) else "failed"
                 id_ = NO_TABLE if table is None else table.id
-                self._reports.tell(id_, job, event, reason=f"{error.code()}: {error}")
+                self._reports.report(id_, job, event, reason=f"{error.code()}: {error}")
             raise
         seconds = self._clock.monotonic() - began
         if job is not None:
-            self._reports.tell(table.id, job, "finished", rows=answer.rows, seconds=seconds)
+            self._reports.report(table.id, job, "finished", rows=answer.rows, seconds=seconds)
         events.emit(
             events.QUERY_ANSWERED,
             table=table.name,
@@ -144,8 +144,8 @@ class AnswerMessages:
 
 def _request_of(body: bytes) -> RequestDigest:
     """Return what stands for a message, however its sender spaces and orders it."""
-    told = msgspec.json.decode(body)
-    return digest_of(msgspec.json.encode(told, order="deterministic"))
+    decoded = msgspec.json.decode(body)
+    return digest_of(msgspec.json.encode(decoded, order="deterministic"))
 
 
 def _columns(plan: QueryPlan, asked: QueryMessage) -> pa.Schema:

@@ -129,9 +129,11 @@ class Results:
             finally:
                 writer.abort()
             files.append(ResultFile(path=f"{self._location}/{path}", rows=rows, bytes=sink.size))
-        return self._tell(columns, of, tuple(files))
+        return self._write_manifest(columns, of, tuple(files))
 
-    def _tell(self, columns: pa.Schema, of: ResultOf, files: tuple[ResultFile, ...]) -> Manifest:
+    def _write_manifest(
+        self, columns: pa.Schema, of: ResultOf, files: tuple[ResultFile, ...]
+    ) -> Manifest:
         manifest = Manifest(
             id=of.job,
             table=of.name,

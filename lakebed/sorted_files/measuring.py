@@ -49,9 +49,9 @@ def measured(
         counter.add(batch)
         sampler.add(batch)
         near.add(batch)
-    told, stride, rows = notes.sample, sampler.stride, sampler.rows
-    known = (told.stride, told.rows, len(told.keys)) == (stride, rows, -(-rows // stride))
-    fits = near.fits(told) if told.slack and known else told == sampler.sample()
+    noted, stride, rows = notes.sample, sampler.stride, sampler.rows
+    known = (noted.stride, noted.rows, len(noted.keys)) == (stride, rows, -(-rows // stride))
+    fits = near.fits(noted) if noted.slack and known else noted == sampler.sample()
     if not fits:
         raise CorruptError("a file's sample is not of its rows", path=path)
     if counter.last != notes.last or notes.row_groups[0].first != notes.sample.keys[0]:

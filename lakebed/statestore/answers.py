@@ -60,8 +60,8 @@ def last_answer(member: PendingCommit, failure: LakebedError) -> LakebedError:
         return UnknownOutcomeError("a try may still land", number=number, reason=failure)
     if isinstance(failure, UnknownOutcomeError):  # of an entry without this member
         hint = "send the same request again"
-        told = "the log did not answer before the deadline"
-        return UnavailableError(told, reason=failure, hint=hint)
+        problem = "the log did not answer before the deadline"
+        return UnavailableError(problem, reason=failure, hint=hint)
     return failure
 
 

@@ -146,20 +146,20 @@ class Committer:
     def _open(self, message: Received) -> _Arrived | None:
         """Return what a message brings; None: nothing that can be committed now."""
         try:
-            told = decode_commits(message.body)
-            commits = read_commits(self._objects, told).commits()
+            decoded = decode_commits(message.body)
+            commits = read_commits(self._objects, decoded).commits()
         except ObjectMissingError as error:  # another committer was done with it, or it was swept
             events.emit(events.COMMITS_GONE, reason=error)
             self._queue.delete(message.receipt)
             return None
         except NewerFormatError as error:
-            self._tell_failed(error, message)
+            self._log_failed(error, message)
             self._give_back(message, error)
             return None
         except LakebedError as error:  # it comes back, or ends among the dead letters
-            self._tell_failed(error, message)
+            self._log_failed(error, message)
             return None
-        return _Arrived(message, told.table, commits, told.path)
+        return _Arrived(message, decoded.table, commits, decoded.path)
 
     def _commit(self, table: TableId, arrived: Sequence[_Arrived]) -> int:
         """Commit what arrived for a table. A message whose commits all have answers is deleted."""
@@ -168,7 +168,7 @@ class Committer:
             head = self._heads(table)
         except LakebedError as error:  # one table's damage does not delay other tables
             for one in arrived:
-                self._tell_failed(error, one.message)
+                self._log_failed(error, one.message)
                 self._give_back(one.message, error)
             return 0
         answers = answers_of(head, [commit.transaction for commit in commits])
@@ -181,7 +181,7 @@ class Committer:
             self._tracker.report_many(reports)
         except LakebedError as error:  # reports may be lost: the messages come back
             for one in arrived:
-                self._tell_failed(error, one.message)
+                self._log_failed(error, one.message)
                 self._give_back(one.message, error)
             return 0
         left, ended = iter(answers), list[_Arrived]()
@@ -212,7 +212,7 @@ class Committer:
             if paths:
                 self._objects.delete(paths)
         except LakebedError as error:
-            self._tell_failed(error, arrived[0].message)
+            self._log_failed(error, arrived[0].message)
 
     def _give_back(self, message: Received, *errors: LakebedError) -> None:
         """Let a message come back: soon, or when this installation may be upgraded."""
@@ -222,7 +222,7 @@ class Committer:
         try:
             self._queue.extend(message.receipt, hidden_seconds=seconds)
         except LakebedError as error:  # it comes back later
-            self._tell_failed(error, message)
+            self._log_failed(error, message)
 
     def _report(self, table: TableId, requester: CommitRequester, answer: Answer) -> JobReport:
         number, reason = NOT_COMMITTED, ""
@@ -244,7 +244,7 @@ class Committer:
             number=number,
         )
 
-    def _tell_failed(self, error: LakebedError, message: Received) -> None:
+    def _log_failed(self, error: LakebedError, message: Received) -> None:
         events.emit(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)
 
 

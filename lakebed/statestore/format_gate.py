@@ -37,8 +37,8 @@ class FormatGate:
         with self._lock:
             known, now = self._known, self._clock.monotonic()
             if known is None or (known[1] != NEWEST and now - known[0] >= KEPT_SECONDS):
-                told = self._registry.formats() or OLDEST
-                entry, state = min(told.entry, NEWEST.entry), min(told.state, NEWEST.state)
+                stored = self._registry.formats() or OLDEST
+                entry, state = min(stored.entry, NEWEST.entry), min(stored.state, NEWEST.state)
                 known = self._known = now, Formats(entry=entry, state=state)
             return known[1]
 

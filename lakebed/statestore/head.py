@@ -162,7 +162,7 @@ class TableHead:
             time = self.times.next_time(self.state)
             return self.state.head().at if time.changes else time.at
 
-    def tell_time(self, *, back: bool = False) -> bool:
+    def record_time(self, *, back: bool = False) -> bool:
         """Tell the log of this machine's clock, if log time does not follow it. back: set log time
         back, if it is ahead. Returns whether it was told; another may have done so."""
         choose = self.times.time_back if back else self.times.next_time

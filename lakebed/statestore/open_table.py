@@ -87,7 +87,7 @@ class OpenTable:
             times, head = self.head.times, state.head()
             ahead = bool(times.next_time(state).changes) and head.root and not head.dropped
         if ahead and is_due(times.now()):
-            self.head.tell_time()
+            self.head.record_time()
         return self.head.log_time()
 
     def number_of(self, job: JobId, digest: RequestDigest) -> TransactionNumber | None:

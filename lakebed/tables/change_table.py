@@ -166,12 +166,12 @@ def _changes(log: TransactionLog, since: TransactionNumber) -> Iterator[TableCha
         entry = decode_entry(body, number)
         for transaction in entry.transactions:
             for change in transaction.changes:
-                told = _told(change, number, entry.at)
-                if told is not None:
-                    yield told
+                found = _table_change(change, number, entry.at)
+                if found is not None:
+                    yield found
 
 
-def _told(change: Change, number: TransactionNumber, at: Micros) -> TableChange | None:
+def _table_change(change: Change, number: TransactionNumber, at: Micros) -> TableChange | None:
     match change:
         case CreateTable():
             leaves = len(change.points) + 1

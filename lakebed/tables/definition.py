@@ -70,8 +70,8 @@ def definition_from_json(value: object) -> Definition:
         hint = 'for instance {"split_points": ["g", ["p", 7]], "settings": {"leaf_rows_max": 1000}}'
         raise InvalidError("split points are a list, settings are named", hint=hint)
     schema = schema_from_json(value["schema"])
-    told = value.get("processing")
-    processing = None if told is None else processing_from_json(told)
+    given = value.get("processing")
+    processing = None if given is None else processing_from_json(given)
     found = [_point_from(schema, point) for point in points]
     return Definition(schema, found, dict(settings), processing)
 

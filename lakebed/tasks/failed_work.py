@@ -99,7 +99,7 @@ class FailedTables:
         tries = 1 if before is None else before.tries + 1
         wait = wait_seconds(tries)
         explain(error, table=name, id_=table)
-        tell_failed(name, work, error, tries=tries, again_seconds=wait)
+        report_failed(name, work, error, tries=tries, again_seconds=wait)
         again_at = self._clock.monotonic() + wait
         failed = FailedWork(table=name, work=work, error=error, tries=tries, again_at=again_at)
         self._failed[table, work] = failed
@@ -157,7 +157,7 @@ def explain(error: Exception, *, table: TableName, id_: TableId) -> None:
         )
 
 
-def tell_failed(name: TableName, work: str, error: Exception, **facts: object) -> None:
+def report_failed(name: TableName, work: str, error: Exception, **facts: object) -> None:
     """Tell that work failed on a table."""
     grave = not isinstance(error, LakebedError) or isinstance(error, CorruptError | InvalidError)
     if not isinstance(error, LakebedError):

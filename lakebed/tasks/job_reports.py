@@ -34,7 +34,7 @@ class JobReports:
         self._tracker = tracker
         self._clock = clock
 
-    def tell(
+    def report(
         self,
         table: TableId,
         job: JobId,
@@ -49,13 +49,13 @@ class JobReports:
         Raises:
             UnavailableError: the report may be lost; send it again. Only with `surely`.
         """
-        reports = [msgspec.structs.replace(self._report(table, job, event), **facts)]
+        reports = [msgspec.structs.replace(self._new_report(table, job, event), **facts)]
         if surely:
             self._tracker.report_many(reports)
         else:
             self._send(reports)
 
-    def tell_lost(self, table: TableId, job: JobId, *, reason: str, run: str = "") -> None:
+    def report_lost(self, table: TableId, job: JobId, *, reason: str, run: str = "") -> None:
         """Report that a job ended for nothing, unless an end of it was told."""
         try:
             last = self._tracker.last(table, job)
@@ -63,13 +63,13 @@ class JobReports:
             events.emit(events.REPORT_LOST, table=table, job=job, reason=error)
             return
         if last is None or last.event not in ("committed", "given up", "lost"):
-            self.tell(table, job, "lost", reason=reason, run=run)
+            self.report(table, job, "lost", reason=reason, run=run)
 
-    def tell_all(self, table: TableId, jobs: Sequence[JobId], event: JobEvent) -> None:
+    def report_all(self, table: TableId, jobs: Sequence[JobId], event: JobEvent) -> None:
         """Report that this happened to jobs just now, in as few requests as can be."""
-        self._send([self._report(table, job, event) for job in jobs])
+        self._send([self._new_report(table, job, event) for job in jobs])
 
-    def _report(self, table: TableId, job: JobId, event: JobEvent) -> JobReport:
+    def _new_report(self, table: TableId, job: JobId, event: JobEvent) -> JobReport:
         at = self._clock.now()
         return JobReport(table=table, job=job, kind=self._kind, event=event, at=at)
 

@@ -10,7 +10,7 @@ from lakebed.model.names import RequestDigest, digest_of
 from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.user_files.input_files import format_of
 
-PROBLEMS_TOLD = 10
+PROBLEMS_LISTED = 10
 """Of files that cannot be had."""
 
 
@@ -32,10 +32,10 @@ def named_files(names: Iterable[str], files: SourceFiles) -> list[SourceFile]:
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        told = "; ".join(str(problem) for problem in problems[:PROBLEMS_TOLD])
+        listed = "; ".join(str(problem) for problem in problems[:PROBLEMS_LISTED])
         hint = "mend the message, or the files, then send it again"
         raise InvalidError(
-            "the named files cannot be read", count=len(problems), problems=told, hint=hint
+            "the named files cannot be read", count=len(problems), problems=listed, hint=hint
         )
     return list(found.values())
 

@@ -15,7 +15,7 @@ FindTable = Callable[[str], OpenTable]
 """By name. Raises: InvalidError."""
 
 
-def tell_refused(
+def report_refused(
     reports: JobReports, find_table: FindTable, body: bytes, job: JobId, error: LakebedError
 ) -> None:
     """Tell the tracker, under the table that a message names, or under none."""
@@ -24,4 +24,4 @@ def tell_refused(
         table = NO_TABLE if name is None else find_table(name).id
     except InvalidError:
         table = NO_TABLE
-    reports.tell(table, job, "rejected", reason=f"{error.code()}: {error}")
+    reports.report(table, job, "rejected", reason=f"{error.code()}: {error}")

@@ -80,7 +80,7 @@ class StartTasks:
                 running_count=running,
                 waiting_count=load.waiting,
             )
-        self._tell_failed(time)
+        self._report_failed(time)
         return started
 
     def _start(self, count: int, at: str, time: Micros) -> int:
@@ -89,22 +89,22 @@ class StartTasks:
             try:
                 self._runner.start(f"{at}/{number}", spot=spot)
             except LakebedError as error:
-                self._tell_not_started(error)
+                self._report_not_started(error)
                 return number
         return count
 
-    def _tell_failed(self, time: Micros) -> None:
+    def _report_failed(self, time: Micros) -> None:
         for task in self._runner.failed_since(Micros(time - TICK_SECONDS * MICROS_PER_SECOND)):
             if task.ended_at >= time:
                 continue  # the next tick tells of it
             if not task.started:
-                self._tell_not_started(task.reason)
+                self._report_not_started(task.reason)
                 continue
             events.emit(
                 events.TASK_FAILED, level=logging.ERROR, kind=self._kind, reason=task.reason
             )
 
-    def _tell_not_started(self, reason: object) -> None:
+    def _report_not_started(self, reason: object) -> None:
         events.emit(events.TASK_NOT_STARTED, level=logging.ERROR, kind=self._kind, reason=reason)
 
 

@@ -21,27 +21,27 @@ class TaskReports:
         self._tracker = tracker
         self._clock = clock
         self._started = clock.now()
-        self._told = Micros(0)
+        self._reported_at = Micros(0)
         self._jobs = 0
 
     def job_ended(self) -> None:
         """Count a job, and tell if that was not told for a while."""
         self._jobs += 1
-        if self._clock.now() - self._told >= SECONDS_BETWEEN * MICROS_PER_SECOND:
-            self._tell(ended=False)
+        if self._clock.now() - self._reported_at >= SECONDS_BETWEEN * MICROS_PER_SECOND:
+            self._report(ended=False)
 
     def end(self) -> None:
         """Tell that the task takes no more jobs; one that had none is not worth telling."""
         if self._jobs:
-            self._tell(ended=True)
+            self._report(ended=True)
 
-    def _tell(self, *, ended: bool) -> None:
-        self._told = self._clock.now()
+    def _report(self, *, ended: bool) -> None:
+        self._reported_at = self._clock.now()
         report = TaskReport(
             task=self._task,
             kind=self._kind,
             started=self._started,
-            at=self._told,
+            at=self._reported_at,
             jobs=self._jobs,
             ended=ended,
         )

@@ -94,7 +94,7 @@ class UserJobs:
         if known is not None:
             return Ingested(job=id_, number=known, repeated=True)
         run = JobRun(id_, start, table.fresh_run(), self._clock.monotonic())
-        self._reports.tell(table.id, id_, "started", run=run.name)
+        self._reports.report(table.id, id_, "started", run=run.name)
         try:
             done = take(run)
         except UnknownOutcomeError as error:
@@ -103,9 +103,9 @@ class UserJobs:
         except LakebedError as error:
             event: JobEvent = "rejected" if error.exit_code == 2 else "failed"
             reason = f"{error.code()}: {error}"
-            self._reports.tell(table.id, id_, event, reason=reason, run=run.name)
+            self._reports.report(table.id, id_, event, reason=reason, run=run.name)
             raise
-        self._reports.tell(
+        self._reports.report(
             table.id,
             id_,
             "committed" if done.number else "finished",

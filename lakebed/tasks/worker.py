@@ -99,17 +99,17 @@ class Worker:
             with self._visibility.keep_hidden(message):
                 self._handle(message)
         except self._failures.refused as error:
-            _tell_failed(message, error)
+            _log_failed(message, error)
             self._queue.give_up(message)
             return "refused"
         except NewerFormatError as error:
-            _tell_failed(message, error)
+            _log_failed(message, error)
             self._queue.extend(
                 message.receipt, hidden_seconds=upgrade_wait_seconds(message.receives)
             )
             return "outdated"
         except LakebedError as error:  # the message comes back, or ends among the dead letters
-            _tell_failed(message, error)
+            _log_failed(message, error)
             return self._failed(message)
         except Exception as error:
             if not self._failures.bugs:
@@ -133,5 +133,5 @@ class Worker:
         return "failed"
 
 
-def _tell_failed(message: Received, error: LakebedError) -> None:
+def _log_failed(message: Received, error: LakebedError) -> None:
     events.emit(events.JOB_FAILED, code=error.code(), reason=error, receives=message.receives)

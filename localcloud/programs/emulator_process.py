@@ -47,10 +47,10 @@ def main() -> None:
         "shift": lambda given: clock.shift(given["seconds"]),
         "queues": lambda _: _queues(),
         "note_judgements": lambda _: judgements.begin(),
-        "judgements": lambda _: judgements.told(),
+        "judgements": lambda _: judgements.notes(),
         "task_ended": lambda given: _task_ended(given["arn"], given["code"]),
         "spark_runs": lambda _: spark.waiting(),
-        "spark_run_told": lambda given: spark.told(**given),
+        "set_spark_run_state": lambda given: spark.notes(**given),
     }
     threading.Thread(target=_obey, args=(commands, answers), daemon=True).start()
     sys.argv = ["ministack"]
@@ -91,7 +91,7 @@ class Judgements:
 
         iam_evaluator.evaluate = noted
 
-    def told(self) -> list[dict[str, Any]]:
+    def notes(self) -> list[dict[str, Any]]:
         """Return the notes: `role`, `statement`, `used`, `needed`."""
         return [
             {
@@ -151,18 +151,18 @@ def _mend_tasks() -> None:
     answers: dict[str, Any] = {}
 
     def resource(service: str, *given: Any) -> str:  # noqa: ANN401 - MiniStack's, passed on
-        told = json.loads(given[3] or b"{}") if service == "ecs" else {}
-        if "taskDefinition" in told:
-            return str(told["taskDefinition"])
-        if "cluster" in told:
-            return str(told["tasks"][0] if "tasks" in told else "*")
+        request = json.loads(given[3] or b"{}") if service == "ecs" else {}
+        if "taskDefinition" in request:
+            return str(request["taskDefinition"])
+        if "cluster" in request:
+            return str(request["tasks"][0] if "tasks" in request else "*")
         found: str = resource_of(service, *given)
         return found
 
     def context(service: str, action: str, body: bytes, params: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = context_of(service, action, body, params)
-        told = json.loads(body or b"{}") if service == "ecs" else {}
-        cluster = {"ecs:cluster": _cluster_arn(told["cluster"])} if "cluster" in told else {}
+        request = json.loads(body or b"{}") if service == "ecs" else {}
+        cluster = {"ecs:cluster": _cluster_arn(request["cluster"])} if "cluster" in request else {}
         return found | cluster
 
     def enforce(
@@ -186,12 +186,12 @@ def _mend_tasks() -> None:
         )
         return next(filter(None, refused), None)
 
-    def run(told: dict[str, Any]) -> Any:  # noqa: ANN401 - the same
-        token = told.get("clientToken")
+    def run(request: dict[str, Any]) -> Any:  # noqa: ANN401 - the same
+        token = request.get("clientToken")
         if token is None:
-            return run_task(told)
+            return run_task(request)
         if token not in answers:
-            answers[token] = run_task(told)
+            answers[token] = run_task(request)
         return answers[token]
 
     iam_actions.extract_resource_arn = resource

@@ -66,7 +66,7 @@ def waiting() -> list[dict[str, Any]]:
     return [run for run in _runs.values() if run["state"] in OPEN]
 
 
-def told(run: str, state: str, details: str) -> None:
+def set_state(run: str, state: str, details: str) -> None:
     """A run has got into a state."""
     _runs[run] |= {"state": state, "stateDetails": details, "updatedAt": time.time()}
 
@@ -108,7 +108,7 @@ def _done(
         return {}
     if run is not None and run in _runs and method in ("GET", "DELETE"):
         if method == "DELETE" and _runs[run]["state"] in OPEN:
-            told(run, "CANCELLING", "")
+            set_state(run, "CANCELLING", "")
         return {"jobRun": _runs[run]} if method == "GET" else _ids(_runs[run])
     raise _RefusedError(404, "ResourceNotFoundException", f"not found: {method} {path}")
 

@@ -68,14 +68,14 @@ def _answer(answers: TextIO, call: Callable[[], object]) -> None:
         text = json.dumps({"value": call()})
     except BaseException as error:  # noqa: BLE001 - the caller is told
         traceback.print_exception(error)
-        told = {
+        details = {
             "errorType": "Runtime.ExitError"
             if isinstance(error, SystemExit)
             else type(error).__name__,
             "errorMessage": str(error),
             "stackTrace": traceback.format_tb(error.__traceback__),
         }
-        text = json.dumps({"error": told})
+        text = json.dumps({"error": details})
     sys.stdout.flush()
     answers.write(text + "\n")
     answers.flush()

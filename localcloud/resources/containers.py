@@ -79,10 +79,10 @@ def make_task_definition(making: Making, properties: Properties) -> Made:
     )
 
 
-def _camel(told: Any) -> Any:  # noqa: ANN401 - any JSON
+def _camel(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Return what a template says as the service's API writes it."""
-    if isinstance(told, list):
-        return [_camel(item) for item in told]
-    if isinstance(told, dict):
-        return {key[:1].lower() + key[1:]: _camel(value) for key, value in told.items()}
-    return told
+    if isinstance(value, list):
+        return [_camel(item) for item in value]
+    if isinstance(value, dict):
+        return {key[:1].lower() + key[1:]: _camel(member) for key, member in value.items()}
+    return value

@@ -133,8 +133,8 @@ def in_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if id_ in seen or id_ not in resources:
             return
         seen.add(id_)
-        told = resources[id_].get("DependsOn", [])
-        for needed in [told] if isinstance(told, str) else told:
+        dependencies = resources[id_].get("DependsOn", [])
+        for needed in [dependencies] if isinstance(dependencies, str) else dependencies:
             visit(needed)
         for needed in needed_by(resources[id_].get("Properties", {})):
             visit(needed)

@@ -25,18 +25,18 @@ PREFIXES = {
 
 def note_network(making: Making, properties: Properties) -> Made:
     """Part of a network: it gets an id, and takes whatever its template says."""
-    told = properties.rest()
+    rest = properties.rest()
     digest = hashlib.sha256(f"{making.stack}/{properties.logical_id}".encode()).hexdigest()
     id_ = f"{PREFIXES[properties.type]}-{digest[:17]}"
     attributes = {
-        "AvailabilityZone": told.get("AvailabilityZone", f"{REGION}a"),
-        "CidrBlock": told.get("CidrBlock"),
+        "AvailabilityZone": rest.get("AvailabilityZone", f"{REGION}a"),
+        "CidrBlock": rest.get("CidrBlock"),
         "DefaultSecurityGroup": f"sg-{digest[:17]}",
         "GroupId": id_,
         "Id": id_,
         "InternetGatewayId": id_,
         "RouteTableId": id_,
         "SubnetId": id_,
-        "VpcId": told.get("VpcId", id_),
+        "VpcId": rest.get("VpcId", id_),
     }
     return Made(id_, attributes)

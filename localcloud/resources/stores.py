@@ -26,14 +26,14 @@ def make_bucket(making: Making, properties: Properties) -> Made:
         s3.put_public_access_block(Bucket=name, PublicAccessBlockConfiguration=found)
     if found := properties.take("BucketEncryption"):
         rules = found["ServerSideEncryptionConfiguration"]
-        told = [
+        rules = [
             {"ApplyServerSideEncryptionByDefault": r["ServerSideEncryptionByDefault"]}
             for r in rules
         ]
-        s3.put_bucket_encryption(Bucket=name, ServerSideEncryptionConfiguration={"Rules": told})
+        s3.put_bucket_encryption(Bucket=name, ServerSideEncryptionConfiguration={"Rules": rules})
     if found := properties.take("LifecycleConfiguration"):
-        told = [_lifecycle_rule(dict(rule)) for rule in found["Rules"]]
-        s3.put_bucket_lifecycle_configuration(Bucket=name, LifecycleConfiguration={"Rules": told})
+        rules = [_lifecycle_rule(dict(rule)) for rule in found["Rules"]]
+        s3.put_bucket_lifecycle_configuration(Bucket=name, LifecycleConfiguration={"Rules": rules})
     if found := properties.take("OwnershipControls"):
         s3.put_bucket_ownership_controls(Bucket=name, OwnershipControls=found)
     attributes = {
@@ -46,26 +46,26 @@ def make_bucket(making: Making, properties: Properties) -> Made:
 
 def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
     """Return a rule as the service's API writes it."""
-    told: dict[str, Any] = {
+    written: dict[str, Any] = {
         "ID": rule.pop("Id", ""),
         "Status": rule.pop("Status"),
         "Filter": {"Prefix": rule.pop("Prefix", "")},
     }
     if found := rule.pop("AbortIncompleteMultipartUpload", None):
-        told["AbortIncompleteMultipartUpload"] = found
+        written["AbortIncompleteMultipartUpload"] = found
     if found := rule.pop("NoncurrentVersionExpiration", None):
-        told["NoncurrentVersionExpiration"] = found
+        written["NoncurrentVersionExpiration"] = found
     expiration: dict[str, Any] = {}
     if (days := rule.pop("ExpirationInDays", None)) is not None:
         expiration["Days"] = days
     if (marks := rule.pop("ExpiredObjectDeleteMarker", None)) is not None:
         expiration["ExpiredObjectDeleteMarker"] = marks
     if expiration:
-        told["Expiration"] = expiration
+        written["Expiration"] = expiration
     if rule:
         hint = "teach it localcloud/resources/stores.py"
         raise InvalidError("a lifecycle rule that is not known", rule=rule, hint=hint)
-    return told
+    return written
 
 
 def make_bucket_policy(making: Making, properties: Properties) -> Made:
@@ -105,11 +105,11 @@ def make_queue(making: Making, properties: Properties) -> Made:
     sqs = making.client("sqs")
     name = properties.need("QueueName")
     properties.take("Tags")
-    told = {key: _attribute(value) for key, value in properties.rest().items()}
+    wanted = {key: _attribute(value) for key, value in properties.rest().items()}
     with taken_over("QueueNameExists", "QueueAlreadyExists"):
-        sqs.create_queue(QueueName=name, Attributes=told)
+        sqs.create_queue(QueueName=name, Attributes=wanted)
     url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
-    changeable = {key: value for key, value in told.items() if key != "FifoQueue"}
+    changeable = {key: value for key, value in wanted.items() if key != "FifoQueue"}
     if changeable:
         sqs.set_queue_attributes(QueueUrl=url, Attributes=changeable)
     attributes = {"Arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}", "QueueName": name}
@@ -136,9 +136,9 @@ def make_parameter(making: Making, properties: Properties) -> Made:
     ssm = making.client("ssm")
     name = properties.need("Name")
     properties.take("Tags")
-    told = properties.rest()
-    ssm.put_parameter(Name=name, Overwrite=True, **told)
-    attributes = {"Type": told.get("Type"), "Value": told.get("Value")}
+    rest = properties.rest()
+    ssm.put_parameter(Name=name, Overwrite=True, **rest)
+    attributes = {"Type": rest.get("Type"), "Value": rest.get("Value")}
     return Made(name, attributes, lambda: ssm.delete_parameter(Name=name))
 
 

@@ -15,23 +15,23 @@ def make_alarm(making: Making, properties: Properties) -> Made:
     cloudwatch = making.client("cloudwatch")
     name = properties.need("AlarmName")
     properties.take("Tags")
-    told = properties.rest()
-    looked_at = [told] if "MetricName" in told else []
-    queries = told.get("Metrics", [])
+    alarm = properties.rest()
+    looked_at = [alarm] if "MetricName" in alarm else []
+    queries = alarm.get("Metrics", [])
     looked_at += [query["MetricStat"]["Metric"] for query in queries if "MetricStat" in query]
     spec = AlarmSpec(name, frozenset(map(_metric, looked_at)))
     for metric in looked_at:
         _, metric_name, dimensions = _metric(metric)
         metric["MetricName"] = emulated_metric_name(metric_name, dimensions)
-    cloudwatch.put_metric_alarm(AlarmName=name, **told)
+    cloudwatch.put_metric_alarm(AlarmName=name, **alarm)
     making.running.alarms.append(spec)
     arn = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}"
     return Made(name, {"Arn": arn}, lambda: cloudwatch.delete_alarms(AlarmNames=[name]))
 
 
-def _metric(told: dict[str, Any]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    dimensions = sorted((d["Name"], d["Value"]) for d in told.get("Dimensions", []))
-    return told["Namespace"], told["MetricName"], tuple(dimensions)
+def _metric(metric: dict[str, Any]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    dimensions = sorted((d["Name"], d["Value"]) for d in metric.get("Dimensions", []))
+    return metric["Namespace"], metric["MetricName"], tuple(dimensions)
 
 
 def make_topic(making: Making, properties: Properties) -> Made:

@@ -101,8 +101,8 @@ class QueueSource:
                 outcome = self._call(batch)
             failed = failed_messages(batch, outcome, reports=self.spec.reports_failures)
             if failed:
-                told = outcome.error or {"errorType": "batchItemFailures"}
-                self._failed(Failure(self.function.name, told, tuple(sorted(failed))))
+                error = outcome.error or {"errorType": "batchItemFailures"}
+                self._failed(Failure(self.function.name, error, tuple(sorted(failed))))
             self._delete([m for m in batch if m["MessageId"] not in failed])
         finally:
             with self._lock:

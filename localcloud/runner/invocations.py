@@ -83,12 +83,12 @@ class InvocationServer:
         """Tell the emulator of functions; those of the same names are taken over."""
         client = amazon.client("lambda")
         for function in functions.values():
-            told = self._told(function)
+            configuration = self._configuration(function)
             with taken_over("ResourceConflictException"):
-                client.create_function(Code={"ZipFile": _empty_code()}, **told)
-            client.update_function_configuration(**told)
+                client.create_function(Code={"ZipFile": _empty_code()}, **configuration)
+            client.update_function_configuration(**configuration)
 
-    def _told(self, function: FunctionSpec) -> dict[str, Any]:
+    def _configuration(self, function: FunctionSpec) -> dict[str, Any]:
         return {
             "FunctionName": function.name,
             "Runtime": RUNTIME,

@@ -36,18 +36,18 @@ def embedded_metrics(said: bytes) -> Iterator[Datum]:
         if b'"_aws"' not in line:
             continue
         try:
-            told = json.loads(line)
-            for directive in told["_aws"]["CloudWatchMetrics"]:
-                yield from _of_directive(told, directive)
+            record = json.loads(line)
+            for directive in record["_aws"]["CloudWatchMetrics"]:
+                yield from _of_directive(record, directive)
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
 
 
-def _of_directive(told: Mapping[str, Any], directive: Mapping[str, Any]) -> Iterator[Datum]:
+def _of_directive(record: Mapping[str, Any], directive: Mapping[str, Any]) -> Iterator[Datum]:
     for names in directive.get("Dimensions") or [[]]:
-        dimensions = tuple(sorted((name, str(told[name])) for name in names))
+        dimensions = tuple(sorted((name, str(record[name])) for name in names))
         for metric in directive["Metrics"]:
-            given = told[metric["Name"]]
+            given = record[metric["Name"]]
             for value in given if isinstance(given, list) else [given]:
                 yield Datum(
                     directive["Namespace"],
@@ -121,7 +121,7 @@ class Watch:
 
     def _put(self, namespace: str, data: list[Datum]) -> None:
         for at in range(0, len(data), DATA_AT_ONCE_MAX):
-            told = [
+            metric_data = [
                 {
                     "MetricName": emulated_metric_name(datum.name, datum.dimensions),
                     "Dimensions": [{"Name": n, "Value": v} for n, v in datum.dimensions],
@@ -130,4 +130,6 @@ class Watch:
                 }
                 for datum in data[at : at + DATA_AT_ONCE_MAX]
             ]
-            self._amazon.client("cloudwatch").put_metric_data(Namespace=namespace, MetricData=told)
+            self._amazon.client("cloudwatch").put_metric_data(
+                Namespace=namespace, MetricData=metric_data
+            )

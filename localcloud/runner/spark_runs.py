@@ -99,9 +99,9 @@ class EmulatedSparkRuns:
         try:
             self.running[id_] = self._started(id_, run)
         except InvalidError as error:
-            self._tell(id_, "FAILED", str(error))
+            self._set_state(id_, "FAILED", str(error))
         else:
-            self._tell(id_, "RUNNING", "")
+            self._set_state(id_, "RUNNING", "")
 
     def _ended(self, id_: str, spark: SparkProcess) -> None:
         del self.running[id_]
@@ -109,14 +109,14 @@ class EmulatedSparkRuns:
         self._said(spark.log.read_bytes())
         code = spark.process.returncode
         if spark.is_cancelled:
-            self._tell(id_, "CANCELLED", "the run was cancelled")
+            self._set_state(id_, "CANCELLED", "the run was cancelled")
         elif code:
-            self._tell(id_, "FAILED", f"the driver ended with exit code {code}")
+            self._set_state(id_, "FAILED", f"the driver ended with exit code {code}")
         else:
-            self._tell(id_, "SUCCESS", "")
+            self._set_state(id_, "SUCCESS", "")
 
-    def _tell(self, run: str, state: str, details: str) -> None:
-        self._emulator.ask("spark_run_told", run=run, state=state, details=details)
+    def _set_state(self, run: str, state: str, details: str) -> None:
+        self._emulator.ask("set_spark_run_state", run=run, state=state, details=details)
 
     def _started(self, id_: str, run: Mapping[str, Any]) -> SparkProcess:
         """Start a run. Raises: InvalidError, for what cannot be run here."""
@@ -153,7 +153,7 @@ class EmulatedSparkRuns:
     def _environment(
         self, run: Mapping[str, Any], conf: dict[str, str], folder: Path, spark: Path
     ) -> dict[str, str]:
-        told = {
+        given = {
             name.removeprefix(prefix): value
             for prefix in (TASK_VARIABLE, DRIVER_VARIABLE)
             for name, value in conf.items()
@@ -163,7 +163,7 @@ class EmulatedSparkRuns:
             name: str(folder) + value.removeprefix(PRIVATE_FOLDER)
             if value.startswith(f"{PRIVATE_FOLDER}/")
             else value
-            for name, value in told.items()
+            for name, value in given.items()
         }
         own = {
             name: value

@@ -69,9 +69,9 @@ class RunningTasks:
         if not self._specs:
             return
         wanted = self._wanted()
-        for arn, told in wanted.items():
+        for arn, described in wanted.items():
             if arn not in self._running:
-                self._running[arn] = self._started(arn, told)
+                self._running[arn] = self._started(arn, described)
         for arn, task in list(self._running.items()):
             if arn not in wanted:
                 self._stop(task)
@@ -96,10 +96,10 @@ class RunningTasks:
                     found[task["taskArn"]] = task
         return found
 
-    def _started(self, arn: str, told: Mapping[str, Any]) -> Task:
-        spec = self._specs[told["taskDefinitionArn"]]
+    def _started(self, arn: str, described: Mapping[str, Any]) -> Task:
+        spec = self._specs[described["taskDefinitionArn"]]
         overrides: Mapping[str, Any] = {}
-        for override in told.get("overrides", {}).get("containerOverrides", []):
+        for override in described.get("overrides", {}).get("containerOverrides", []):
             if override["name"] == spec.container:
                 overrides = override
         other = tuple(overrides.get("command", ())) or spec.command
@@ -139,8 +139,8 @@ class RunningTasks:
     def _ended(self, task: Task, code: int) -> None:
         del self._running[task.arn]
         self._said(task.log.read_bytes())
-        told = KILLED if code < 0 else code
-        self._emulator.ask("task_ended", arn=task.arn, code=told)
+        exit_code = KILLED if code < 0 else code
+        self._emulator.ask("task_ended", arn=task.arn, code=exit_code)
 
 
 def _python(spec: TaskSpec) -> list[str]:

@@ -43,7 +43,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class FunctionWorker:
     """One process of one function, in which one call runs at a time.
 
-    folder: for its log and its private folder. told: gets what it printed, after each call.
+    folder: for its log and its private folder. on_log: gets what it printed, after each call.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class FunctionWorker:
         environment: dict[str, str],
         session: RoleSession,
         clock: CloudClock,
-        told: Callable[[bytes], None],
+        on_log: Callable[[bytes], None],
     ) -> None:
         self.function = function
         self.session = session
         self._clock = clock
-        self._told = told
+        self._on_log = on_log
         self._rest = b""
         self._loaded = False
         private = folder / "private" / f"{function.name}-{number}"
@@ -103,7 +103,7 @@ class FunctionWorker:
             outcome = self._answer(self._clock.monotonic() + LOAD_SECONDS_MAX)
             if outcome.error is not None:
                 self._end()
-                self._tell_log()
+                self._pass_log_on()
                 return outcome
             self._loaded = True
         end = self._clock.monotonic() + self.function.timeout_seconds
@@ -122,13 +122,13 @@ class FunctionWorker:
             outcome = self._answer(end)
         except BrokenPipeError:
             outcome = self._gone()
-        self._tell_log()
+        self._pass_log_on()
         return outcome
 
     def kill(self) -> None:
         """End the process at once."""
         self._end()
-        self._tell_log()
+        self._pass_log_on()
         for pipe in (self._process.stdin, self._process.stdout, self._log):
             assert pipe is not None
             pipe.close()
@@ -172,12 +172,12 @@ class FunctionWorker:
             return 0
         return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    def _tell_log(self) -> None:
+    def _pass_log_on(self) -> None:
         self._log.seek(self._log_read)
         said = self._log.read()
         self._log_read += len(said)
         if said:
-            self._told(said)
+            self._on_log(said)
 
 
 class Workers:
@@ -235,7 +235,7 @@ class Workers:
             environment=self._amazon.environment(),
             session=session,
             clock=self._clock,
-            told=self._said,
+            on_log=self._said,
         )
 
     def _put_back(self, worker: FunctionWorker) -> None:

@@ -65,9 +65,9 @@ def _template(folder: Path, properties: Mapping[str, Any]) -> Template:
     assets: dict[str, Path] = {}
     dockerfiles: dict[str, str] = {}
     if manifest.exists():
-        told = _json(manifest)
+        decoded = _json(manifest)
         for kind, key in (("files", "path"), ("dockerImages", "directory")):
-            for hash_, asset in told.get(kind, {}).items():
+            for hash_, asset in decoded.get(kind, {}).items():
                 if key in asset["source"]:
                     assets[hash_] = folder / asset["source"][key]
                     dockerfiles[hash_] = asset["source"].get("dockerFile", "Dockerfile")

@@ -185,8 +185,8 @@ def _packages(bundle: Bundle, target: Target) -> Path:
 
 
 def _install(bundle: Bundle, target: Target, folder: Path) -> None:
-    told = f"fetching packages of functions ({bundle.name}, {target.architecture})"
-    print(told, file=sys.stderr)  # noqa: T201 - it takes a minute, once
+    message = f"fetching packages of functions ({bundle.name}, {target.architecture})"
+    print(message, file=sys.stderr)  # noqa: T201 - it takes a minute, once
     how = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]
     wheels = ["--require-hashes", "--only-binary=:all:", *target.options()]
     paths = ["--target", str(folder), "--requirement", str(bundle.requirements)]

@@ -120,7 +120,7 @@ def old_log_of_clocks() -> list[bytes]:
     story.when_committed(RaiseFloor(TransactionNumber(4), TransactionNumber(3)))
     behind = story.another_head(clock=story.clock.machine(-50 * 86_400 * 1_000_000))
     behind.follow()
-    assert behind.tell_time(back=True)
+    assert behind.record_time(back=True)
     return [body for _, body in story.log.log.read_after(TransactionNumber(0))]
 
 

@@ -149,7 +149,7 @@ def test_garbage_that_was_due_before_a_leap_may_be_deleted_after_it(
     def delete_after_a_leap(paths: list[str]) -> None:
         for head in late:
             head.follow()
-            assert head.tell_time()
+            assert head.record_time()
         machine.objects.delete(paths)
 
     monkeypatch.setattr(machine.collect, "_objects", SimpleNamespace(delete=delete_after_a_leap))

@@ -75,4 +75,4 @@ def test_an_error_says_its_cause_what_is_done_and_what_you_can_do(one: ErrorExpl
 def test_every_event_has_a_meaning_and_is_told_somewhere() -> None:
     names = {value for name, value in vars(events).items() if name.isupper() and name != "MEANINGS"}
     assert names - {events._LOGGER} == set(events.MEANINGS)
-    assert set(GENERATOR["facts_told"]()) == set(events.MEANINGS)
+    assert set(GENERATOR["facts_emitted"]()) == set(events.MEANINGS)

@@ -11,7 +11,7 @@ from lakebed.observe.json_lines import JsonLines
 from lakebed.observe.metrics import METRICS, Metric
 from tests.tidy.source import ROOT
 
-FACTS = runpy.run_path(str(ROOT / "docs" / "generate.py"))["facts_told"]()
+FACTS = runpy.run_path(str(ROOT / "docs" / "generate.py"))["facts_emitted"]()
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

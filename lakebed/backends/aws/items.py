@@ -41,12 +41,12 @@ class WriteCondition(msgspec.Struct, frozen=True):
 
     def arguments(self) -> Item:
         """Return what boto3's functions take."""
-        told: Item = {"ConditionExpression": self.holds}
+        arguments: Item = {"ConditionExpression": self.holds}
         if self.values:
-            told["ExpressionAttributeValues"] = dict(self.values)
+            arguments["ExpressionAttributeValues"] = dict(self.values)
         if self.names:
-            told["ExpressionAttributeNames"] = dict(self.names)
-        return told
+            arguments["ExpressionAttributeNames"] = dict(self.names)
+        return arguments
 
 
 class Items:
@@ -99,14 +99,14 @@ class Items:
             writes=True,
             once=once,
         )
-        told = [
+        items = [
             {kind: {"TableName": self.table, **what} for kind, what in write.items()}
             for write in writes
         ]
         self._requests.run(
             request,
             lambda: self._clients.dynamodb.transact_write_items(
-                TransactItems=told  # type: ignore[arg-type]  # the caller names the kinds
+                TransactItems=items  # type: ignore[arg-type]  # the caller names the kinds
             ),
         )
 

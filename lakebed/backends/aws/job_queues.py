@@ -330,11 +330,11 @@ def _body_of(text: str) -> bytes:
 def _failure(failed: BatchResultErrorEntryTypeDef, doing: str) -> ClientError:
     """Return what SQS would have said of a message that it refused in a batch."""
     status = 400 if failed["SenderFault"] else 503
-    told: Any = {
+    answer: Any = {
         "Error": {"Code": failed["Code"], "Message": failed.get("Message", "")},
         "ResponseMetadata": {"HTTPStatusCode": status},
     }
-    return ClientError(told, doing)
+    return ClientError(answer, doing)
 
 
 def _raise(error: ClientError) -> None:
@@ -350,8 +350,10 @@ def _unless_stale(call: Callable[[], object]) -> None:
     try:
         call()
     except ClientError as error:
-        told = error.response.get("Error", {})
-        code = str(told.get("Code", "")).rpartition(".")[2]
-        about_receipt = code != "InvalidParameterValue" or "eceipt" in str(told.get("Message", ""))
+        details = error.response.get("Error", {})
+        code = str(details.get("Code", "")).rpartition(".")[2]
+        about_receipt = code != "InvalidParameterValue" or "eceipt" in str(
+            details.get("Message", "")
+        )
         if code not in _STALE_CODES or not about_receipt:
             raise

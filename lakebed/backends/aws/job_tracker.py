@@ -92,8 +92,8 @@ class DynamoDbJobTracker:
                 newest[report.table, report.job] = report
         puts = [(self._newest(r), _unless_it_counts_more(r)) for r in newest.values()]
         batches = [puts[at : at + WRITES_AT_ONCE] for at in range(0, len(puts), WRITES_AT_ONCE)]
-        told = [partial(self._put_newest_of_many, batch) for batch in batches]
-        self._clients.at_once.run([*self._items.puts(list(history.values())), *told])
+        updates = [partial(self._put_newest_of_many, batch) for batch in batches]
+        self._clients.at_once.run([*self._items.puts(list(history.values())), *updates])
 
     def last(self, table: TableId, job: JobId) -> JobReport | None:
         """Return the newest report of a job. Strongly consistent."""

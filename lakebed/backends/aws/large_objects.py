@@ -244,7 +244,7 @@ def clients_of(
     config: Mapping[str, str], *, clock: Clock, rng: random.Random, patience: Patience
 ) -> AmazonClients:
     """Return boto3's clients for what obstore's configuration says."""
-    named = {BOTO_NAMES[name]: told for name, told in config.items()}
+    named = {BOTO_NAMES[name]: value for name, value in config.items()}
     return AmazonClients(clock=clock, rng=rng, patience=patience, **named)
 
 

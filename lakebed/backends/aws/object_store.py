@@ -128,8 +128,8 @@ class S3ObjectStore:
             found = self._head(path)
             if found is None:
                 return None
-            meta, told = found
-            checksum = _parsed(told) if told else self._sum(path, meta)
+            meta, stated = found
+            checksum = _parsed(stated) if stated else self._sum(path, meta)
         except ObjectMissingError:
             return None
         return ObjectFacts(path, meta["size"], checksum)
@@ -283,9 +283,9 @@ class S3ObjectStore:
             if key in self._sums:
                 self._sums.move_to_end(key)
                 return self._sums[key]
-        told = self._large_objects().checksum(self.object_key(path), path=path)
-        if told is not None:
-            return told
+        stated = self._large_objects().checksum(self.object_key(path), path=path)
+        if stated is not None:
+            return stated
         size, checksum = self.requests.run(
             _reading(path, "reading an object"), lambda: _summed(self.objects, path)
         )

@@ -114,10 +114,10 @@ AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 
 def _answer_of_service(error: ClientError) -> RequestFailure:
-    told = error.response.get("Error", {})
-    code = str(told.get("Code", "")).rpartition(".")[2]  # SQS puts its name before some
+    details = error.response.get("Error", {})
+    code = str(details.get("Code", "")).rpartition(".")[2]  # SQS puts its name before some
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    permission = _PERMISSION.search(str(told.get("Message", "")))
+    permission = _PERMISSION.search(str(details.get("Message", "")))
     why = " ".join(str(part) for part in (status or None, code) if part)
     if code == _CANCELLED:
         codes = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]

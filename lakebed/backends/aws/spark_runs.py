@@ -71,7 +71,7 @@ class EmrServerlessRuns:
                 _LIST,
                 lambda: self._clients.spark.list_job_runs(applicationId=self._application, **asked),
             )
-            found += [_run(told) for told in answer["jobRuns"]]
+            found += [_run(summary) for summary in answer["jobRuns"]]
             if not answer.get("nextToken"):
                 return found
             asked["nextToken"] = answer["nextToken"]
@@ -124,13 +124,13 @@ class StartableRuns(EmrServerlessRuns):
                 jobDriver=driver,
             )
         except ClientError as error:
-            told = error.response.get("Error", {})
-            if told.get("Code") == KNOWN:
+            details = error.response.get("Error", {})
+            if details.get("Code") == KNOWN:
                 return None
-            if told.get("Code") != REFUSED:
+            if details.get("Code") != REFUSED:
                 raise
             hint = "change `spark_conf`, or deploy with a larger `bulk_import_vcpus_max`"
-            why = str(told.get("Message", ""))[:REASON_LENGTH]
+            why = str(details.get("Message", ""))[:REASON_LENGTH]
             raise InvalidError("EMR Serverless refuses the run", why=why, hint=hint) from None
         return str(answer["jobRunId"])
 
@@ -159,12 +159,12 @@ def submit_conf(environment: BulkImportStartEnvironment, region: str) -> dict[st
     }
 
 
-def _run(told: Any) -> SparkRun:  # noqa: ANN401 - a summary as boto3 gives it
-    state = str(told["state"])
-    reason = "" if state == "SUCCESS" else f"{state}: {told.get('stateDetails', '')}"
+def _run(summary: Any) -> SparkRun:  # noqa: ANN401 - a summary as boto3 gives it
+    state = str(summary["state"])
+    reason = "" if state == "SUCCESS" else f"{state}: {summary.get('stateDetails', '')}"
     return SparkRun(
-        name=str(told.get("name", "")),
-        id=str(told["id"]),
+        name=str(summary.get("name", "")),
+        id=str(summary["id"]),
         state=_ENDED.get(state, "open"),
         reason=reason[:REASON_LENGTH],
     )

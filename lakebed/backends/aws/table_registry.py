@@ -152,9 +152,9 @@ class DynamoTableRegistry:
         for name, number in msgspec.structs.asdict(formats).items():
             key = {PARTITION_KEY: {"S": _FORMATS}, SORT_KEY: {"S": name}}
             lower = "attribute_not_exists(#number) OR #number < :number"
-            told = {":number": {"N": str(number)}}
+            values = {":number": {"N": str(number)}}
             with suppress(ConditionError):  # it is as high already
-                condition = WriteCondition(lower, told, {"#number": "number"})
+                condition = WriteCondition(lower, values, {"#number": "number"})
                 self._items.update(key, "SET #number = :number", condition)
 
     def _change(self, name: TableName, change: str, condition: WriteCondition) -> None:

@@ -147,8 +147,8 @@ def _failed(task: dict[str, Any]) -> FailedTask | None:
     if started and (wished or set(codes) <= IN_ORDER):
         return None
     reasons = [task.get("stoppedReason", ""), *(c.get("reason", "") for c in task["containers"])]
-    told = [*(r for r in reasons if r), *(f"exit code {code}" for code in codes if code)]
-    return FailedTask(started, "; ".join(told), _micros_of(stopped_at))
+    words = [*(r for r in reasons if r), *(f"exit code {code}" for code in codes if code)]
+    return FailedTask(started, "; ".join(words), _micros_of(stopped_at))
 
 
 def _micros_of(time: datetime | float) -> Micros:

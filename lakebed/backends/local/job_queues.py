@@ -262,11 +262,11 @@ class SqliteJobQueues:
         except CorruptError as error:
             return [str(error)]
         lost = self._sent.last() - last
-        told = {
+        counts = {
             "messages that were sent are lost": lost,
             "messages contradict their checksums": changed,
         }
-        return [f"{count} {what}" for what, count in told.items() if count > 0]
+        return [f"{count} {what}" for what, count in counts.items() if count > 0]
 
     def open(self, name: str) -> SqliteJobQueue:
         """Return the queue called `name`."""

@@ -127,8 +127,8 @@ class SqliteTableRegistry:
             there = "SELECT 1 FROM sqlite_master WHERE name = 'format'"
             if connection.execute(there).fetchone() is None:
                 return None
-            told = dict(connection.execute("SELECT name, number FROM format").fetchall())
-        return formats_of(told)
+            stored = dict(connection.execute("SELECT name, number FROM format").fetchall())
+        return formats_of(stored)
 
     def raise_formats(self, formats: Formats) -> None:
         """Allow these forms."""

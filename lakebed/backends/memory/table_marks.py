@@ -31,15 +31,15 @@ class MemoryTableMarks:
             before = mark.handled.get(work)
             if before is None or done.number >= before.number:
                 handled = {**mark.handled, work: done}
-                failed = {other: told for other, told in mark.failed.items() if other != work}
+                failed = {other: failure for other, failure in mark.failed.items() if other != work}
                 self._marks[table] = TableMark(mark.number, handled, failed)
 
     def failed(self, table: TableId, work: str, failed: Failed) -> None:
         """Tell that a kind of work failed."""
         with self._lock:
             mark = self._marks.get(table, TableMark())
-            told = {**mark.failed, work: failed}
-            self._marks[table] = msgspec.structs.replace(mark, failed=told)
+            failures = {**mark.failed, work: failed}
+            self._marks[table] = msgspec.structs.replace(mark, failed=failures)
 
     def list(self) -> dict[TableId, TableMark]:
         """Return all marks."""

@@ -90,9 +90,9 @@ def _answer(name: str) -> Iterator[HTTPResponse]:
 
 def _seen(name: str, answer: HTTPResponse) -> SourceFile:
     """Return the file of an answer. size: -1 where the server does not tell."""
-    told = answer.headers
-    version = told.get("ETag") or told.get("Last-Modified") or ""
-    return SourceFile(name, int(told.get("Content-Length", -1)), version)
+    headers = answer.headers
+    version = headers.get("ETag") or headers.get("Last-Modified") or ""
+    return SourceFile(name, int(headers.get("Content-Length", -1)), version)
 
 
 def _away(name: str, reason: object) -> UnavailableError:

@@ -130,8 +130,8 @@ def cache_directories() -> tuple[Path, ...]:
     First of the processor that this process compiles for: there are kept those that were in none.
     Then of the baseline, if the machine has its features: an image's are.
     """
-    told = os.environ.get(CACHE_VARIABLE)
-    directory = Path(told) if told else _user_cache() / "lakebed" / "kernels"
+    configured = os.environ.get(CACHE_VARIABLE)
+    directory = Path(configured) if configured else _user_cache() / "lakebed" / "kernels"
     processors = [compiled_for()]
     common = baseline()
     if common is not None and common.supported():

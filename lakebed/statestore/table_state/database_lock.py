@@ -185,18 +185,18 @@ def _process_of(path: Path) -> int | None:
     is_python = Path(sys.executable or "").name.startswith("python")  # or a program that embeds it
     if not is_python:
         return None
-    told = _output_of(sys.executable, "-I", "-S", lock_probe.__file__, str(path)).strip()
-    return int(told) if told.isdecimal() and int(told) > 0 else None
+    output = _output_of(sys.executable, "-I", "-S", lock_probe.__file__, str(path)).strip()
+    return int(output) if output.isdecimal() and int(output) > 0 else None
 
 
 def _running(process: int) -> tuple[str | None, str | None]:
     """Return what a process runs, and since when."""
-    told = _output_of("ps", "-o", "lstart=,args=", "-p", str(process)).strip()
+    output = _output_of("ps", "-o", "lstart=,args=", "-p", str(process)).strip()
     try:
-        began = datetime.strptime(f"{told[:_STARTED_LENGTH]} +0000", f"{_STARTED} %z")
+        began = datetime.strptime(f"{output[:_STARTED_LENGTH]} +0000", f"{_STARTED} %z")
     except ValueError:
         return None, None
-    return _command(told[_STARTED_LENGTH:].split()), f"{began:%Y-%m-%dT%H:%M:%SZ}"
+    return _command(output[_STARTED_LENGTH:].split()), f"{began:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _command(words: list[str]) -> str | None:

@@ -25,10 +25,10 @@ def process_that_locks(path: str, start: int, length: int) -> int:
     try:
         asked = (start, length, 0, fcntl.F_RDLCK, os.SEEK_SET)
         fields = asked if _IS_MACOS else (*asked[3:], *asked[:3])
-        told = fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack(_FLOCK, *fields))
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack(_FLOCK, *fields))
     finally:
         os.close(descriptor)
-    fields = struct.unpack(_FLOCK, told)
+    fields = struct.unpack(_FLOCK, answer)
     (process, kind) = (fields[2], fields[3]) if _IS_MACOS else (fields[4], fields[0])
     return 0 if kind == fcntl.F_UNLCK else int(process)
 
