@@ -17,7 +17,7 @@ PRODUCT = ("app", "containers", "lakebed", "lambdas", "localcloud", "spark_jobs"
 _ROW = re.compile(r"^\| (`[^|]*) \| (`[^|]*) \|$", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)`")
 _WORDS = re.compile(r"^\| (`lakebed[^|]*) \| (`[^|]*) \| `[^|]* \|$", re.MULTILINE)
-_ROOM = re.compile(r"`([\w/]+)`")
+_ROOM = re.compile(r"`([\w/]+)(?:\.py)?`")
 MODULES_MAX = 25
 """In one folder."""
 PREPOSITIONS = re.compile(
