@@ -12,6 +12,10 @@ from lakebed.errors import InvalidError
 Capacity = Literal["fargate", "fargate-spot"]
 SPOT: Capacity = "fargate-spot"
 
+ON_DEMAND_OF = 4
+"""Where tasks run on spot capacity, one of so many is started on demand: work goes on, slowly,
+while there is no other."""
+
 CPU_UNITS_PER_VCPU = 1_024
 GIB = 1_024
 """In MiB, as Fargate counts memory."""

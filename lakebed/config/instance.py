@@ -53,6 +53,9 @@ Architecture = Literal["arm64", "x86_64", "machine"]
 TASKS_MAX = 200
 """Of one kind at a time. An account's own quota may be lower."""
 
+FUNCTION_RUNS_MIN = 10
+"""The least that Lambda gives an account."""
+
 _SOURCE = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=/-]*)?"
 _SUBNET = r"subnet-[0-9a-f]{8,17}"
 
@@ -116,7 +119,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             description="Tasks that ingest users' files, at one time; as few as the queue needs,"
             " none while it is empty. 0: none.",
         ),
-    ] = 10
+    ] = 4
     compaction_tasks_max: Annotated[
         int,
         Meta(
@@ -125,7 +128,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             description="Tasks that run compaction jobs, at one time; none while there are no jobs."
             " 0: none, jobs wait for `lakebed run`.",
         ),
-    ] = 10
+    ] = 8
     ingest_capacity: Annotated[
         Capacity,
         Meta(
@@ -199,6 +202,17 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             description="Subnets of `vpc_id` for tasks, with commas between.",
         ),
     ] = ""
+    function_runs_max: Annotated[
+        int,
+        Meta(
+            ge=FUNCTION_RUNS_MIN,
+            le=10_000,
+            description="Runs of functions at one time that the account has room for: its quota of"
+            " concurrent executions of Lambda, or a part of it. Each function with a queue takes"
+            " a tenth of them, at least 2, the committer at least 8. More: more tables are worked"
+            " on at one time.",
+        ),
+    ] = FUNCTION_RUNS_MIN
     bulk_import_vcpus_max: Annotated[
         int,
         Meta(
@@ -207,7 +221,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             description="vCPUs of all bulk imports at one time, on EMR Serverless; they bound the"
             " cost. Each import has 2 for its driver and 4 for each executor.",
         ),
-    ] = 64
+    ] = 16
     alarm_mail: Annotated[
         str,
         Meta(

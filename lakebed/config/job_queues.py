@@ -9,6 +9,12 @@ KEPT_DAYS = 14
 live in the state."""
 
 
+RUNS_SHARE = 10
+"""Each function with a queue takes one of so many runs that the account has room for."""
+MAPPING_RUNS_MAX = 1_000
+"""The most that Lambda takes for one queue."""
+
+
 class JobQueueShape(msgspec.Struct, frozen=True, kw_only=True):
     """A FIFO queue and its dead letters.
 
@@ -17,6 +23,7 @@ class JobQueueShape(msgspec.Struct, frozen=True, kw_only=True):
     age_seconds_max: of the oldest message, before an operator is called.
     hidden_seconds: how long a message in hand is out of sight, unless who takes it says otherwise.
     from_users: they need not give an id against doubles.
+    runs_min: of its function, at one time, however small the account.
     """
 
     kind: str
@@ -24,6 +31,11 @@ class JobQueueShape(msgspec.Struct, frozen=True, kw_only=True):
     receives_max: int = 5
     hidden_seconds: int = 30
     from_users: bool = False
+    runs_min: int = 2  # the least that Lambda takes
+
+    def runs_max(self, function_runs_max: int) -> int:
+        """Return how many runs of its function there may be at one time: its share of all runs."""
+        return min(max(self.runs_min, function_runs_max // RUNS_SHARE), MAPPING_RUNS_MAX)
 
 
 COMPACTION_JOBS = JobQueueShape(kind="compaction", age_seconds_max=3_600)
@@ -33,8 +45,14 @@ WORK_SECONDS_MAX = 120
 """How long one run of a function may work on messages of a queue. They are out of sight six times
 as long, as AWS advises."""
 
-COMMITS = JobQueueShape(kind="commits", age_seconds_max=300, hidden_seconds=6 * WORK_SECONDS_MAX)
-"""What was ingested or merged is not visible yet, and its sender waits for an answer."""
+COMMITS = JobQueueShape(
+    kind="commits",
+    age_seconds_max=300,
+    hidden_seconds=6 * WORK_SECONDS_MAX,
+    runs_min=8,
+)
+"""What was ingested or merged is not visible yet, and its sender waits for an answer. In a new
+account two of ten runs are left to others while all of its own work."""
 
 INGEST_JOBS = JobQueueShape(kind="ingest", age_seconds_max=3_600, from_users=True)
 """Files wait too long to become rows: there are too few tasks, or none comes up."""

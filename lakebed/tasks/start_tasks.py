@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
+from lakebed.config.fargate import ON_DEMAND_OF
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.observe import events
@@ -19,9 +20,6 @@ from lakebed.ports.task_runner import TaskRunner
 
 STARTS_MAX = 20
 """By one tick: each is a request."""
-ON_DEMAND_OF = 4
-"""Where tasks run on spot capacity, one of so many is started on demand: work goes on, slowly,
-while there is no other."""
 TICK_SECONDS = 60
 """Between ticks: one tells of the tasks that failed since the one before."""
 

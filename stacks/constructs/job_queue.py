@@ -25,6 +25,7 @@ class FifoJobQueue(Construct):
     ) -> None:
         super().__init__(scope, id)
         self.kind, self.hidden_seconds = shape.kind, shape.hidden_seconds
+        self.runs_max = shape.runs_max(deployment.settings.function_runs_max)
         key = key_of(self, deployment)
         encryption = sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED
         name = deployment.name(shape.kind)

@@ -18,15 +18,14 @@ from stacks.constructs.python_function import PythonFunction
 
 MESSAGES_AT_ONCE = 10
 """The most that a FIFO queue hands to one run."""
-RUNS_AT_ONCE_MAX = 20
-"""A busy instance so leaves capacity to the account's other functions."""
 
 
 class QueueLambda(Construct):
     """Runs for messages of a queue, at most one run at a time for each group.
 
-    Of a run that fails in part only what failed comes again. While the instance is paused messages
-    wait. code_room: see `PythonFunction`.
+    No more messages are received than runs are allowed: a message that is received and finds no run
+    counts as one that failed. Of a run that fails in part only what failed comes again. While the
+    instance is paused messages wait. code_room: see `PythonFunction`.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class QueueLambda(Construct):
             target=self.function,
             event_source_arn=queue.queue.queue_arn,
             batch_size=messages_at_once,
-            max_concurrency=RUNS_AT_ONCE_MAX,
+            max_concurrency=queue.runs_max,
             report_batch_item_failures=True,
             enabled=not deployment.settings.paused,
         )

@@ -1,0 +1,104 @@
+"""What an instance may use at one time of what AWS bounds by account and region: its quotas.
+
+Default settings fit an account that is new. Source of names and codes: the console of Service
+Quotas; of what new accounts have: "Lambda quotas" in the AWS Lambda Developer Guide, "Amazon ECS
+service quotas", and what accounts report. AWS raises most of them by itself as an account is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import msgspec
+
+from lakebed.config.fargate import ON_DEMAND_OF, SPOT, Capacity
+from lakebed.config.instance import InstanceSettings
+
+
+class Quota(msgspec.Struct, frozen=True, kw_only=True):
+    """A quota of an account in a region.
+
+    service, code, name: as Service Quotas has them.
+    new_account: what a new account has.
+    needed: how much of it an instance with these settings needs.
+    settings: the names of those from which the need follows.
+    """
+
+    service: str
+    code: str
+    name: str
+    new_account: int
+    needed: Callable[[InstanceSettings], int]
+    settings: tuple[str, ...]
+
+
+def vcpus_needed(settings: InstanceSettings, *, spot: bool) -> int:
+    """Return the processors of all tasks that may run at one time, on demand or on spot capacity.
+    Where most run on spot capacity, a share is started on demand."""
+    pools: list[tuple[int, Capacity]] = [
+        (settings.ingest_tasks_max, settings.ingest_capacity),
+        (settings.compaction_tasks_max, settings.compaction_capacity),
+    ]
+    tasks = 0
+    for tasks_max, capacity in pools:
+        on_demand = -(-tasks_max // ON_DEMAND_OF) if capacity == SPOT else tasks_max
+        tasks += tasks_max - on_demand if spot else on_demand
+    return math.ceil(tasks * float(settings.task_vcpus))
+
+
+_OF_TASKS = (
+    "ingest_tasks_max",
+    "compaction_tasks_max",
+    "ingest_capacity",
+    "compaction_capacity",
+    "task_vcpus",
+)
+
+FUNCTION_RUNS = Quota(
+    service="lambda",
+    code="L-B99A9384",
+    name="Concurrent executions",
+    new_account=10,
+    needed=lambda settings: settings.function_runs_max,
+    settings=("function_runs_max",),
+)
+FARGATE_VCPUS = Quota(
+    service="fargate",
+    code="L-3032A538",
+    name="Fargate On-Demand vCPU resource count",
+    new_account=6,
+    needed=lambda settings: vcpus_needed(settings, spot=False),
+    settings=_OF_TASKS,
+)
+FARGATE_SPOT_VCPUS = Quota(
+    service="fargate",
+    code="L-36FBB829",
+    name="Fargate Spot vCPU resource count",
+    new_account=6,
+    needed=lambda settings: vcpus_needed(settings, spot=True),
+    settings=_OF_TASKS,
+)
+SPARK_VCPUS = Quota(
+    service="emr-serverless",
+    code="L-D05C8A75",
+    name="Max concurrent vCPUs per account",
+    new_account=16,
+    needed=lambda settings: settings.bulk_import_vcpus_max,
+    settings=("bulk_import_vcpus_max",),
+)
+NETWORKS = Quota(
+    service="vpc",
+    code="L-F678F1CE",
+    name="VPCs per Region",
+    new_account=5,
+    needed=lambda settings: 0 if settings.vpc_id else 1,
+    settings=("vpc_id",),
+)
+
+QUOTAS = (FUNCTION_RUNS, FARGATE_VCPUS, FARGATE_SPOT_VCPUS, SPARK_VCPUS, NETWORKS)
+
+
+def quotas_needed(settings: InstanceSettings) -> dict[str, int]:
+    """Return what an instance needs of each quota, by the quota's code."""
+    return {quota.code: quota.needed(settings) for quota in QUOTAS}

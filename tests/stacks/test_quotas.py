@@ -1,0 +1,67 @@
+"""A new account has few runs of Lambda, and no message of a user dies of that."""
+
+from typing import Any
+
+from lakebed.config.quotas import FUNCTION_RUNS, SPARK_VCPUS
+from tests.stacks.conftest import Templates
+from tests.stacks.test_alarms import of_type
+from tests.stacks.test_templates import only, resources
+
+RUNS_MIN = 2
+"""The least that Lambda takes as a mapping's MaximumConcurrency."""
+
+
+def sources(templates: Templates) -> list[tuple[dict[str, Any], dict[str, Any], int]]:
+    """Each mapping's properties, those of its queue, and its function's seconds at most."""
+    found = []
+    for template in templates.values():
+        functions = of_type(template, "AWS::Lambda::Function")
+        queues = of_type(template, "AWS::SQS::Queue")
+        for source in of_type(template, "AWS::Lambda::EventSourceMapping").values():
+            queue = queues[source["EventSourceArn"]["Fn::GetAtt"][0]]
+            seconds = functions[source["FunctionName"]["Ref"]]["Timeout"]
+            found.append((source, queue, seconds))
+    return found
+
+
+def scheduled_seconds(templates: Templates) -> int:
+    """How long one run of each schedule may take, all together."""
+    total = 0
+    for template in templates.values():
+        functions = of_type(template, "AWS::Lambda::Function")
+        for rule in of_type(template, "AWS::Events::Rule").values():
+            total += sum(functions[t["Arn"]["Fn::GetAtt"][0]]["Timeout"] for t in rule["Targets"])
+    return total
+
+
+def test_a_message_gets_its_run_while_it_is_out_of_sight_once(templates: Templates) -> None:
+    """Lambda receives no more batches of a queue than MaximumConcurrency, and offers one that finds
+    no run again until its messages are shown again. So whoever waits, waits for the runs that were
+    allowed beside it: their work spread over the account's runs, and the longest of them. That must
+    be shorter than the visibility timeout, even where each run takes as long as it may; a message
+    is a dead letter after several such times."""
+    found = sources(templates)
+    work = sum(s["ScalingConfig"]["MaximumConcurrency"] * seconds for s, _, seconds in found)
+    work += scheduled_seconds(templates)
+    wait = work / FUNCTION_RUNS.new_account + max(seconds for _, _, seconds in found)
+    assert len(found) == 8
+    for source, queue, _ in found:
+        assert source["ScalingConfig"]["MaximumConcurrency"] >= RUNS_MIN
+        assert wait < queue["VisibilityTimeout"], queue["QueueName"]
+        assert queue["RedrivePolicy"]["maxReceiveCount"] >= 5
+
+
+def test_one_queue_leaves_runs_of_a_new_account_to_others(templates: Templates) -> None:
+    for source, _, _ in sources(templates):
+        assert source["ScalingConfig"]["MaximumConcurrency"] < FUNCTION_RUNS.new_account
+
+
+def test_no_function_reserves_runs(templates: Templates) -> None:
+    """An account of ten cannot: Lambda keeps ten unreserved."""
+    for function in resources(templates, "AWS::Lambda::Function"):
+        assert "ReservedConcurrentExecutions" not in function["Properties"]
+
+
+def test_spark_is_bounded_by_what_a_new_account_has(templates: Templates) -> None:
+    application = only(templates, "AWS::EMRServerless::Application")
+    assert application["MaximumCapacity"]["Cpu"] == f"{SPARK_VCPUS.new_account} vCPU"
