@@ -75,7 +75,7 @@ def settings_page() -> str:
         MADE.format(source="lakebed/config/settings.py"),
         "Set them when the table is created: `lakebed table create NAME ... --set NAME=VALUE`, or",
         "`lake.create_table(name, schema, settings={...})`; change them: `lakebed table set NAME",
-        "NAME=VALUE`, or `table.change_settings(...)`; `lakebed table describe NAME` tells.",
+        "NAME=VALUE`, or `table.change_settings(...)`; `lakebed table describe NAME` shows them.",
         "",
         "| Setting | Allowed | Default | Meaning |",
         "|---|---|---|---|",
@@ -108,7 +108,7 @@ def errors_page() -> str:
         "# Errors",
         "",
         MADE.format(source="lakebed/errors.py"),
-        "An error is named by what to do next: its kind tells a program, its code tells you.",
+        "An error is named by what to do next: its kind is for programs, its code for you.",
         "The exit code of `lakebed` is the kind's; 0: success, 1: a bug, 130: stopped by you.",
         "`lakebed explain CODE` prints the same.",
         "",
@@ -192,7 +192,7 @@ def metrics_page() -> str:
         MADE.format(source="lakebed/observe/metrics.py"),
         f"In CloudWatch under `{NAMESPACE}`, by `instance`; where it says so, by `table` too. Each",
         "is read off lines of the [log](events.md). The dashboard `lakebed-INSTANCE-dashboard`",
-        "shows all of them, and what SQS tells of queues.",
+        "shows all of them, and what SQS reports of queues.",
         "",
         "| Metric | Unit | Says | By table | Alarm |",
         "|---|---|---|---|---|",
@@ -227,7 +227,7 @@ def findings_page() -> str:
         lines.append(f"| `{code}` | {kind.severity} | {kind.means} | {kind.safe} | {mended} |")
     lines += [
         "",
-        "What `lakebed fsck --repair` does, when it has shown the plan and was told to go on. A",
+        "What `lakebed fsck --repair` does, when it has shown the plan and got your consent. A",
         "table whose log or state is damaged is left alone: its cache may be the only whole state.",
         "",
     ]
@@ -270,7 +270,7 @@ lakebed --at aws:INSTANCE jobs trips --job report-7
 S3 deletes results after [`results_days`](instance.md).
 """
 }
-"""How messages of a kind are sent, where its page tells it."""
+"""How messages of a kind are sent, where its page describes it."""
 
 
 def message_page(kind: MessageKind) -> str:
@@ -294,7 +294,10 @@ def message_page(kind: MessageKind) -> str:
         lines.append(f"| `{name}` | {allowed} | {'yes' if required else 'no'} | {meaning} |")
     if "ranges" in kind.model.model_fields:
         ends = ", ".join(f"`{name}`" for name in RangeOfMessage.model_fields)
-        lines += ["", f"A range has {ends}. {RangeOfMessage.__doc__} Half open unless told."]
+        lines += [
+            "",
+            f"A range has {ends}. {RangeOfMessage.__doc__} Half open unless it says otherwise.",
+        ]
     lines += ["", SENDING[kind.name].rstrip()] if kind.name in SENDING else []
     return "\n".join(lines) + "\n"
 
