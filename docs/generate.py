@@ -258,7 +258,7 @@ aws lambda invoke --function-name lakebed-INSTANCE-query-answer \\
 
 ## Asking and coming back
 
-Who does not wait sends it to a queue; then the result is always written down. `lakebed jobs` tells
+Who does not wait sends it to a queue; then the result is always written down. `lakebed jobs` says
 when it is there, and the function, asked the same, where. It takes `sqs:SendMessage` on the queue.
 
 ```sh
@@ -280,7 +280,7 @@ def message_page(kind: MessageKind) -> str:
         "",
         MADE.format(source="lakebed/config/messages.py"),
         f"{kind.model.__doc__} A JSON object of at most {MESSAGE_BYTES_MAX:,} bytes, without",
-        "fields of other names. All that is wrong with one is said at once; where, tells",
+        "fields of other names. All that is wrong with one is said at once; where, shows",
         "[the page of messages](../design/messages.md). This one is allowed:",
         "",
         "```json",

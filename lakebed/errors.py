@@ -5,7 +5,7 @@ LakebedError
 ├── UnavailableError     throttled or timed out     -> retry the same call after a wait
 ├── UnknownOutcomeError  the write may have landed  -> read back by id, then decide
 ├── FencedError          newer owner or write floor -> end this run, keep its files
-├── DeniedError          a permission is missing    -> tell an operator, retry later
+├── DeniedError          a permission is missing    -> alarm an operator, retry later
 ├── InvalidError         the request can never work -> reject it, never retry
 ├── NewerFormatError     a newer release wrote it   -> give the work back, upgrade
 └── CorruptError         stored bytes do not verify -> quarantine, alarm, never retry
@@ -184,7 +184,7 @@ class LogTruncatedError(ConflictError):
 class ObjectMissingError(ConflictError):
     """An object is not there (any more).
 
-    What is done: nothing. What you can do: read the state again; it tells whether it should be.
+    What is done: nothing. What you can do: read the state again; it says whether it should be.
     """
 
     def __init__(self, path: str) -> None:
@@ -212,7 +212,7 @@ class TableExistsError(InvalidError):
 class TableMissingError(InvalidError):
     """No table has this name.
 
-    What is done: nothing. What you can do: take the name that the hint tells, or see `lakebed table
+    What is done: nothing. What you can do: take the name that the hint gives, or see `lakebed table
     list`.
     """
 

@@ -236,7 +236,7 @@ class Lake(OpenLake):
         since_seconds: float | None = None,
         limit: int = 20,
     ) -> list[JobReport]:
-        """Return what was told of messages that name no table that there is, as `Table.jobs`."""
+        """Return the reports on messages that name no table that there is, as `Table.jobs`."""
         return self._app.inspection.job_history().find(
             NO_TABLE, job=job, events=events, since_seconds=since_seconds, limit=limit
         )

@@ -363,7 +363,7 @@ class Table(OpenLake):
         where: Predicate | pc.Expression | None = None,
         limit: int | None = None,
     ) -> QueryExplanation:
-        """Run a query, throw its rows away, and tell what it read and how long that took.
+        """Run a query, throw its rows away, and return what it read and how long that took.
 
         Takes what `query` takes, and raises what it raises. `print` shows the answer as lines.
         """

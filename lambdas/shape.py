@@ -47,7 +47,7 @@ TIME_KEPT = 1 / 3
 
 
 class Context(Protocol):
-    """What Lambda tells of a run."""
+    """What Lambda says of a run."""
 
     aws_request_id: str
     function_name: str
@@ -60,7 +60,7 @@ class Context(Protocol):
 class Tick(msgspec.Struct, frozen=True):
     """A schedule went off.
 
-    time: for which it did, as it tells it; a second try has the same.
+    time: for which it did, as it says; a second try has the same.
     """
 
     time: str
@@ -110,7 +110,7 @@ class _Once(Generic[AppT]):
         self._lines: JsonLines | None = None
 
     def begin(self, context: Context) -> AppT:
-        """Return the app; lines that are logged from now on tell of this run."""
+        """Return the app; lines that are logged from now on name this run."""
         if self._lines is None:
             always = {"instance": os.environ.get("LAKEBED_INSTANCE", "")}
             table_metrics = os.environ.get("LAKEBED_TABLE_METRICS", "false")
@@ -259,7 +259,7 @@ def _queue_handler(build: Callable[[], AppT], work: Callable[[AppT, SQSRecord], 
             work(app, record)
 
         processor = batch.SqsFifoPartialProcessor(skip_group_on_error=True)
-        processor.raise_on_entire_batch_failure = False  # each message tells its own failure
+        processor.raise_on_entire_batch_failure = False  # each message reports its own failure
         with processor(records=event["Records"], handler=one):
             processor.process()
         return dict(processor.response())

@@ -41,7 +41,7 @@ LOOK_SECONDS, IDLE_SECONDS = 0.05, 0.1
 """Between looks at queues: while calls run, and when there is nothing to do."""
 TASKS_LOOK_SECONDS = 1.0
 PUBLISHED_SECONDS = 60
-"""How often metrics are told when nothing happens, in the cloud's time."""
+"""How often metrics are published when nothing happens, in the cloud's time."""
 MARGIN_SECONDS = 0.05
 """By how much later messages are looked for than they come back."""
 FAILURES_KEPT = 1_000

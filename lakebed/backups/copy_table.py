@@ -98,7 +98,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class CopyTable:
-    """Copies tables between two lakes. clock: tells when a pin must be renewed.
+    """Copies tables between two lakes. clock: decides when a pin must be renewed.
 
     pinned: whether others may collect garbage in the source meanwhile. on_progress: called after
     each file.

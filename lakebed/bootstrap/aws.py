@@ -111,7 +111,7 @@ def _resources(clients: AmazonClients, instance: InstanceId) -> InstanceResource
 
 
 def _account(clients: AmazonClients) -> str:
-    """Return whose credentials these are, as far as AWS tells."""
+    """Return whose credentials these are, as far as AWS says."""
     from lakebed.backends.aws.requests import Request
     from lakebed.backends.aws.service_answers import AMAZON_PARAMETER
 

@@ -3,7 +3,8 @@
 A round: split leaves, create compaction jobs, work on the queue, commit what is queued, give up
 dead letters, write snapshots and truncate logs, collect garbage. The sweeps come last, once.
 
-Each kind of work on each table fails alone: it is told, tried again later, and raised in the end.
+Each kind of work on each table fails alone: it is reported, tried again later, and raised in the
+end.
 """
 
 from __future__ import annotations

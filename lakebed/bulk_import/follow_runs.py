@@ -1,5 +1,5 @@
 """How runs of bulk imports ended: known from the log and from the platform, never from what a run
-printed. A driver tells its end itself; here it is told for one that could not.
+printed. A driver reports its end itself; here it is reported for one that could not.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class FollowRuns:
         self._reports = JobReports("bulk import", tracker=tracker, clock=clock)
 
     def run(self) -> None:
-        """Tell ends that are not told yet. Asks the platform only while runs are open.
+        """Report ends that are not reported yet. Asks the platform only while runs are open.
 
         Raises:
-            UnavailableError, UnknownOutcomeError: some may not be told; do it again. Others as
+            UnavailableError, UnknownOutcomeError: some may not be reported; do it again. Others as
                 reading a table's log raises them. All requests were looked at.
         """
         failed: list[LakebedError] = []
@@ -83,7 +83,7 @@ class FollowRuns:
             raise failed[0]
 
     def _look_at_all(self, waiting: Sequence[ImportRequest]) -> list[LakebedError]:
-        """Tell the ends of requests. Returns why some could not be told."""
+        """Report the ends of requests. Returns why some could not be reported."""
         since = min(request.at for request in waiting) - CLOCKS_SECONDS * MICROS_PER_SECOND
         runs = {run.name: run for run in self._runs.since(Micros(max(0, since)))}
         failed: list[LakebedError] = []
@@ -101,7 +101,7 @@ class FollowRuns:
     def _end_unreadable(self, request: UnreadableRequest) -> None:
         """Tell that a request ended, once, and put what is left of it aside.
 
-        A run that has read it before goes on, and tells its own end after this one.
+        A run that has read it before goes on, and reports its own end after this one.
         """
         whose = request
         reports = self._tracker.history(request.table, request.job)
@@ -128,8 +128,8 @@ class FollowRuns:
         )
 
     def _missing(self, request: ImportRequest) -> SparkRun:
-        """Return what is told of a run that the platform does not know: it is being started, until
-        its message has surely become a dead letter."""
+        """Return what is reported of a run that the platform does not know: it is being started,
+        until its message has surely become a dead letter."""
         age = (self._clock.now() - request.at) / MICROS_PER_SECOND
         state: RunState = "open" if age < START_SECONDS_MAX else "failed"
         reason = "it was never started; its message is a dead letter"
@@ -140,14 +140,14 @@ class FollowRuns:
         number = None if table is None else _committed(table, request)
         reports = self._tracker.history(request.table, request.job)
         if reports and reports[-1].event not in UNENDED:
-            return  # the driver has told it, or another run of the same request has
+            return  # the driver has reported it, or another run of the same request has
         if number is not None:
             self._reports.report(
                 request.table, request.job, "committed", number=number, surely=True
             )
             return
         if newest_accepted(reports) not in (request.name, None):
-            return  # the message was sent again: what is told last is of a newer run
+            return  # the message was sent again: the last report is of a newer run
         what = run.reason or "it ended without a commit"
         reason = f"spark-run-failed: {what} (run={run.id}; send the message again)"
         events.emit(

@@ -42,7 +42,7 @@ FOOTER_BYTES = 64 * 1024
 """At the end of a Parquet file: mostly its whole footer."""
 
 ROW_BYTES = 64
-"""Of a row as stored, about: enough to tell large jobs from small ones."""
+"""Of a row as stored, about: enough to distinguish large jobs from small ones."""
 
 
 class Cluster(Protocol):
@@ -178,7 +178,7 @@ class ImportRows:
 
 
 def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[ImportJob, Leaves]:
-    """Return what all tasks are told, and the leaves of the same state."""
+    """Return what all tasks must know, and the leaves of the same state."""
     with table.head.reading() as state:
         leaves = leaves_of(state)
         processing = table.processing(state, "ingest")

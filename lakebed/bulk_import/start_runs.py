@@ -90,13 +90,14 @@ class StartRuns:
             raise
 
     def _report_accepted(self, request: ImportRequest) -> None:
-        """Tell it before the driver tells more, and not again when a message comes again."""
+        """Report it before the driver reports more, and not again when a message comes again."""
         reports = self._tracker.history(request.table, request.job)
         if newest_accepted(reports) != request.name:
             self._reports.report(request.table, request.job, "accepted", run=request.name)
 
     def _report_committed(self, table: TableId, job: JobId, number: TransactionNumber) -> None:
-        """Tell who sent a request again that it was done, unless that is the last they heard."""
+        """Report to who sent a request again that it was done, unless that is the last they
+        heard."""
         reports = self._tracker.history(table, job)
         if not reports or reports[-1].event != "committed":
             self._reports.report(table, job, "committed", number=number, surely=True)

@@ -1,4 +1,4 @@
-"""What a bulk import tells its tasks, and what they answer: bytes that a cluster passes on.
+"""What a bulk import sends to its tasks, and what they answer: bytes that a cluster passes on.
 
 Driver and tasks run the same release, so these forms have no format number; nothing stores them.
 """

@@ -70,7 +70,7 @@ def list_(session: Session, queues: Sequence[str]) -> None:
 @click.option("--limit", type=click.IntRange(1, 1_000), default=10, show_default=True)
 @pass_session
 def show(session: Session, *, queues: Sequence[str], table: str | None, limit: int) -> None:
-    """Show dead letters: whose they are, what was last told of their job, and their text."""
+    """Show dead letters: whose they are, the last report on their job, and their text."""
     with session.open() as lake:
         found = lake.show_dead_letters(queues=queues, table=table, limit=limit)
     texts = [_shown(letter) for letter in found]

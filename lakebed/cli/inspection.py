@@ -103,7 +103,7 @@ def fsck(
 ) -> None:
     """Hold log, state, snapshots and objects of TABLE, or of the whole lake, against each other.
 
-    Says of each finding what it means and what is safe to do, and changes nothing unless told to
+    Says of each finding what it means and what is safe to do, and changes nothing unless asked to
     repair. Exits with the code of `corrupt` if anything that was committed is wrong or gone, after
     a repair: still.
     """

@@ -45,7 +45,7 @@ TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
     "events",
     type=click.Choice(JOB_EVENTS),
     multiple=True,
-    help="Only jobs whose newest report tells of this. May be repeated.",
+    help="Only jobs whose newest report says this. May be repeated.",
 )
 @click.option("--since", type=click.FloatRange(min=0), help="Reports of the last so many seconds.")
 @click.option(
@@ -64,7 +64,7 @@ def jobs(
     """List the jobs of TABLE, the newest first: what became of each, when, how fast. Without a
     TABLE: messages that were refused because they name no table that there is.
 
-    What is told are hints; truth is in the state: `lakebed status` shows jobs that hold files.
+    Reports are hints; truth is in the state: `lakebed status` shows jobs that hold files.
     """
     with session.open() as lake:
         asked: JobsAsked = {"job": job, "events": events, "since_seconds": since, "limit": limit}

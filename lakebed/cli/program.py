@@ -44,7 +44,7 @@ class Session:
 
     def open(self, *, create: bool = False, objects: str | None = None) -> Lake:
         """Return the lake that the options name, made if there is none and `create` is true.
-        objects: where it keeps them, if that is told."""
+        objects: where it keeps them, if that is given."""
         from lakebed.lake import connect
 
         return connect(self.lake_path, create=create, objects=objects)

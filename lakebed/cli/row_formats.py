@@ -35,10 +35,10 @@ CELL_COLUMNS_MAX = 40
 
 
 def format_named(path: Path) -> Format:
-    """Return the format that the name of an output tells.
+    """Return the format that the name of an output has.
 
     Raises:
-        InvalidError: it tells none.
+        InvalidError: it has none.
     """
     name = path.name.lower()
     for ending, format_ in _NAMED.items():
@@ -48,7 +48,7 @@ def format_named(path: Path) -> Format:
         "name it .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz, or say"
         f" --format {', --format '.join(FORMATS)}"
     )
-    raise InvalidError("the name does not tell the output's format", output=path, hint=hint)
+    raise InvalidError("the name does not show the output's format", output=path, hint=hint)
 
 
 UNFINISHED_LETTERS = 60

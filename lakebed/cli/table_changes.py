@@ -1,4 +1,4 @@
-"""Commands of `lakebed table` that change a table, or tell of its leaves and its history."""
+"""Commands of `lakebed table` that change a table, or show its leaves and its history."""
 
 from __future__ import annotations
 

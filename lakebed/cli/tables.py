@@ -135,7 +135,7 @@ def create(session: Session, given: CreateTableArguments) -> None:
     """Create an empty table called NAME, and the lake if there is none.
 
     A type is one of int32, int64, string, binary, date32, "timestamp[us, UTC]" and, for values,
-    those that `lakebed explain types` tells.
+    those that `lakebed explain types` lists.
     """
     if given.definition_file is not None:
         _refuse_others_than({"name", "definition_file", "objects"})

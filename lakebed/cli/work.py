@@ -57,9 +57,10 @@ LONG_POLL_SECONDS, COMMIT_PAUSE_SECONDS = 5.0, 0.2
 def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: float) -> None:
     """Split, compact, write snapshots, collect garbage and sweep until nothing is due.
 
-    Work that fails on a table is told on stderr and keeps no other table waiting: with --forever it
-    is tried again after a time that doubles up to an hour. The exit code is that of the gravest
-    error. SIGTERM and Ctrl-C stop it between two jobs. Several may run at once on one lake.
+    Work that fails on a table is reported on stderr and keeps no other table waiting: with
+    --forever it is tried again after a time that doubles up to an hour. The exit code is that of
+    the gravest error. SIGTERM and Ctrl-C stop it between two jobs. Several may run at once on one
+    lake.
     """
     with (
         session.open() as lake,
@@ -140,7 +141,7 @@ def compact(session: Session, table: str) -> None:
 
 
 class ReportedFailures:
-    """What failed on tables, told once for each try."""
+    """What failed on tables, shown once for each try."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -148,7 +149,7 @@ class ReportedFailures:
         self._shown: dict[tuple[str, str], int] = {}
 
     def begin(self) -> None:
-        """Forget what an earlier run told."""
+        """Forget what an earlier run showed."""
         self._of_run.clear()
 
     def add(self, failed: FailedWork) -> None:
@@ -156,7 +157,7 @@ class ReportedFailures:
         self._of_run.append(failed)
 
     def show_new(self) -> bool:
-        """Write what was tried since it was last told. False: nothing was."""
+        """Write what was tried since the last time. False: nothing was."""
         news = [failed for failed in self._of_run if self._is_new(failed)]
         for failed in news if not self._session.as_json else ():
             what = f"table {failed.table}, {failed.work}"

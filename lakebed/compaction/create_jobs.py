@@ -128,7 +128,7 @@ class CreateCompactionJobs:
         rejected: list[tuple[CompactionJob, JobReport]] = []
         for job in jobs:
             last = self._tracker.last(table.id, job.id)
-            heard = job.at  # a report by a clock that is ahead does not tell when that was
+            heard = job.at  # a report by a clock that is ahead does not say when that was
             if last is not None and last.at <= now:
                 heard = max(job.at, last.at)
             is_rejected = last is not None and last.event == "rejected"

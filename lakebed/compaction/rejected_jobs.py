@@ -16,7 +16,7 @@ from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.table_state.state import CompactionJob, TableState
 
 UNTOLD_SECONDS = 86_400
-"""After that a job is tried again of which an earlier release did not tell what it rests on."""
+"""After that a job is tried again of which an earlier release did not report what it rests on."""
 
 TOO_LARGE = (f"{ObjectTooLargeError.code()}: ", f"{OutOfMemoryError.code()}: ")
 """How reasons begin that smaller leaves do away with."""

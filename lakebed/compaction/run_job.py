@@ -96,9 +96,9 @@ class RunCompactionJob(Generic[BatchT]):
         """Merge and commit. False: the job had ended already, or ended while this run was merging,
         or cannot be done as it is: an input is damaged, a sum or the output too large, an iterator
         fails. Then it is reported as rejected and keeps its files, so that they are not planned
-        again; `rejected` is told why.
+        again; `rejected` is reported with the reason.
 
-        A commit that is sent may still be refused; the job's tracker is told.
+        A commit that is sent may still be refused; the job's tracker gets a report.
 
         Raises:
             NewerFormatError: this release cannot read the table; the job is sound and waits.
@@ -205,7 +205,7 @@ class RunCompactionJob(Generic[BatchT]):
 
 class GiveUpCompactionJob:
     """Ends a claim without a commit: its files are free again. Or leaves it to a job that could not
-    be done, and tells that. Safe to repeat."""
+    be done, and reports that. Safe to repeat."""
 
     def __init__(self, *, clock: Clock, tracker: JobTracker) -> None:
         self._clock = clock

@@ -29,7 +29,7 @@ RESOURCES_FORMAT = 1
 OBJECTS_PREFIX = "lake"
 """Of all objects of the lake in the data bucket; what is beside it is not the lake's."""
 IMPORTS_PREFIX = "bulk-import"
-"""Of objects that tell of bulk imports which were sent to a platform: beside the lake."""
+"""Of objects that name bulk imports which were sent to a platform: beside the lake."""
 
 
 def instance_id(id_: object) -> InstanceId:
@@ -227,7 +227,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             max_length=254,
             pattern=r"\A([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)?\Z",
-            description="An address of mail that is told of each alarm. AWS writes to it once, and"
+            description="An email address that gets each alarm. AWS writes to it once, and"
             " sends nothing more until its owner confirms. None: subscribe by hand to the topic"
             " `lakebed-INSTANCE-alarms`.",
         ),
@@ -236,7 +236,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         str,
         Meta(
             pattern=r"\A(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256})?\Z",
-            description="A topic of SNS, by its ARN, that is told of each alarm in place of the"
+            description="A topic of SNS, by its ARN, that gets each alarm in place of the"
             " instance's own. Its policy must let CloudWatch publish.",
         ),
     ] = ""

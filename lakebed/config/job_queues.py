@@ -96,4 +96,4 @@ SWEEP = _ticks("sweep")
 SNAPSHOTS = _ticks("snapshots")
 
 TICK_QUEUES = (SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS)
-"""What schedules tell of tables that may have something to do."""
+"""What schedules send about tables that may have something to do."""

@@ -289,11 +289,11 @@ class Named(msgspec.Struct, frozen=True):
 
 
 def named_in(body: bytes) -> Named:
-    """Return whom to tell of a message, whatever else is wrong with it."""
+    """Return to whom to report a message, whatever else is wrong with it."""
     if len(body) > MESSAGE_BYTES_MAX:
         return Named()
     try:
-        check_fields_once(body)  # of two names, which one is to be told?
+        check_fields_once(body)  # of two names, which one is meant?
         decoded = msgspec.json.decode(body)
     except (InvalidError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Named()

@@ -129,7 +129,7 @@ def changed(
     texts: bool = False,
     page: str = "settings",
 ) -> Settings:
-    """Return settings with some changed. texts: `"7"` is taken for 7. page: tells the bounds.
+    """Return settings with some changed. texts: `"7"` is taken for 7. page: describes the bounds.
 
     Raises:
         InvalidError: an unknown name (with the nearest known one), or a value out of bounds.
@@ -161,7 +161,7 @@ def _with_one(settings: Settings, name: str, value: object, *, texts: bool, page
     try:
         return msgspec.convert(values, type(settings), strict=not texts)
     except msgspec.ValidationError as error:
-        hint = f"`lakebed explain {page}` tells its bounds"
+        hint = f"`lakebed explain {page}` shows its bounds"
         raise InvalidError(f"not a value for the setting: {error}", hint=hint) from None
 
 

@@ -61,7 +61,7 @@ class IngestFromMessages:
         except InvalidError as error:
             report_refused(self._reports, self._find_table, message.body, job, error)
             raise
-        except LakebedError as error:  # before there is a run that tells it
+        except LakebedError as error:  # before there is a run that reports it
             reason = f"{error.code()}: {error}"
             self._reports.report(NO_TABLE, job, "failed", reason=reason)
             raise

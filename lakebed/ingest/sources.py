@@ -135,7 +135,7 @@ class FileSource:
 
     @contextmanager
     def _here(self, file: InputFile) -> Iterator[InputFile]:
-        """Have a file on this machine while it is read. An error tells its address."""
+        """Have a file on this machine while it is read. An error names its address."""
         if self._urls is None or scheme_of(file.path) is None:
             yield file
             return
@@ -149,7 +149,7 @@ class FileSource:
 
 
 class WatchedSource:
-    """Rows of another source; tells after each batch how many were read."""
+    """Rows of another source; reports after each batch how many were read."""
 
     def __init__(
         self, source: FileSource | ArrowSource, on_progress: Callable[[int], None]
@@ -218,7 +218,7 @@ class ArrowSource:
 class IngestOptions(TypedDict, total=False):
     """How rows are read that a table takes in. Each may be left out.
 
-    format: of files; None: as their names tell.
+    format: of files; None: by the endings of their names.
     extra_columns: "drop" ignores unknown columns; left out, they are refused.
     zone: where times without an offset and dates are from, for fields in UTC: "UTC",
         "Europe/Berlin", or by field {"at": "UTC"}.
@@ -279,7 +279,7 @@ def _of_open_file(
 ) -> FileSource:
     if format is None:
         hint = f"say format={' or format='.join(FORMATS)}"
-        raise InvalidError("an open file has no name that tells its format", hint=hint)
+        raise InvalidError("an open file has no name that shows its format", hint=hint)
     spooled = Spooled(rows, f".{format}")
     source = files([spooled.path])
     source.spooled = spooled

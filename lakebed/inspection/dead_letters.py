@@ -76,7 +76,7 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
 
     age_seconds: since it was sent, or since its death where that is not known.
     job: its sender's name for it, or ours.
-    reason: the last thing that was told of the job; else, why the letter cannot be read; "":
+    reason: the last report on the job; else, why the letter cannot be read; "":
         nothing is known.
     receives: SQS counts looks, too.
     body: as it is, or "base64:..." if it is no text.

@@ -155,7 +155,7 @@ KINDS = {
     ),
     "reference-outside": Kind("damage", "a file's key bounds do not reach its leaf", _REPORT),
     "reference-contradicts": Kind(
-        "damage", "references to one file tell of it different sizes or checksums", _REPORT
+        "damage", "references to one file have different sizes or checksums", _REPORT
     ),
     "reference-impossible": Kind(
         "damage", "a reference holds numbers that no commit could have written", _REPORT

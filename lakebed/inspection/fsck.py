@@ -308,7 +308,8 @@ class Fsck:
 
 
 def _is_followed(head: TableHead) -> bool:
-    """Follow the log; False: an entry cannot be read, and the replay, which meets it, tells."""
+    """Follow the log; False: an entry cannot be read, and the replay, which meets it, reports
+    that."""
     try:
         with suppress(LogRolledBackError, UnavailableError):
             head.follow()
@@ -322,7 +323,7 @@ def _replayed(log: TransactionLog, snapshots: Snapshots) -> Replay | None:
     try:
         next(iter(log.read_after(TransactionNumber(0))), None)
     except CorruptError:
-        pass  # the replay tells
+        pass  # the replay reports it
     except LogTruncatedError:
         if not snapshots.newest_first():
             return None

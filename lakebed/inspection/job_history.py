@@ -1,4 +1,4 @@
-"""What was told of jobs, as far as the tracker remembers it."""
+"""Reports on jobs, as far as the tracker remembers it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JobHistory:
     ) -> list[JobReport]:
         """Return the newest report of each job, newest first.
 
-        job: all reports of that one instead, oldest first. events: only those that tell of one of
+        job: all reports of that one instead, oldest first. events: only those whose event is one of
         these; none: of any. since_seconds: of the last so many seconds; None: of all time.
 
         Raises:

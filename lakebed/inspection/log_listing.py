@@ -40,7 +40,7 @@ from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, T
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 
 JOB_LETTERS = 12
-"""Of a job's id: enough to tell jobs of one log apart."""
+"""Of a job's id: enough to distinguish jobs of one log."""
 
 
 class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):

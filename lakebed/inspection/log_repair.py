@@ -1,5 +1,5 @@
 """The two truthful ways on for a log that has lost entries: its tail is rebuilt from a state that
-proves it, or the loss is accepted and told (protocol H12, H33, H34).
+proves it, or the loss is accepted and reported (protocol H12, H33, H34).
 
 Both write a snapshot of the state to go on from under a number above all that are known, and then
 begin the log anew behind it, in one step. A process that knows the lost part reads that its entries
@@ -147,7 +147,7 @@ class LogRepair:
         Raises:
             ConflictError: the table is not what it was when this was planned; nothing was changed.
             InvalidError: this log cannot do so, or this way is not open; the same.
-            FormatGateError: the lake does not allow the entry that tells of it; the same.
+            FormatGateError: the lake does not allow the entry that records it; the same.
         """
         plan = self.plan(action)
         if plan.lost != lost:
@@ -272,7 +272,7 @@ class LogRepair:
                 apply_entry(state, decode_entry(body, number), number, entry_checksum(body))
 
     def _applied(self, state: TableState, change: ResumeLog) -> bytes:
-        """Apply the change to a state, and return the entry that tells of it."""
+        """Apply the change to a state, and return the entry that records it."""
         head = state.head()
         digest = digest_of(f"{self._table.id} {head.number} {state.digest().hex()}".encode())
         id_ = CommitId(f"repair:{digest.hex()}")
@@ -318,7 +318,7 @@ def _is_echo(state: TableState, path: str) -> bool:
 
 
 def _is_known(replayed: TableState, other: TableState, log: TransactionLog) -> bool:
-    """Whether a state tells nothing that the log does not lead to."""
+    """Whether a state knows nothing that the log does not lead to."""
     number, end = other.head().number, replayed.head().number
     if number > end:
         return _renumbered(replayed, number).digest() == other.digest()

@@ -40,7 +40,7 @@ MOVED_MICROS = KEPT_DAYS * 86_400 * MICROS_PER_SECOND
 """By how much a message may be older than its death."""
 NO_TABLE = "there is no such table"
 SENT = ""
-"""What is told of a letter that has no reason to stay."""
+"""What is said of a letter that has no reason to stay."""
 
 
 class Redriven(msgspec.Struct, frozen=True, kw_only=True):

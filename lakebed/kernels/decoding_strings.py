@@ -37,7 +37,7 @@ _WORD = 4
 
 
 class OpenedPages(NamedTuple):
-    """Pages, and what the first call tells the second.
+    """Pages, and what the first call hands to the second.
 
     pages: as in `decoding`.
     present: 1 for each row that has a value, where the column is optional.

@@ -26,7 +26,7 @@ from lakebed.kernels.toolchain.memory import (
 PLAIN, DELTAS = 0, 1
 """Of numbers: PLAIN, DELTA_BINARY_PACKED."""
 UNBOUNDED, SORTED, UNSORTED = 0, 1, 2
-"""Whether a page's least and greatest value are told, and are its first and last."""
+"""Whether a page's least and greatest value are recorded, and are its first and last."""
 
 
 class ColumnSegments(NamedTuple):

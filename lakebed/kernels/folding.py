@@ -1,6 +1,6 @@
 """Rows that were merged become groups, and the values of a group one value, without being copied.
 
-An order tells of each merged row where it lies.
+An order says where each merged row lies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows of many segments, copied into one buffer in a given order.
 
-`segments` and `rows` tell for each index of the output which row of which segment it holds.
+`segments` and `rows` say for each index of the output which row of which segment it holds.
 """
 
 from __future__ import annotations

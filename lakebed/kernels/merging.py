@@ -56,7 +56,7 @@ def _length(values: int, row: int) -> int:
 def _text_shared(values: Numbers, bytes_: Numbers, cursors: Cursors) -> tuple[bool, int]:
     """Return whether any strings of a field differ, and how many bytes all share.
 
-    Every run is sorted: its first and its last row tell.
+    Every run is sorted: its first and its last row are enough.
     """
     segments, rows, ends = cursors
     first, first_row = segments[0], rows[0]

@@ -75,7 +75,7 @@ class PageRange(NamedTuple):
 class Decompressor(NamedTuple):
     """What decompresses pages.
 
-    function, context: as `zstd` tells them.
+    function, context: as `zstd` returns them.
     to: the address of `room` bytes, where strings lie until they are filled in.
     """
 

@@ -16,8 +16,8 @@ from lakebed.kernels.toolchain.memory import call_5, load_u8
 from lakebed.kernels.unpacking import BROKEN, as_signed, read_varint, signed
 
 BODY, BODY_END, UNPACKED, VALUES, ENCODING = range(5)
-"""What is told of each page: where its body begins and ends, how large it is when decompressed, its
-values with nulls, the number of its encoding."""
+"""What is known of each page: where its body begins and ends, how large it is when decompressed,
+its values with nulls, the number of its encoding."""
 FACTS = 5
 
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
@@ -104,7 +104,7 @@ def _list_head(at: int, end: int, step: int, kind: int) -> tuple[int, int]:
 def _read_offset_index(
     at: int, end: int, starts: Numbers, ends: Numbers, first_rows: Numbers
 ) -> int:
-    """Read an OffsetIndex between two addresses; return how many pages it tells, NOT_UNDERSTOOD
+    """Read an OffsetIndex between two addresses; return how many pages it has, NOT_UNDERSTOOD
     where it is not as expected."""
     count, at = _list_head(at, end, 1, _STRUCT)
     if at == BROKEN or not 0 < count <= len(starts):
@@ -217,7 +217,7 @@ def read_headers(
 @part
 def decompress_pages(function: int, context: int, to: int, pages: Table) -> int:
     """Decompress pages, one behind the other; return the address behind the last, or
-    NOT_UNDERSTOOD. function, context: as `zstd` tells them. to: has room for them."""
+    NOT_UNDERSTOOD. function, context: as `zstd` returns them. to: has room for them."""
     for index in range(len(pages)):
         page = pages[index]
         size = page[SIZE]

@@ -1,6 +1,6 @@
 """Payloads become pages: compressed, with headers before them, one behind the other.
 
-And what is told of a chunk's pages beside them: their CRC-32s and the bounds of their values.
+And what is recorded of a chunk's pages beside them: their CRC-32s and the bounds of their values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PLAIN = 0
 """The encoding of a dictionary."""
 
 UNORDERED, ASCENDING, DESCENDING = 0, 1, 2
-"""As a ColumnIndex tells them."""
+"""As a ColumnIndex numbers them."""
 
 _RLE = 3
 _NEXT_NUMBER = 0x15

@@ -59,7 +59,7 @@ def _length(values: int, row: int) -> int:
 
 @part
 def _narrow(words: Words, mask: np.uint64) -> None:
-    """Give each byte of words the bits that tell those apart that occur, the same order kept: more
+    """Give each byte of words the bits that distinguish those that occur, the same order kept: more
     of a text fits into the bits above the mask."""
     occurs = np.zeros(256, np.bool_)
     for word in words:

@@ -1,7 +1,7 @@
 """Changes of a table's fields after its creation, and what became of a name.
 
 A change is committed with the schema's version, kept in the log and, the newest ones, with the
-schema itself: so a query or an upload with an old name can be told the new one.
+schema itself: so a query or an upload with an old name can be answered with the new one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A file's name is 16 bytes: base (5), job (4), run (4), sequence (3). The base is the number of the
 log entry that the writer had read before its first PUT (protocol H11), so that names sort by it and
-a sweeper may tell by name alone what is too old to be committed. Job and run make the name unique:
+a sweeper may see by name alone what is too old to be committed. Job and run make the name unique:
 it is used once (H19). The first bit of the sequence says that the file was written for several
 leaves.
 """

@@ -121,7 +121,7 @@ Stage = OneOf["ingest", "compaction", "query"]
 class ProcessingPass(msgspec.Struct, frozen=True):
     """One way of rows through a table's processing.
 
-    at: the instant that tells which are old.
+    at: the instant that decides which are old.
 
     Ingest counts rows, a query does not show keys that are deleted; else all three are alike.
     """
@@ -173,7 +173,7 @@ def processing_from_json(value: object) -> Processing:
     try:
         others = msgspec.convert(parts, Processing)
     except (msgspec.ValidationError, RecursionError) as error:
-        hint = "`lakebed explain processing` tells what each part takes"
+        hint = "`lakebed explain processing` says what each part takes"
         raise InvalidError("not a processing", problem=error, hint=hint) from None
     return msgspec.structs.replace(others, filter=filter_)
 
@@ -347,7 +347,7 @@ def _check_age_off(age_off: AgeOff, processing: Processing, schema: Schema) -> N
         if latest is not None and latest.sequence == field.name:
             return
         also = f" or the sequence {latest.sequence!r}" if latest is not None else ""
-        hint = f"age-off by a key field{also}: a merged row does not tell how old its parts were"
+        hint = f"age-off by a key field{also}: a merged row does not say how old its parts were"
         raise InvalidError("age-off cannot use a field that is merged", field=field.name, hint=hint)
 
 

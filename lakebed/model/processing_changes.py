@@ -1,7 +1,7 @@
 """When a table may do something else with its rows than before, and what becomes of rows in files.
 
 Some of them the old processing would have left out, or made one of several: whether it has, is up
-to compactions. A change is right where no query can tell. So what was left out stays left out, and
+to compactions. A change is right where no query shows it. So what was left out stays left out, and
 what was merged stays merged; with no rows there, everything is right.
 """
 
@@ -25,7 +25,7 @@ def check_processing_change(
     """Refuse what would not be right for rows that are there. Both were checked by themselves.
 
     Raises:
-        InvalidError: it tells which part.
+        InvalidError: it names the part.
     """
     old, new = before or Processing(), after or Processing()
     if not _parts(old.filter) <= _parts(new.filter):

@@ -23,7 +23,8 @@ from lakebed.model.schema import Field, Schema
 
 
 class Range(msgspec.Struct, frozen=True):
-    """Values of one key field between `min` and `max`; None: unbounded. Half open unless told."""
+    """Values of one key field between `min` and `max`; None: unbounded. Half open unless it says
+    otherwise."""
 
     min: object = None
     max: object = None

@@ -190,7 +190,7 @@ def schema_from_json(value: object) -> Schema:
     try:
         changed = msgspec.convert({n: value[n] for n in _OF_CHANGED if n in value}, _Changed)
     except msgspec.ValidationError as error:
-        hint = f"leave out {', '.join(_OF_CHANGED)}: they tell of changes made by Lakebed"
+        hint = f"leave out {', '.join(_OF_CHANGED)}: they describe changes made by Lakebed"
         raise InvalidError("not a changed schema", reason=error, hint=hint) from None
     return Schema(
         row_keys=row_keys,

@@ -17,7 +17,7 @@ from lakebed.model.schema import Field, Schema, field_of
 from lakebed.model.types import type_of, widens, wider_types
 
 PAST_KEPT = 100
-"""Versions whose changes a schema tells; the log tells all that it holds."""
+"""Versions whose changes a schema lists; the log lists all that it holds."""
 
 
 def planned(

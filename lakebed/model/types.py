@@ -247,7 +247,7 @@ def _type_named(name: str) -> Type:
         return Primitive(text)
     hint = instead_of(text) or did_you_mean(text, VALUE_TYPES, what="type")
     if not hint.startswith(("use", "give", "did")):
-        hint = "`lakebed explain types` tells all of them"
+        hint = "`lakebed explain types` lists all of them"
     raise InvalidError("no such type", type=name, hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""What a file tells of a column chunk that kernels encoded: ColumnMetaData and ColumnIndex."""
+"""What a file records of a column chunk that kernels encoded: ColumnMetaData and ColumnIndex."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLACK = 64
 class ColumnEncoding(msgspec.Struct, frozen=True):
     """How a flat column is encoded.
 
-    bounds: whether its pages' bounds are told, and are their first and last value.
+    bounds: whether its pages' bounds are recorded, and are their first and last value.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ColumnEncoding(msgspec.Struct, frozen=True):
 
 
 class EncodedColumn:
-    """What kernels tell of a chunk and of each of its pages.
+    """What kernels return of a chunk and of each of its pages.
 
     ends: where payloads end, the dictionary's last; kept: how many values are not null; sizes:
     bytes of strings. bounds: as `kernels.encoding` gives them. words: strings of the dictionary,
@@ -77,7 +77,7 @@ class ChunkBounds(msgspec.Struct, frozen=True):
 
 
 def bounds_of(encoded: EncodedColumn) -> ChunkBounds | None:
-    """Return what is told of a chunk's bounds; None: nothing."""
+    """Return what is recorded of a chunk's bounds; None: nothing."""
     if encoded.column.bounds == UNBOUNDED:
         return None
     physical, pages = encoded.column.physical, encoded.pages

@@ -1,10 +1,10 @@
 """Pages of flat columns into Arrow arrays, by kernels: decompressed and decoded.
 
 The caller has verified the bytes, each once: pages by the checksums of the file's blocks, the index
-that tells where they lie with the tail. Page checksums are for other readers: they lie beside their
+of where they lie with the tail. Page checksums are for other readers: they lie beside their
 pages, so a page that was swapped for another would pass. Whatever bytes come here, no address
 outside of them is read: headers, streams and lengths are held against each page's end, and a page
-must hold the rows that the index tells and be used up exactly.
+must hold the rows that the index names and be used up exactly.
 
 For bytes that are not understood, as for bytes that contradict themselves, the answer is None. The
 caller then reads the row group in the slow way.

@@ -67,7 +67,7 @@ class WorkOnTable:
         """Work on a table. One that was dropped, or is offline, is left alone.
 
         Returns how much was done. Raises: what the work raises, with the table's name; where no try
-        can help, schedules are told to wait, longer after each failure, up to six hours.
+        can help, schedules have to wait, longer after each failure, up to six hours.
         """
         entry = self._entry(table)
         if entry is None or not entry.online:

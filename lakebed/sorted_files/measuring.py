@@ -31,7 +31,7 @@ def measured(
     batches: all rows of the file, as they stand in it.
 
     Raises:
-        CorruptError: rows are out of order, or the file's notes tell other keys.
+        CorruptError: rows are out of order, or the file's notes have other keys.
     """
     counter = KeyRangeCounter(schema.row_keys, key_ranges)
     sampler = Sampler(schema.row_keys)

@@ -88,7 +88,7 @@ class SplitLeaves:
         parts: Sequence[FilePart],
         settings: TableSettings,
     ) -> Split | MarkUnsplittable | None:
-        """Return what becomes of a leaf; None: its samples tell that it is not too large."""
+        """Return what becomes of a leaf; None: its samples show that it is not too large."""
         samples = {part.file.name: self._files.sample(schema, part) for part in parts}
         rows = sum(rows_of(part, samples[part.file.name]) for part in parts)
         size = sum(part.file.size * samples[part.file.name].share for part in parts)

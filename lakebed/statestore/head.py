@@ -163,8 +163,8 @@ class TableHead:
             return self.state.head().at if time.changes else time.at
 
     def record_time(self, *, back: bool = False) -> bool:
-        """Tell the log of this machine's clock, if log time does not follow it. back: set log time
-        back, if it is ahead. Returns whether it was told; another may have done so."""
+        """Record this machine's clock in the log, if log time does not follow it. back: set log
+        time back, if it is ahead. Returns whether it was recorded; another may have done so."""
         choose = self.times.time_back if back else self.times.next_time
         with suppress(LogConflictError, UnavailableError, UnknownOutcomeError):
             with self._state.held() as state, state.writing():
@@ -393,7 +393,7 @@ class TableHead:
         if self._snapshots is not None and self._snapshots.load_newest(self.state):
             return
         if not take_tombstone(self._log, self.state, TransactionNumber(oldest - 1)):
-            # a listing may lag: whether the snapshot is late or lost is for fsck to tell
+            # a listing may lag: whether the snapshot is late or lost is for fsck to find out
             hint = "try again; if it stays so, run `lakebed fsck`"
             late = "no good snapshot is in sight, and the log starts later"
             raise UnavailableError(late, oldest=oldest, hint=hint)

@@ -1,9 +1,9 @@
 """Log time: the time that an entry gets, and which leaps of a clock are believed (H35, H36).
 
 Log time follows the committing machine's clock, by a day at the most. A clock that is further ahead
-is told to the log, in an entry of its own, and believed when the clock of another machine has got
-as far, or when ten minutes have passed on the same machine. One wrong clock thus moves log time by
-a day at the most, unless it stays wrong for ten minutes.
+is recorded in the log, in an entry of its own, and believed when the clock of another machine has
+got as far, or when ten minutes have passed on the same machine. One wrong clock thus moves log time
+by a day at the most, unless it stays wrong for ten minutes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from lakebed.statestore.table_state.time_records import TIME_ID, ClockReading, c
 
 CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
 LEAP_MAX = 86_400 * MICROS_PER_SECOND
-"""Log time follows a single clock so far; and so long after it was told another clock may confirm
-what it said."""
+"""Log time follows a single clock so far; and so long after it was recorded another clock may
+confirm what it said."""
 ALONE = 600 * MICROS_PER_SECOND
 """Of a machine's uptime after which its clock is believed though no other confirms it."""
 
@@ -67,8 +67,8 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class LogClock:
-    """Tells the time that entries of one table get. store_time: of the log's store. formats: tells
-    what may be written; a lake that does not allow it yet goes without (H14)."""
+    """Chooses the time that entries of one table get. store_time: of the log's store. formats:
+    tells what may be written; a lake that does not allow it yet goes without (H14)."""
 
     def __init__(
         self,

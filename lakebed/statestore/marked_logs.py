@@ -1,4 +1,4 @@
-"""Logs that tell of each entry by a mark, so that schedules find the tables that changed (H31)."""
+"""Logs that announce each entry by a mark, so that schedules find the tables that changed (H31)."""
 
 from __future__ import annotations
 

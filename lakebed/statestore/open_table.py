@@ -106,7 +106,7 @@ class OpenTable:
         return f"{self._rng.getrandbits(128):032x}"
 
     def fresh_run(self) -> int:
-        """Return 32 random bits that tell one run of a job from another."""
+        """Return 32 random bits that distinguish one run of a job from another."""
         return self._rng.getrandbits(32)
 
     def own(self, start: Start, *changes: Change) -> Transaction:

@@ -44,7 +44,7 @@ class WarmHeads:
     Where there is a bound of bytes, the longest unused states are closed and deleted, and read
     again from snapshots and log when they are wanted. The one that was asked for last stays,
     however large; and the heads belong to one thread. scratch: a folder for temporary files.
-    formats: tells what may be written.
+    formats: knows what may be written.
     """
 
     def __init__(

@@ -144,7 +144,7 @@ class TableCatalog:
         raise self._missing(entry.name)
 
     def entry(self, name: str) -> TableEntry:
-        """Return what the registry tells of a name. Opens no log: it may be damaged.
+        """Return what the registry knows of a name. Opens no log: it may be damaged.
 
         Raises:
             InvalidError: it is no table name. TableMissingError: no table has it.
@@ -177,7 +177,7 @@ class TableCatalog:
         return self._registry.list()
 
     def entries(self, name: str | None) -> Sequence[TableEntry]:
-        """Return what the registry tells of one table, None: of each. Raises: as `entry`."""
+        """Return what the registry knows of one table, None: of each. Raises: as `entry`."""
         return self.list() if name is None else [self.entry(name)]
 
     def opened(self, entry: TableEntry) -> OpenTable:

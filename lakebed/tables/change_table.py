@@ -1,4 +1,4 @@
-"""Change a table that is there: settings, fields, or all of its rows; tell what was changed."""
+"""Change a table that is there: settings, fields, or all of its rows; list what was changed."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def explain(error: Exception, *, table: TableName, id_: TableId) -> None:
 
 
 def report_failed(name: TableName, work: str, error: Exception, **facts: object) -> None:
-    """Tell that work failed on a table."""
+    """Report that work failed on a table."""
     grave = not isinstance(error, LakebedError) or isinstance(error, CorruptError | InvalidError)
     if not isinstance(error, LakebedError):
         facts["where"] = "".join(traceback.format_exception(error))

@@ -15,7 +15,7 @@ from lakebed.ports.job_tracker import JobEvent, JobKind, JobReport, JobTracker
 
 
 class JobFacts(TypedDict, total=False):
-    """What a report may tell besides the event: fields of `JobReport`."""
+    """What a report may hold besides the event: fields of `JobReport`."""
 
     reason: str
     rows: int
@@ -27,7 +27,7 @@ class JobFacts(TypedDict, total=False):
 
 
 class JobReports:
-    """Tells the tracker. Hints, never truth."""
+    """Sends reports to the tracker. Hints, never truth."""
 
     def __init__(self, kind: JobKind, *, tracker: JobTracker, clock: Clock) -> None:
         self._kind = kind
@@ -56,7 +56,7 @@ class JobReports:
             self._send(reports)
 
     def report_lost(self, table: TableId, job: JobId, *, reason: str, run: str = "") -> None:
-        """Report that a job ended for nothing, unless an end of it was told."""
+        """Report that a job ended for nothing, unless an end of it was reported."""
         try:
             last = self._tracker.last(table, job)
         except LakebedError as error:

@@ -18,7 +18,7 @@ FindTable = Callable[[str], OpenTable]
 def report_refused(
     reports: JobReports, find_table: FindTable, body: bytes, job: JobId, error: LakebedError
 ) -> None:
-    """Tell the tracker, under the table that a message names, or under none."""
+    """Report to the tracker, under the table that a message names, or under none."""
     name = named_in(body).table
     try:
         table = NO_TABLE if name is None else find_table(name).id

@@ -21,7 +21,7 @@ from lakebed.ports.task_runner import TaskRunner
 STARTS_MAX = 20
 """By one tick: each is a request."""
 TICK_SECONDS = 60
-"""Between ticks: one tells of the tasks that failed since the one before."""
+"""Between ticks: one reports the tasks that failed since the one before."""
 
 
 def tasks_to_start(load: QueueLoad, *, running: int, tasks_max: int) -> int:
@@ -58,14 +58,14 @@ class StartTasks:
         self._spot = spot
 
     def run(self, *, at: str) -> int:
-        """Start them, and tell of those that failed since the tick before. Returns how many.
+        """Start them, and report those that failed since the tick before. Returns how many.
 
-        at: the time for which the schedule went off, as it tells it. Several runs for one time
+        at: the time for which the schedule went off, as it says. Several runs for one time
         start no more tasks than the one of them that wanted most.
 
         Raises:
             LakebedError: queue or platform cannot be looked at. One task that cannot be started is
-                told as an event; the next tick tries again.
+                reported as an event; the next tick tries again.
         """
         time, load, running = _micros_of(at), self._load(), self._runner.running()
         count = tasks_to_start(load, running=running, tasks_max=self._tasks_max)
@@ -94,7 +94,7 @@ class StartTasks:
     def _report_failed(self, time: Micros) -> None:
         for task in self._runner.failed_since(Micros(time - TICK_SECONDS * MICROS_PER_SECOND)):
             if task.ended_at >= time:
-                continue  # the next tick tells of it
+                continue  # the next tick reports it
             if not task.started:
                 self._report_not_started(task.reason)
                 continue

@@ -1,5 +1,5 @@
 """The life of a task: it works on one queue until the queue has been empty for a while, it is old,
-its jobs fail one after another, a job needs a newer release, or it is told to stop.
+its jobs fail one after another, a job needs a newer release, or it is stopped.
 
 Told to stop, it finishes its job. One that takes longer is given back to its queue, and the process
 ends: a job may be run again, from its start, whatever became of an earlier run.
@@ -44,7 +44,7 @@ class TaskLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskLoop:
-    """Runs jobs of one worker. ended: what is told when no more are taken."""
+    """Runs jobs of one worker. ended: is called when no more are taken."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ SECONDS_BETWEEN = 10
 
 
 class TaskReports:
-    """Tells the tracker of one task. Hints, never truth. task: its id."""
+    """Sends reports of one task to the tracker. Hints, never truth. task: its id."""
 
     def __init__(self, kind: JobKind, task: str, *, tracker: JobTracker, clock: Clock) -> None:
         self._kind = kind
@@ -25,13 +25,13 @@ class TaskReports:
         self._jobs = 0
 
     def job_ended(self) -> None:
-        """Count a job, and tell if that was not told for a while."""
+        """Count a job, and report if there was no report for a while."""
         self._jobs += 1
         if self._clock.now() - self._reported_at >= SECONDS_BETWEEN * MICROS_PER_SECOND:
             self._report(ended=False)
 
     def end(self) -> None:
-        """Tell that the task takes no more jobs; one that had none is not worth telling."""
+        """Report that the task takes no more jobs; one that had none is not worth a report."""
         if self._jobs:
             self._report(ended=True)
 

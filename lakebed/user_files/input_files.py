@@ -146,7 +146,7 @@ def _matching(pattern: Path) -> list[Path]:
 
 
 def format_of(file: Path) -> FileFormat:
-    """Return the format that a file's name tells, also before `.gz`.
+    """Return the format that a file's name has, also before `.gz`.
 
     Raises:
         InvalidError: it tells none, or is that of compressed Parquet.
@@ -161,7 +161,7 @@ def format_of(file: Path) -> FileFormat:
     if suffix in _ALSO:
         return _ALSO[suffix]
     hint = f"say format={' or format='.join(FORMATS)}"
-    raise InvalidError("the name does not tell the file's format", path=file, hint=hint)
+    raise InvalidError("the name does not show the file's format", path=file, hint=hint)
 
 
 def _whole_name(path: str) -> str:

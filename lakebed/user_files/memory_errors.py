@@ -1,4 +1,4 @@
-"""Memory that ran out, told as what to do next."""
+"""Memory that ran out, reported with what to do next."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def plain_bytes(array: pa.Array) -> Sizes:
             return np.zeros(len(array), np.int64)
         indices = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
         known = array.indices.is_valid().to_numpy(zero_copy_only=False)
-        # A wrong index is told when it is cast.
+        # A wrong index is reported when it is cast.
         return np.where(known, np.take(lengths, indices, mode="clip"), 0)
     if kinds.is_string_view(kind) or kinds.is_binary_view(kind):
         views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)

@@ -1,6 +1,6 @@
 """EMR Serverless in the emulator's process, which has none: it keeps applications and runs.
 
-Nothing is run here: the runner asks which runs wait, and tells how they go. Loaded by
+Nothing is run here: the runner asks which runs wait, and reports how they go. Loaded by
 `emulator_process`, by its path.
 """
 

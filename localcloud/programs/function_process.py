@@ -66,7 +66,7 @@ def _answer(answers: TextIO, call: Callable[[], object]) -> None:
     """Tell what a call returns or raises, as Lambda does."""
     try:
         text = json.dumps({"value": call()})
-    except BaseException as error:  # noqa: BLE001 - the caller is told
+    except BaseException as error:  # noqa: BLE001 - the caller gets it
         traceback.print_exception(error)
         details = {
             "errorType": "Runtime.ExitError"

@@ -97,7 +97,7 @@ RESOURCE_TYPES = {
     "AWS::SNS::Subscription": ResourceType(
         EMULATOR, "notices go to queues; no mail is sent", make_subscription
     ),
-    "AWS::SNS::Topic": ResourceType(EMULATOR, "told by alarms that go off", make_topic),
+    "AWS::SNS::Topic": ResourceType(EMULATOR, "gets the alarms that go off", make_topic),
     "AWS::SNS::TopicPolicy": ResourceType(EMULATOR, "kept", make_topic_policy),
     "AWS::SQS::Queue": ResourceType(EMULATOR, "with dead letters", make_queue),
     "AWS::SQS::QueuePolicy": ResourceType(

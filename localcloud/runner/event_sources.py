@@ -44,7 +44,7 @@ class QueueSource:
     """One queue that calls one function. Safe to share among threads.
 
     A batch holds what one request received, groups mixed as Lambda mixes them; while it is in hand,
-    SQS gives out no other message of its groups. failed: is told of each failure.
+    SQS gives out no other message of its groups. failed: is called for each failure.
     """
 
     def __init__(

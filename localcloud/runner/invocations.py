@@ -38,7 +38,7 @@ Invoke = Callable[[str, object], Outcome]
 class InvocationServer:
     """Calls functions for the emulator until it is closed. invoke: calls one by its name.
 
-    Its address holds a secret, which only the emulator is told. rng: makes it.
+    Its address holds a secret, which only the emulator knows. rng: makes it.
     """
 
     def __init__(self, invoke: Invoke, *, rng: random.Random) -> None:

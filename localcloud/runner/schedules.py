@@ -20,7 +20,8 @@ Next = Callable[[float], float]
 
 
 def next_after(expression: str) -> Next:
-    """Return what tells when a schedule fires next. A rate counts from the moment it is asked at.
+    """Return a function that says when a schedule fires next. A rate counts from the moment it is
+    asked at.
 
     Raises:
         InvalidError: neither a rate nor a cron expression that is known here.

@@ -54,7 +54,7 @@ class SparkProcess:
 
 
 class EmulatedSparkRuns:
-    """Starts the runs that were asked for, and tells the emulator how they go. said: gets what
+    """Starts the runs that were asked for, and reports to the emulator how they go. said: gets what
     drivers print."""
 
     def __init__(
@@ -75,7 +75,7 @@ class EmulatedSparkRuns:
         """By the id of the run."""
 
     def look(self) -> None:
-        """Start runs that wait, stop those that were cancelled, tell what ended."""
+        """Start runs that wait, stop those that were cancelled, report what ended."""
         if not self._specs:
             return
         for run in self._emulator.ask("spark_runs"):

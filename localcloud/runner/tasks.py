@@ -38,7 +38,8 @@ class Task:
 
 
 class RunningTasks:
-    """Starts what was asked of ECS, and tells ECS how it ended. said: gets what tasks print."""
+    """Starts what was asked of ECS, and reports to ECS how it ended. said: gets what tasks
+    print."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class RunningTasks:
         return list(self._running.values())
 
     def look(self) -> None:
-        """Start tasks that were asked for, stop those that were told to, tell what ended."""
+        """Start tasks that were asked for, stop those that are to stop, report what ended."""
         if not self._specs:
             return
         wanted = self._wanted()

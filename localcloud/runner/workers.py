@@ -33,7 +33,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """How one call ended.
 
     value: what the handler returned.
-    error: as Lambda tells it, if it failed.
+    error: as Lambda reports it, if it failed.
     """
 
     value: Any = None
@@ -165,7 +165,7 @@ class FunctionWorker:
         return _failed("Runtime.ExitError", f"the process ended with {code}")
 
     def _resident_bytes(self) -> int:
-        """Return the memory that the process has; nothing where the system does not tell."""
+        """Return the memory that the process has; nothing where the system does not say."""
         try:
             text = Path(f"/proc/{self._process.pid}/statm").read_text("ascii")
         except OSError:
@@ -183,7 +183,7 @@ class FunctionWorker:
 class Workers:
     """The workers of all functions.
 
-    said: gets what functions print. called: is told how each call ended.
+    said: gets what functions print. called: gets how each call ended.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class StoreTime:
         """Remember the `Date` of an answer that came just now."""
         try:
             seconds = parsedate_to_datetime(date or "").timestamp()
-        except ValueError:  # a server that tells no time
+        except ValueError:  # a server that sends no time
             return
         self._last = Micros(int(seconds) * MICROS_PER_SECOND), self._clock.monotonic()
 
@@ -105,7 +105,8 @@ class AmazonClients:
     def requests(
         self, language: Language, resource: str, *, patience: Patience | None = None
     ) -> Requests:
-        """Return what repeats requests to a table, queue or parameter, and tells how they ended."""
+        """Return what repeats requests to a table, queue or parameter, and reports how they
+        ended."""
         return Requests(
             language,
             resource,

@@ -170,7 +170,7 @@ class SqsJobQueue:
 
     def _send(self, url: str, entries: list[SendMessageBatchRequestEntryTypeDef]) -> None:
         answer = self._clients.sqs.send_message_batch(QueueUrl=url, Entries=entries)
-        for failed in answer.get("Failed", []):  # told as if all had: the others are in once
+        for failed in answer.get("Failed", []):  # reported as if all had: the others are in once
             raise _failure(failed, "SendMessageBatch")
 
     def _delete(self, url: str, handles: Sequence[str]) -> None:

@@ -127,7 +127,7 @@ class DynamoDbJobTracker:
         until: Micros | None = None,
         reports_max: int,
     ) -> list[JobReport]:
-        """Return the newest report of each job that tells of one of `events`, newest first.
+        """Return the newest report of each job whose event is one of `events`, newest first.
 
         Through the index, which lags by less than a second.
         """

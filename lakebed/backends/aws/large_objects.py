@@ -202,7 +202,7 @@ class PartUpload:
             )
 
     def removed(self) -> UnavailableError:
-        """Return what a writer is told whose upload is gone, and that nothing can complete."""
+        """Return the error for a writer whose upload is gone, and which nothing can complete."""
         hint = "write it again: the bucket's lifecycle removes an upload that takes days"
         return UnavailableError("the upload was removed", path=self._path, hint=hint)
 

@@ -120,7 +120,7 @@ class S3ObjectStore:
         """Return what is at `path`, or None.
 
         The checksum is the one that the writer put beside the bytes when the store compared it; of
-        a large object the one that S3 itself tells. Where a server tells none, the bytes are read,
+        a large object the one that S3 itself has. Where a server has none, the bytes are read,
         once for each process.
         """
         check_path(path)

@@ -1,6 +1,6 @@
 """What an exception of boto3 says about a request: was it done, refused, or is that unknown?
 
-boto3's own retries are off (`clients.py`), so an exception tells of one try. Throttling is refused
+boto3's own retries are off (`clients.py`), so an exception is about one try. Throttling is refused
 before anything is done. Other answers of a broken server count as none: DynamoDB says of its 500
 and 503 that the write may have been done. Messages hold account and key ids, so nothing but codes
 and the name of a permission leaves here.

@@ -123,7 +123,7 @@ class S3SourceFiles:
 
     def _one(self, bucket: str, key: str) -> list[SourceFile]:
         """Return the file, or none: it is missing, or may not be read. S3 tells these not apart to
-        those who may list a folder only. Listing tells what else could be wrong."""
+        those who may list a folder only. Listing shows what else could be wrong."""
         request = Request(what="looking at a file", needs="s3:GetObject", path=key)
         try:
             meta = self._requests(bucket).run(
@@ -167,7 +167,7 @@ class S3SourceFiles:
 
 
 def _denied(error: DeniedError) -> dict[str, object]:
-    """Return what a user's message is told of missing permissions."""
+    """Return what a user's message is refused with for missing permissions."""
     return {name: error.facts[name] for name in ("permission", "why")}
 
 

@@ -24,7 +24,8 @@ T = TypeVar("T")
 DESCRIBED_AT_ONCE = 100
 """The most that ECS takes."""
 IN_ORDER = {None, 0}
-"""Exit codes of containers that ended by themselves; None: it never ran, and is told otherwise."""
+"""Exit codes of containers that ended by themselves; None: it never ran, and is reported
+otherwise."""
 NOT_STARTED = "TaskFailedToStart"
 STOPPED_IN_ORDER = {
     "UserInitiated",
@@ -71,7 +72,7 @@ class EcsTaskRunner:
         self._requests = clients.requests(AMAZON_CLUSTER, task.cluster.rpartition("/")[2])
 
     def running(self) -> int:
-        """Return how many were asked for and have not been told to end."""
+        """Return how many were asked for and have not been stopped."""
         return sum(len(page) for page in self._listed("RUNNING"))
 
     def start(self, once: str, *, spot: bool = False) -> None:

@@ -142,7 +142,7 @@ class DynamoTransactionLog:
     def truncate(self, below: TransactionNumber) -> None:
         """Empty entries below; the newest stays, and no number becomes free.
 
-        The mark comes first, so that who meets an empty item can be told where the log starts. The
+        The mark comes first, so that who meets an empty item learns where the log starts. The
         objects come last, also those of tries that lost. It may end anywhere, and be repeated.
         """
         newest = self.newest()
@@ -167,7 +167,7 @@ class DynamoTransactionLog:
     def store_time(self) -> Micros:
         """Return DynamoDB's clock: `Date` of its last answer, and the time since then.
 
-        A server that tells no time is taken to have this machine's.
+        A server that sends no time is taken to have this machine's.
         """
         at = self._items.store_time.now(age_seconds_max=TIME_AGE_SECONDS_MAX)
         if at is None:

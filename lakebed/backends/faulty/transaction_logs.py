@@ -1,4 +1,5 @@
-"""Logs whose requests are lost, late, unanswered, throttled, or told "taken" by their own try."""
+"""Logs whose requests are lost, late, unanswered, throttled, or answered "taken" because of their
+own try."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class SqliteJobQueue:
 class SentMark:
     """The number of the last message that was sent, in a file beside the queues.
 
-    If the database forgets messages that SQLite had written ahead, it tells that they are lost.
+    If the database forgets messages that SQLite had written ahead, it reports that they are lost.
     """
 
     def __init__(self, path: Path) -> None:

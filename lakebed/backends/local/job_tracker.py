@@ -131,7 +131,7 @@ class SqliteJobTracker:
         until: Micros | None = None,
         reports_max: int,
     ) -> list[JobReport]:
-        """Return the newest report of each job that tells of one of `events`, newest first."""
+        """Return the newest report of each job whose event is one of `events`, newest first."""
         end = _END_OF_TIME if until is None else until
         found: list[JobReport] = []
         with self._database.reading() as connection:

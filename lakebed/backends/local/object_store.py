@@ -103,7 +103,7 @@ class LocalObjectWriter:
 
 
 class LocalObjectStore:
-    """Objects of a lake's folder. clock: this machine's; tells how old unfinished objects are.
+    """Objects of a lake's folder. clock: this machine's; measures how old unfinished objects are.
 
     durable: whether objects outlast the machine's sudden end; not those that only wait for the
     process that reads them.

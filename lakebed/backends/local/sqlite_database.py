@@ -97,7 +97,7 @@ class SqliteDatabase:
                     connection.execute("COMMIT")
                 finally:
                     if connection.in_transaction:
-                        with suppress(sqlite3.Error):  # the first error is the one to tell
+                        with suppress(sqlite3.Error):  # the first error is the one to raise
                             connection.execute("ROLLBACK")
             except _ERRORS as error:
                 raise self._meaning_of(error, wrote=True) from error
@@ -105,7 +105,7 @@ class SqliteDatabase:
     @contextmanager
     def writing_once(self) -> Iterator[Callable[[str, Sequence[Any]], sqlite3.Cursor]]:
         """Give what runs one statement, which is a transaction of its own: half the price of
-        `writing`. Who waits long is told of the holder as there."""
+        `writing`. A long wait is logged with the holder as there."""
         with self._using():
             try:
                 connection = self._open()

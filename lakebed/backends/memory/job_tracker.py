@@ -52,7 +52,7 @@ class MemoryJobTracker:
         until: Micros | None = None,
         reports_max: int,
     ) -> list[JobReport]:
-        """Return the newest report of each job that tells of one of `events`, newest first."""
+        """Return the newest report of each job whose event is one of `events`, newest first."""
         newest = (_newest(reports) for (of, _), reports in self._jobs.items() if of == table)
         found = [
             r

@@ -65,8 +65,8 @@ class MemoryObjectWriter:
 
 
 class MemoryObjectStore:
-    """Objects by path. clock: tells how old unfinished objects are. object_bytes_max: what one may
-    have; None: any size."""
+    """Objects by path. clock: measures how old unfinished objects are. object_bytes_max: what one
+    may have; None: any size."""
 
     def __init__(self, clock: Clock, *, object_bytes_max: int | None = None) -> None:
         self._clock = clock

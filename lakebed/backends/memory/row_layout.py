@@ -46,7 +46,7 @@ class RowLayout:
         except (AttributeError, TypeError, OverflowError, UnicodeEncodeError):
             key = b""
         if not key:
-            # A date instead of a number, or something that cannot be a key: this tells which.
+            # A date instead of a number, or something that cannot be a key: this finds out which.
             fields = self.schema.key_fields
             values = [key_value(field, v) for field, v in zip(fields, row, strict=False)]
             row = (*values, *row[len(fields) :])
@@ -61,7 +61,7 @@ class RowLayout:
         return [fields.index(self.schema.field(name)) for name in columns]
 
     def test(self, condition: Selection) -> Callable[[Row], bool]:
-        """Return what tells whether a row lies in one of the boxes."""
+        """Return a test whether a row lies in one of the boxes."""
         boxes = [
             [
                 (index, self._row_encoders[index], range_)

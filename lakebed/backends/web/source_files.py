@@ -89,7 +89,7 @@ def _answer(name: str) -> Iterator[HTTPResponse]:
 
 
 def _seen(name: str, answer: HTTPResponse) -> SourceFile:
-    """Return the file of an answer. size: -1 where the server does not tell."""
+    """Return the file of an answer. size: -1 where the server does not say."""
     headers = answer.headers
     version = headers.get("ETag") or headers.get("Last-Modified") or ""
     return SourceFile(name, int(headers.get("Content-Length", -1)), version)

@@ -34,7 +34,7 @@ class JobStores(NamedTuple):
     """Where compaction jobs go that are created.
 
     queue: takes their messages.
-    tracker: is told of them.
+    tracker: gets reports of them.
     """
 
     queue: JobQueue

@@ -181,7 +181,7 @@ def _nested_text_form(arrow: pa.DataType, field: str, levels: int) -> object:
                 {"name": m.name, "type": _text_form(m.type, field, levels - 1)} for m in arrow
             ]
         }
-    hint = hint_for(arrow) or "cast it to one of the types that `lakebed explain types` tells"
+    hint = hint_for(arrow) or "cast it to one of the types that `lakebed explain types` lists"
     if kinds.is_decimal(arrow):
         hint = "cast it to decimal128 with a precision up to 38 and a scale of 0 or more"
     raise InvalidError("no type holds this", field=field, type=arrow, hint=hint)

@@ -12,7 +12,7 @@ _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 def fits(got: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of a type can become another without loss, at least where they are exact.
 
-    Times of a finer unit fit when no value has a remainder, which only the values tell.
+    Times of a finer unit fit when no value has a remainder, which only the values show.
     """
     kinds = pa.types
     if got == wanted:

@@ -57,7 +57,7 @@ class RangeMerger:
             return encode(RangeFailed(f"{type(error).__name__}: {error}"))
 
     def _merged(self, range_task: RangeTask) -> Answer:
-        assert self._task is not None, "a merge is told before its ranges"
+        assert self._task is not None, "a merge is sent before its ranges"
         task = self._task
         if self._work is None:
             self._work = self._work_of(task)

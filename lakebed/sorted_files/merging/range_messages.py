@@ -28,7 +28,7 @@ class MergeTask(msgspec.Struct, frozen=True, tag=True):
 
     at, stage: of its processing, if it has one.
     job_rows: of all of it, about.
-    memory: in bytes, for the process that is told.
+    memory: in bytes, for the process that gets it.
     """
 
     text: TableText
@@ -46,7 +46,7 @@ class MergeTask(msgspec.Struct, frozen=True, tag=True):
 
 
 class RangeTask(msgspec.Struct, frozen=True, tag=True):
-    """Merge a range of the merge that was told last, and hand it over at `path`."""
+    """Merge a range of the merge that was sent last, and hand it over at `path`."""
 
     within: KeyRange
     path: str
@@ -93,7 +93,7 @@ def merge_task(
     *,
     value_statistics: bool,
 ) -> MergeTask:
-    """Return what is told of a merge, but for what is read."""
+    """Return what is sent of a merge, but for what is read."""
     return MergeTask(
         text=table_text(schema, None if processing is None else processing.processing),
         at=Micros(0) if processing is None else processing.at,

@@ -31,7 +31,7 @@ from lakebed.sorted_files.writing.stored_row_group import StoredRowGroup
 
 
 class HandedOver(msgspec.Struct, frozen=True, array_like=True):
-    """Where row groups are told of in their object, and the CRC-32 of that."""
+    """Where row groups are described in their object, and the CRC-32 of that."""
 
     start: int
     end: int
@@ -106,7 +106,7 @@ class _HandingOver:
         self._row_groups.append(msgspec.Raw(described))
 
     def end(self) -> HandedOver | None:
-        """Write what is told of them, and finish the object; None: there are none."""
+        """Write what describes them, and finish the object; None: there are none."""
         if not self._row_groups:
             return None
         raw = _encoder.encode(self._row_groups)
@@ -148,7 +148,7 @@ class RowGroupsHandedOver:
 
 
 def _without_bytes(row_group: EncodedRowGroup) -> EncodedRowGroup:
-    """Return a row group as it is described: its checksums of pages are told beside it."""
+    """Return a row group as it is described: its checksums of pages are listed beside it."""
     chunks = [replace(chunk, raw=memoryview(b""), checksums=None) for chunk in row_group.chunks]
     return EncodedRowGroup(row_group.rows, chunks)
 

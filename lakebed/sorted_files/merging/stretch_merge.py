@@ -22,7 +22,7 @@ from lakebed.sorted_files.reading.row_requests import RowRequest
 from lakebed.sorted_files.sorting.engines import PLAIN, Engine
 
 FILLED = 0.95
-"""Of a row group: samples do not tell where a range ends to the row, and what is above is a row
+"""Of a row group: samples do not show where a range ends to the row, and what is above is a row
 group of few rows."""
 
 
@@ -72,7 +72,7 @@ class StretchMerge:
         return max(1, math.ceil(sum(map(self._filled_by, self.reads)) / FILLED))
 
     def _filled_by(self, read: PartRead) -> float:
-        """Return how many row groups the rows of a file would fill, as far as its sample tells."""
+        """Return how many row groups the rows of a file would fill, as far as its sample shows."""
         known, row_groups = self._summaries.of(read.part), self._row_groups_of(read)
         rows = {row_group: known.rows_of(row_group) for row_group in row_groups}
         if not rows:

@@ -96,7 +96,7 @@ def stored_row_groups(
         ObjectMissingError: the file is not there.
         CorruptError: its bytes contradict their checksums, or its footer itself.
     """
-    assert read.row_groups is not None, "what is copied is told"
+    assert read.row_groups is not None, "what is copied is named"
     notes, part = tail.notes, read.part
     lasts = [*(row_group.first for row_group in notes.row_groups[1:]), notes.last]
     starts = _starts(tail)
@@ -169,7 +169,7 @@ def _starts(tail: Tail) -> list[int]:
 
 
 def _known(tail: Tail, row_group: int, starts: Sequence[int]) -> Known:
-    """Return the rows of a row group that the file's sample tells, and its first."""
+    """Return the rows of a row group that the file's sample gives, and its first."""
     sample = tail.notes.sample
     known = [(0, tail.notes.row_groups[row_group].first, 0)]
     index = starts[row_group] // sample.stride + 1

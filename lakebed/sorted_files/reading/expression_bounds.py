@@ -1,7 +1,7 @@
 """Whether an expression of Arrow may keep a row of a group, from the bounds of its columns.
 
 The expression stays opaque to us: Arrow itself simplifies it by what is known of a row
-group, as it does with the parts of a data set, and tells whether it can still be true.
+group, as it does with the parts of a data set, and shows whether it can still be true.
 """
 
 from __future__ import annotations

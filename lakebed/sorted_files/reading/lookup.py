@@ -1,7 +1,7 @@
 """A few keys, or a narrow range: the pages of all files that may hold them, read at the same time.
 
 Which pages these are, the tails' page indexes say. Where a file cannot be read by pages, or a page
-is not as it must be, the rows of that file are left to who reads row groups: blocks tell damage.
+is not as it must be, the rows of that file are left to who reads row groups: blocks show damage.
 """
 
 from __future__ import annotations

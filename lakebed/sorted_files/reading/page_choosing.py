@@ -64,7 +64,7 @@ def choose_pages(read: PartRead, tail: Tail, index: FileIndex, match: Match) -> 
     """Return the pages of a file that may hold wanted rows. match: of the file's columns.
 
     Raises:
-        NotByPagesError: a column is nested, or the file's page index does not tell.
+        NotByPagesError: a column is nested, or the file's page index does not say.
     """
     stored_columns = _flat_columns(match, index)
     keys = _key_indices(read, tail, match)

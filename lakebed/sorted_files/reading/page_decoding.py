@@ -138,7 +138,7 @@ def _chunk(path: str, pages: ColumnPages, rows: int, at: int, size: int) -> byte
 
 @lru_cache(maxsize=_KEPT_MAX)
 def _kind(path: str, physical: int, codec: int, encodings: tuple[int, ...]) -> bytes:
-    """Return the first four fields of a chunk's metadata, which do not tell of its pages."""
+    """Return the first four fields of a chunk's metadata, which do not describe its pages."""
     fields = Struct(
         {
             1: (I32, physical),

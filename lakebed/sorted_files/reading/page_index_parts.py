@@ -99,7 +99,7 @@ class KeyPages(msgspec.Struct, frozen=True):
 class FileIndex:
     """The index of one file. tail: verified, so a part that makes no sense was written so.
 
-    Every method raises NotByPagesError where the index does not tell.
+    Every method raises NotByPagesError where the index does not say.
     """
 
     def __init__(self, file: StoredFile, tail: Tail, cache: IndexCache) -> None:

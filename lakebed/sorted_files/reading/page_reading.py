@@ -2,7 +2,7 @@
 
 Only flat columns in our own kind of pages are known here. A row group that has others, or that is
 not what it should be, ends early: the caller leaves the rest of it to Arrow, and block checksums
-then tell damage from what is merely unknown.
+then distinguish damage from what is merely unknown.
 """
 
 from __future__ import annotations

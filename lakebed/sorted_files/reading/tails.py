@@ -49,7 +49,7 @@ class Described(Protocol):
         ...
 
     def metadata_of(self, row_group: int) -> tuple[pq.FileMetaData, int]:
-        """Return metadata that tells of a row group, and its index in them."""
+        """Return metadata that describes a row group, and its index in them."""
         ...
 
     def row_group_of(self, row_group: int) -> tuple[Footer, parquet.RowGroup]:

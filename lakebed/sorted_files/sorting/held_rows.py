@@ -23,7 +23,7 @@ class HeldRows:
         """Let everything be written over: no batch that was returned is needed any more."""
         self._sink = pa.FixedSizeBufferWriter(self._room)
         self._writer = pa.ipc.new_stream(self._sink, self._columns)
-        self._writer.write_batch(_empty(self._columns))  # the columns are told before it
+        self._writer.write_batch(_empty(self._columns))  # the columns are written before it
 
     def held(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a copy of a batch, or itself where there is no room."""

@@ -55,7 +55,7 @@ def sorted_rows(batches: list[pa.RecordBatch], fields: Sequence[Field]) -> Itera
 def is_sorted(columns: Sequence[pa.Array]) -> bool:
     """Whether rows ascend by these key columns; equal neighbours are fine."""
     rows = len(columns[0])
-    pairs: pa.Array | None = None  # of neighbours not told apart yet, by the index of the first
+    pairs: pa.Array | None = None  # of neighbours not distinguished yet, by the index of the first
     if rows < 2:
         return True
     for column in columns:
@@ -151,7 +151,7 @@ class _StringDigits:
 
 
 class _Ties:
-    """An order of rows, and which neighbours in it are not told apart yet."""
+    """An order of rows, and which neighbours in it are not distinguished yet."""
 
     def __init__(self, rows: int) -> None:
         self.order: Rows | None = None

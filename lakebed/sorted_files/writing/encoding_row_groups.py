@@ -31,7 +31,8 @@ SAVING_MIN = 0.1
 """Numbers that zstd makes smaller by less than this are stored as they are: unpacking them takes as
 long as reading so many bytes more from S3, and packing them still longer."""
 TRIED_EVERY = 8
-"""Row groups: one of so many is packed whatever its numbers are, and tells of those behind it."""
+"""Row groups: one of so many is packed whatever its numbers are, and decides for those behind
+it."""
 TELLING_ROWS_MIN = 4096
 """A smaller row group says nothing about the next: on few rows neither zstd nor dictionaries
 pay."""
@@ -43,8 +44,8 @@ _CODEC_NAMES = {Codec.ZSTD: "zstd", Codec.UNCOMPRESSED: "none"}
 class RowGroupEncoder:
     """Encodes row groups, one after the other, of one file or of several. Not for two threads.
 
-    The rows of the first one that has many tell how columns are written. compiled: whether kernels
-    are used.
+    The rows of the first one that has many decide how columns are written. compiled: whether
+    kernels are used.
     """
 
     def __init__(self, schema: Schema, *, compiled: bool, value_statistics: bool = False) -> None:

@@ -62,7 +62,7 @@ def choose(schema: Schema, first: pa.Table, *, value_statistics: bool = False) -
         bounded |= {field.name for field in schema.values if _is_short(field.type)}
     dictionaries = {f.name for f in schema.values if _repeats(f.type, first.column(f.name))}
     encodings: dict[str, str] = {}
-    ambiguous = set()  # a field called "a.b" beside a member b of a: pyarrow tells them not apart
+    ambiguous = set()  # a field called "a.b" beside a member b of a: pyarrow takes them for one
     for field in schema.fields:
         for path, encoding in _encodings(field.name, field.type):
             if path in encodings or path in dictionaries:

@@ -102,7 +102,7 @@ def execute_alone(
         return cursor
     finally:
         if connection.in_transaction:
-            with suppress(sqlite3.Error):  # the first error is the one to tell
+            with suppress(sqlite3.Error):  # the first error is the one to raise
                 connection.execute("ROLLBACK")
 
 

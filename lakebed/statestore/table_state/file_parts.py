@@ -35,8 +35,8 @@ _WHOLE = (
 def bytes_of(state: TableState, references: Sequence[FileReference]) -> float:
     """Return how many bytes the rows of the references take.
 
-    A whole file tells exactly. Of a part its rows are known, or estimated; a row is taken to be as
-    large as those of the table's whole files, or, where there are none, of its own file.
+    A whole file is known exactly. Of a part its rows are known, or estimated; a row is taken to be
+    as large as those of the table's whole files, or, where there are none, of its own file.
     """
     parts = _parts(references)
     whole = sum(r.file.size for r in references) - sum(r.file.size for r in parts)

@@ -1,7 +1,8 @@
 """The checksum of the last entry that a state has applied.
 
-It tells the log that led to this state from another one of the same length: a log that was cut, or
-restored to an earlier time, and has gone on without what this state knows. It is not digested.
+It distinguishes the log that led to this state from another one of the same length: a log that was
+cut, or restored to an earlier time, and has gone on without what this state knows. It is not
+digested.
 """
 
 from __future__ import annotations

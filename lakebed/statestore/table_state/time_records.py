@@ -12,9 +12,9 @@ from lakebed.model.names import Micros, TransactionNumber
 from lakebed.statestore.table_state.state import TableState
 
 TIME_ID = "time:"
-"""Begins the ids of transactions that tell the log of time."""
+"""Begins the ids of transactions that record time in the log."""
 READINGS_MAX = 16
-"""Clocks that a state remembers, those that were told last."""
+"""Clocks that a state remembers, those that were recorded last."""
 
 _CLOCK, _CLOCKS_END, _LEAP = "_lakebed/clock/", "_lakebed/clock0", "_lakebed/leap"
 

@@ -57,7 +57,7 @@ def test_with_json_the_name_tells_all_the_same(trips: Shell) -> None:
 @pytest.mark.parametrize("name", ["out.txt", "out", "out.xlsx", "out.parquet.gz"])
 def test_a_name_that_tells_nothing_is_refused_before_a_row_is_read(trips: Shell, name: str) -> None:
     code, error = trips.refused("query", "trips", "--output", str(trips.folder / name))
-    assert (code, error["message"]) == (2, "the name does not tell the output's format")
+    assert (code, error["message"]) == (2, "the name does not show the output's format")
     assert error["hint"].startswith("name it .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz, or say")
     assert not (trips.folder / name).exists()
 

@@ -186,7 +186,7 @@ def test_the_shell_reads_stdin_and_speaks_its_own_language(tmp_path: Path) -> No
     (tmp_path / "in" / "a.csv").write_text("id\n6\n", "utf-8")
     skipped = shell.run("ingest", "t", str(tmp_path / "in"), "--skip-unreadable")
     assert skipped.exit_code == 0
-    assert "note.txt: the name does not tell the file's format" in skipped.stderr
+    assert "note.txt: the name does not show the file's format" in skipped.stderr
 
 
 class Frame:

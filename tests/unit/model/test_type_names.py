@@ -51,7 +51,7 @@ def test_every_synonym_means_a_type_and_is_none() -> None:
         ("list<string>", 'use {"list": "string"}'),
         ("decimal", "use 'decimal128(12,2)'"),
         ("int46", "did you mean 'int64'?"),
-        ("money", "`lakebed explain types` tells all of them"),
+        ("money", "`lakebed explain types` lists all of them"),
     ],
 )
 def test_a_name_that_means_none_or_several_is_told_what_to_say(name: str, says: str) -> None:
