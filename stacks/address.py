@@ -14,6 +14,7 @@ from lakebed.config.instance import (
     encode_resources,
     parameter_name,
 )
+from lakebed.config.quotas import quotas_needed
 from stacks.constructs.job_queue import FifoJobQueue
 
 
@@ -45,6 +46,7 @@ class AddressStack(Stack):
             registry_table=registry.table_name,
             tracker_table=tracker.table_name,
             queues={queue.kind: queue.queue.queue_url for queue in queues},
+            quotas=quotas_needed(deployment.settings),
         )
         ssm.StringParameter(
             self,

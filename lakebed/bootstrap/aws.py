@@ -66,9 +66,9 @@ def open_instance(
     memory.check()
     rng, id_ = system_random(), instance_id(instance)
     with ExitStack() as undo:
-        clients = _clients(clock or SystemClock(), rng)
+        clients = new_clients(clock or SystemClock(), rng)
         undo.callback(clients.close)
-        resources = resources or _resources(clients, id_)
+        resources = resources or resources_of(clients, id_)
         states, spill = _folders(folder or _default_folder(), id_)
         remove_unused_states(states, bytes_max=states_bytes_max)
         queues = queues or _queues(clients, resources, rng)
@@ -77,7 +77,12 @@ def open_instance(
     return assemble(stores, states=states, spill=spill, memory=memory)
 
 
-def _clients(clock: Clock, rng: random.Random) -> AmazonClients:
+def new_clients(clock: Clock, rng: random.Random) -> AmazonClients:
+    """Return clients of AWS as the variables of this process say.
+
+    Raises:
+        InvalidError: boto3 is not installed.
+    """
     try:
         from lakebed.backends.aws.clients import AmazonClients
     except ImportError as error:
@@ -88,8 +93,13 @@ def _clients(clock: Clock, rng: random.Random) -> AmazonClients:
     return AmazonClients(clock=clock, rng=rng)
 
 
-def _resources(clients: AmazonClients, instance: InstanceId) -> InstanceResources:
-    """Return what the instance's deployment made."""
+def resources_of(clients: AmazonClients, instance: InstanceId) -> InstanceResources:
+    """Return what the instance's deployment made.
+
+    Raises:
+        InvalidError: no such instance.
+        DeniedError, NewerFormatError, UnavailableError: as `open_instance`.
+    """
     from lakebed.backends.aws.requests import Request
     from lakebed.backends.aws.service_answers import AMAZON_PARAMETER
 

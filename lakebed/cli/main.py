@@ -14,6 +14,7 @@ from lakebed.cli.bulk_import import bulk_import
 from lakebed.cli.completion import complete_words, completion
 from lakebed.cli.costs import cost
 from lakebed.cli.dead_letters import dead_letters
+from lakebed.cli.doctor import doctor
 from lakebed.cli.explanations import explain
 from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
@@ -54,7 +55,7 @@ def program() -> None:
 
 for _command in (table, ingest, bulk_import, query, run, commit, compact):
     program.add_command(_command)
-for _command in (status, fsck, state, explain, backup, restore):
+for _command in (status, fsck, doctor, state, explain, backup, restore):
     program.add_command(_command)
 for _command in (jobs, tasks, dead_letters, formats, cost):
     program.add_command(_command)

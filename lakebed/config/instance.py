@@ -310,6 +310,8 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
 
     queues: the URL of each kind of job's queue; empty where no queues are deployed. Its dead
         letters are what the queue's own redrive policy names.
+    quotas: what the instance may use at one time of each quota of its account, by its code; empty
+        if an earlier release deployed it.
     format: of who wrote it. A newer release may add fields, which are ignored here; `needs`, if it
         is there, says of which format a reader must be.
     """
@@ -322,6 +324,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     registry_table: str
     tracker_table: str
     queues: dict[str, str] = {}
+    quotas: dict[str, int] = {}
 
 
 def parameter_name(instance: InstanceId) -> str:

@@ -163,6 +163,16 @@ class AmazonClients:
         return self._client("emr-serverless")
 
     @property
+    def functions(self) -> Client:
+        """The client of Lambda."""
+        return self._client("lambda")
+
+    @property
+    def service_quotas(self) -> Client:
+        """The client of Service Quotas: what an account may use at one time."""
+        return self._client("service-quotas")
+
+    @property
     def sts(self) -> STSClient:
         """The client that tells who we are."""
         client: STSClient = self._client("sts")

@@ -81,6 +81,7 @@ _BY_CODE = {
     "ConditionalCheckFailedException": Meaning.UNMET,
     "PreconditionFailed": Meaning.EXISTS,  # our only condition at S3 is that a key is free
     "NoSuchKey": Meaning.MISSING,
+    "NoSuchResourceException": Meaning.MISSING,  # a quota
     "NoSuchUpload": Meaning.MISSING,
     "ParameterNotFound": Meaning.MISSING,
     "ParameterVersionNotFound": Meaning.MISSING,
@@ -110,6 +111,7 @@ AMAZON_PARAMETER = Language("parameter", BOTO_ERRORS, answer_of)
 AMAZON_CLUSTER = Language("cluster", BOTO_ERRORS, answer_of)
 AMAZON_SPARK = Language("application of EMR Serverless", BOTO_ERRORS, answer_of)
 AMAZON_NETWORK = Language("network", BOTO_ERRORS, answer_of)
+AMAZON_ACCOUNT = Language("account in region", BOTO_ERRORS, answer_of)
 AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 

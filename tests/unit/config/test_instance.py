@@ -24,12 +24,14 @@ RESOURCES = InstanceResources(
     registry_table="lakebed-dev-registry",
     tracker_table="lakebed-dev-tracker",
     queues={"compaction": "https://sqs.example/123456789012/lakebed-dev-compaction.fifo"},
+    quotas={"L-B99A9384": 10},
 )
 STORED = (
     '{"format":1,"instance":"dev","bucket":"lakebed-dev-data-123456789012-eu-west-1",'
     '"prefix":"lake","log_table":"lakebed-dev-log","registry_table":"lakebed-dev-registry",'
     '"tracker_table":"lakebed-dev-tracker",'
-    '"queues":{"compaction":"https://sqs.example/123456789012/lakebed-dev-compaction.fifo"}}'
+    '"queues":{"compaction":"https://sqs.example/123456789012/lakebed-dev-compaction.fifo"},'
+    '"quotas":{"L-B99A9384":10}}'
 )
 
 

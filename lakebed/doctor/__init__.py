@@ -1,0 +1,1 @@
+"""Whether an account of AWS has room for an instance."""
