@@ -26,6 +26,8 @@ from tests.adversary.corrupted_lake import Whole, kind_of
 KINDS = ("bit", "byte", "page", "cut", "zeroed", "gone")
 """Of damage: a flipped bit, another byte, a page of zeros, the end cut off, all zeros, no file."""
 PAGE_BYTES = 4_096
+REPORTED_EVERY = 500
+"""Plantings: progress is shown after each so many."""
 GOOD = ("found", "mended", "harmless")
 """What may come of a planting: an error or a finding told of it, a state was made anew, or all
 answers are right."""
@@ -93,11 +95,17 @@ def plant(whole: Whole, folder: Path, seed: int) -> Planting:
 
 
 def plantings(count: int, seed: int) -> list[Planting]:
-    """Plant so many, from a seed on."""
+    """Plant so many, from a seed on. Reports progress on the standard error."""
+    planted: list[Planting] = []
     with TemporaryDirectory(prefix="lakebed-corruptions-") as name:
         folder = Path(name)
         whole = Whole.made(folder)
-        return [plant(whole, folder, one) for one in range(seed, seed + count)]
+        for one in range(seed, seed + count):
+            planted.append(plant(whole, folder, one))
+            if len(planted) % REPORTED_EVERY == 0:
+                wrong = len(bad(planted))
+                sys.stderr.write(f"{len(planted):,} of {count:,} planted, {wrong} silent\n")
+    return planted
 
 
 def table_of(planted: Sequence[Planting]) -> str:
