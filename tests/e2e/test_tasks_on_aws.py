@@ -5,62 +5,26 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from lakebed.bootstrap.tasks.task_process import opened
-from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.environments import IngestTaskEnvironment, variables_of
 from lakebed.lake import Lake
 from localcloud.templates.images import make_image
-from tests.servers.fixtures import ministack  # noqa: F401 - it is a fixture
-from tests.servers.s3 import BUCKET, S3Server
-from tests.servers.sqs import make_queue
+from tests.e2e.task_instance import (
+    SECONDS_MAX,
+    TaskInstance,
+    instance,  # noqa: F401 - it is a fixture
+    ministack,  # noqa: F401 - it is a fixture
+    until,
+)
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 ROOT = Path(__file__).parents[2]
-SECONDS_MAX = 90
-
-
-@pytest.fixture
-def server(
-    ministack: S3Server,  # noqa: F811 - the fixture
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> S3Server:
-    """Where the variables AWS_... of this test lead."""
-    for name, value in ministack.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("LAKEBED_CACHE", str(tmp_path / "cache"))
-    return ministack
-
-
-@pytest.fixture
-def environment(server: S3Server) -> IngestTaskEnvironment:
-    """What a stack would tell a task."""
-    prefix = server.new_prefix()
-    with closing(server.clients()) as clients:
-        urls = {
-            f"{kind}_queue_url": make_queue(clients, f"{prefix}-{kind}", receives_max=3)
-            for kind in ("compaction", "commits", "ingest")
-        }
-    return IngestTaskEnvironment(
-        instance="tasks",
-        task_vcpus="2",
-        task_memory_mib="4096",
-        bucket=BUCKET,
-        objects_prefix=prefix,
-        log_table=server.new_table(LOG_TABLE),
-        registry_table=server.new_table(REGISTRY_TABLE),
-        tracker_table=server.new_table(TRACKER_TABLE),
-        sources=f"s3://{BUCKET}/{prefix}/landing",
-        **urls,
-    )
 
 
 @contextmanager
@@ -87,36 +51,20 @@ def told_to_stop(process: "subprocess.Popen[str]") -> list[dict[str, object]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def until(what: str, is_so: object) -> None:
-    assert callable(is_so)
-    end = time.monotonic() + SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < end, f"never: {what}"
-        time.sleep(0.3)
-
-
 @pytest.mark.timeout(300)
 def test_files_that_a_message_names_become_rows_and_then_are_merged(
-    environment: IngestTaskEnvironment, server: S3Server, tmp_path: Path
+    instance: TaskInstance,  # noqa: F811 - the fixture
 ) -> None:
+    environment = instance.environment
     app = opened(environment)
     table = Lake(app).create_table("trips", SCHEMA, settings={"job_files_max": 2, "size_ratio": 1})
-    messages: list[object] = [{"id": "bad", "table": "trips", "files": ["s3://elsewhere/x.csv"]}]
-    with closing(server.clients()) as clients:
-        for key in ("a", "b"):
-            pq.write_table(rows([key]), tmp_path / "rows.parquet")
-            name = f"{environment.objects_prefix}/landing/{key}/rows.parquet"
-            body = (tmp_path / "rows.parquet").read_bytes()
-            clients.s3.put_object(Bucket=BUCKET, Key=name, Body=body)
-            url = f"{environment.sources}/{key}/"
-            messages += [{"id": key, "table": "trips", "files": [url]}] * 2
-        for number, message in enumerate(messages):
-            clients.sqs.send_message(
-                QueueUrl=environment.ingest_queue_url,
-                MessageBody=json.dumps(message),
-                MessageGroupId=f"group-{number}",
-                MessageDeduplicationId=f"once-{number}",
-            )
+    messages: list[dict[str, object]] = [
+        {"id": "bad", "table": "trips", "files": ["s3://elsewhere/x.csv"]}
+    ]
+    for key in ("a", "b"):
+        url = instance.put(key, rows([key]))
+        messages += [{"id": key, "table": "trips", "files": [url]}] * 2
+    instance.send(messages)
     ingest_queue = app.queues.open("ingest")
     with task("ingest", environment) as process:
         until("all messages are done", lambda: ingest_queue.depth() == (0, 1))
@@ -142,7 +90,7 @@ def test_files_that_a_message_names_become_rows_and_then_are_merged(
     app.close()
 
 
-def test_a_task_that_is_not_told_its_names_says_which(server: S3Server) -> None:
+def test_a_task_that_is_not_told_its_names_says_which() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "containers.ingest.main"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
