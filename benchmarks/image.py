@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,10 +47,15 @@ def make_lake(folder: Path, rows: int) -> None:
             bench.ingest(pa.table({"id": ids, "name": [f"name {n % 1000}" for n in ids]}))
 
 
-def first(lake: Path, environment: dict[str, str], **more: str) -> dict[str, float]:
-    """Return what a process tells of its first compaction. It has one processor, as a task has."""
+def first(
+    lake: Path, environment: dict[str, str], *, started_by: Sequence[str] = (), **more: str
+) -> dict[str, float]:
+    """Return what a process tells of its first compaction. It has one processor, as a task has.
+
+    started_by: a command that starts the process, as another user.
+    """
     done = subprocess.run(
-        [sys.executable, "-P", str(PROGRAM), str(lake)],
+        [*started_by, sys.executable, "-P", str(PROGRAM), str(lake)],
         env={**environment, "HOME": "/nonexistent", "LAKEBED_MERGE_PROCESSES": "1", **more},
         cwd=lake,
         check=True,

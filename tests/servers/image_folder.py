@@ -8,11 +8,36 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from stacks.constructs import image_context as contexts
 from stacks.constructs.image_context import image_context
 
 INSIDE = "/lakebed"
+
+LOAD_ALL = """
+import importlib, pkgutil, sys
+sys.modules["lakebed.kernels.toolchain.building"] = None  # compiling fails
+import lakebed.kernels
+from lakebed.kernels.toolchain.compiling import cache_directories
+from lakebed.kernels.toolchain.native import load
+found = []
+names = {one.name for one in pkgutil.iter_modules(lakebed.kernels.__path__)}
+for name in sorted(names - {"toolchain", "zstd"}):  # which hold none
+    module = importlib.import_module(f"lakebed.kernels.{name}")
+    wrapped = [getattr(value, "__wrapped__", None) for value in vars(module).values()]
+    functions = [one for one in wrapped if isinstance(one, type(load))]
+    found += [one for one in functions if one.__module__ == module.__name__]
+for function in found:
+    load(function, cache_directories())
+print(lakebed.kernels.__file__, len(found))
+"""
+"""Prints where our code is, and how many kernels were loaded without compiling one."""
+KERNELS_MIN = 15
 
 
 def instructions(kind: str) -> list[tuple[str, str]]:
@@ -42,3 +67,17 @@ def build(kind: str, folder: Path, *, only: str = "") -> dict[str, str]:
             here = command.replace(INSIDE, str(folder))
             subprocess.run(["sh", "-ec", here], cwd=folder, env=environment, check=True)
     return environment
+
+
+@contextmanager
+def private_umask(cache: Path) -> Iterator[None]:
+    """Let folders for images be made as on a machine with the umask 077. cache: where."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contexts, "CACHE", cache)
+        image_context.cache_clear()
+        before = os.umask(0o077)
+        try:
+            yield
+        finally:
+            os.umask(before)
+            image_context.cache_clear()

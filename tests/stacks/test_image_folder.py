@@ -1,10 +1,12 @@
 """What an image holds below /lakebed, by the steps of its Dockerfile but without Docker: tasks have
-nothing to compile there, and nowhere to write."""
+nothing to compile there, and nowhere to write. Where root runs the tests, they run as another user,
+as in an image."""
 
 import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,29 +14,10 @@ import pytest
 
 from benchmarks.image import first, make_lake
 from lakebed.kernels.toolchain import processors
-from stacks.constructs import image_context
-from tests.servers.image_folder import build, instructions
+from tests.servers.image_folder import KERNELS_MIN, LOAD_ALL, build, instructions, private_umask
+from tests.servers.nobody import as_nobody, give, may_be_nobody, unreadable
 
 pytest.importorskip("numba")
-
-LOAD_ALL = """
-import importlib, pkgutil, sys
-sys.modules["lakebed.kernels.toolchain.building"] = None  # compiling fails
-import lakebed.kernels
-from lakebed.kernels.toolchain.compiling import cache_directories
-from lakebed.kernels.toolchain.native import load
-found = []
-names = {one.name for one in pkgutil.iter_modules(lakebed.kernels.__path__)}
-for name in sorted(names - {"toolchain", "zstd"}):  # which hold none
-    module = importlib.import_module(f"lakebed.kernels.{name}")
-    wrapped = [getattr(value, "__wrapped__", None) for value in vars(module).values()]
-    functions = [one for one in wrapped if isinstance(one, type(load))]
-    found += [one for one in functions if one.__module__ == module.__name__]
-for function in found:
-    load(function, cache_directories())
-print(lakebed.kernels.__file__, len(found))
-"""
-KERNELS_MIN = 15
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +48,7 @@ def test_a_process_in_an_image_compiles_nothing(
     folder, environment = image
     before = everything(folder)
     done = subprocess.run(
-        [sys.executable, "-c", LOAD_ALL],
+        as_nobody([sys.executable, "-c", LOAD_ALL]),
         env={**environment, "HOME": "/nonexistent"},
         cwd=tmp_path,
         check=True,
@@ -76,12 +59,28 @@ def test_a_process_in_an_image_compiles_nothing(
     assert Path(where).is_relative_to(folder)
     assert int(count) >= KERNELS_MIN
     make_lake(tmp_path / "lake", 1_000)
-    told = first(tmp_path / "lake", environment, LAKEBED_KERNELS="always")
+    give(tmp_path)
+    told = first(
+        tmp_path / "lake",
+        environment,
+        started_by=as_nobody([]),
+        LAKEBED_KERNELS="always",
+        LAKEBED_CACHE=str(tmp_path / "cache"),
+    )
     assert told["merged_by_kernels"]
     assert not told["compiled"]
     assert everything(folder) == before
     ours = [p for p in folder.rglob("*.py") if p.stat().st_size]
     assert not [p for p in ours if not list(p.parent.glob(f"__pycache__/{p.stem}.*.pyc"))]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_process_in_an_image_cannot_write_there(image: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = image
+    command = as_nobody(["find", str(folder), "-writable"])
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize("kind", ["compaction", "ingest"])
@@ -100,26 +99,27 @@ def test_no_step_of_an_image_is_lost_on_the_next(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["compaction", "ingest"])
 def test_an_image_made_on_a_machine_with_a_private_umask_can_be_read_by_its_user(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, reachable: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(image_context, "CACHE", tmp_path / "contexts")
-    image_context.image_context.cache_clear()
-    before = os.umask(0o077)
-    try:
-        folder = tmp_path / "image"
+    folder, whole = reachable / "image", reachable / "whole"
+    with private_umask(tmp_path / "contexts"):
         build(kind, folder, only="(no step)")
-        below = [folder, *folder.rglob("*")]
-        assert [path for path in below if not readable(path)], "the umask counts here"
-        build(kind, tmp_path / "whole", only="chmod ")
-    finally:
-        os.umask(before)
-        image_context.image_context.cache_clear()
-    assert not [
-        p for p in [tmp_path / "whole", *(tmp_path / "whole").rglob("*")] if not readable(p)
-    ]
+        build(kind, whole, only="chmod ")
+    for made, is_private in ((folder, True), (whole, False)):
+        refused = [path for path in [made, *made.rglob("*")] if not readable(path)]
+        assert bool(refused) == is_private
+        assert not may_be_nobody() or bool(unreadable(made)) == is_private
     names = [name for name, _ in instructions(kind)]
     (permits,) = (n for n, (_, rest) in enumerate(instructions(kind)) if rest.startswith("chmod "))
     assert permits > max(place for place, name in enumerate(names) if name == "COPY")
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """Yields a folder to which every user comes; those of pytest are their user's alone."""
+    with tempfile.TemporaryDirectory(prefix="lakebed-image-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def readable(path: Path) -> bool:
