@@ -13,7 +13,7 @@ from lakebed.config.environments import (
 )
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import BULK_IMPORT_JOBS, WORK_SECONDS_MAX
-from stacks import permissions
+from stacks import permissions, trust
 from stacks.constructs.encryption import use_key
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
@@ -105,14 +105,15 @@ class BulkImportStack(Stack):
             permissions.write_large_objects(deployment, "tables/*/files/*", "tables/*/runs/*"),
             permissions.delete_objects(deployment, "tables/*/runs/*"),
             permissions.write_job_reports(stores.tracker),
-            permissions.read_import_requests(deployment),
+
+            *permissions.import_requests(deployment),
             *permissions.read_sources(deployment),
-            permissions.read_assets(self._archive, self._program),
+            *permissions.read_assets(self._archive, self._program),
         ]
         role = iam.Role(
             self,
             "JobRole",
-            assumed_by=iam.ServicePrincipal("emr-serverless.amazonaws.com"),
+            assumed_by=trust.spark_service(self._application),
             inline_policies={"Own": iam.PolicyDocument(statements=own)},
         )
         Validations.of(role).acknowledge(*permissions.accepted(deployment))

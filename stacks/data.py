@@ -4,11 +4,12 @@ for results of queries."""
 from collections.abc import Sequence
 
 from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
-from stacks.constructs.encryption import key_of
+from stacks.constructs.encryption import key_of, warn_of_key_policy
 from stacks.permissions import bucket_name, results_bucket_name
 
 UNFINISHED_DAYS = 7
@@ -39,6 +40,7 @@ class DataStack(Stack):
             description=f"Lakebed {deployment.instance}: objects",
         )
         self._key = key_of(self, deployment)
+        warn_of_key_policy(self, deployment)
         settings = deployment.settings
         self.bucket = self._bucket(
             "Bucket",
@@ -65,6 +67,7 @@ class DataStack(Stack):
                 ),
             ],
         )
+        _write_once(self.bucket, OBJECTS_PREFIX, IMPORTS_PREFIX)
         self.results = self._bucket(
             "Results",
             deployment,
@@ -114,3 +117,25 @@ class DataStack(Stack):
             )
         )
         return bucket
+
+
+def _write_once(bucket: s3.Bucket, *prefixes: str) -> None:
+    """Deny all writes of objects below `PREFIX/objects/` but those that fail where the key is taken
+    (protocol H19).
+
+    To begin an upload in parts, and to send one, is no such write: completing it is. S3 refuses
+    every copy to these keys.
+    """
+    bucket.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="ObjectsAreWrittenOnce",
+            effect=iam.Effect.DENY,
+            principals=[iam.AnyPrincipal()],
+            actions=["s3:PutObject"],
+            resources=[bucket.arn_for_objects(f"{prefix}/objects/*") for prefix in prefixes],
+            conditions={
+                "Null": {"s3:if-none-match": "true"},
+                "Bool": {"s3:ObjectCreationOperation": "true"},
+            },
+        )
+    )

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from lakebed.config.environments import NetworkCheckEnvironment
 from lakebed.config.instance import Deployment
-from stacks import permissions
+from stacks import permissions, trust
 from stacks.constructs.log_group import log_group
 from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
@@ -169,7 +169,7 @@ class NetworkingStack(Stack):
         role = iam.Role(
             self,
             "RefusedRole",
-            assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"),
+            assumed_by=trust.flow_log_service(self),
             inline_policies={
                 "Own": iam.PolicyDocument(
                     statements=[

@@ -287,10 +287,19 @@ def put_import_requests_aside(deployment: Deployment) -> iam.PolicyStatement:
     return _allow([f"{_bucket(deployment)}/{UNREADABLE_IMPORTS}"], "s3:PutObject")
 
 
-def read_assets(*assets: s3_assets.Asset) -> iam.PolicyStatement:
-    """Read what the deployment put into its own bucket."""
-    arns = [f"arn:{Aws.PARTITION}:s3:::{a.s3_bucket_name}/{a.s3_object_key}" for a in assets]
-    return _allow(arns, "s3:GetObject")
+def read_assets(*assets: s3_assets.Asset) -> list[iam.PolicyStatement]:
+    """Read what the deployment put into its own bucket, and list it by its keys: Spark asks whether
+    a name is a folder."""
+    bucket = f"arn:{Aws.PARTITION}:s3:::{assets[0].s3_bucket_name}"
+    keys = [asset.s3_object_key for asset in assets]
+    return [
+        _allow([f"{bucket}/{key}" for key in keys], "s3:GetObject"),
+        iam.PolicyStatement(
+            actions=["s3:ListBucket"],
+            resources=[bucket],
+            conditions={"StringLike": {"s3:prefix": [f"{key}*" for key in keys]}},
+        ),
+    ]
 
 
 def start_spark_runs(

@@ -40,8 +40,10 @@ def main() -> None:
     _mend_permissions()
     _mend_calls()
     _mend_tasks()
+    _mend_writes()
     spark = _loaded(Path(__file__).with_name("emulator_spark.py"))
     spark.install()
+    _mend_roles(spark.application_arns)
     judgements = Judgements()
     commands: dict[str, Callable[[dict[str, Any]], object]] = {
         "shift": lambda given: clock.shift(given["seconds"]),
@@ -126,6 +128,52 @@ def _mend_permissions() -> None:
 
     iam_actions.extract_iam_action = action
     sigv4.request_time_failure = lambda *_, **__: None
+
+
+def _mend_writes() -> None:
+    """Tell policies of buckets whether a request makes an object, and on which condition."""
+    context_of = iam_actions.s3_service_context
+
+    def context(
+        action: str,
+        query: dict[str, Any] | None,
+        path: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = context_of(action, query, path, headers)
+        if action != "s3:PutObject":
+            return found
+        asked = query or {}
+        begins, sends_part = "uploads" in asked, "partNumber" in asked
+        found["s3:ObjectCreationOperation"] = "false" if begins or sends_part else "true"
+        condition = (headers or {}).get("if-none-match")
+        return found | ({"s3:if-none-match": condition} if condition else {})
+
+    iam_actions.s3_service_context = context
+
+
+def _mend_roles(application_arns: Callable[[], list[str]]) -> None:
+    """Give the runner a role if the service could have it that the runner stands in for: each tells
+    for whom it asks. application_arns: of EMR Serverless."""
+    judged = iam_evaluator.evaluate_trust_policy
+
+    def evaluate(
+        trust: Any,  # noqa: ANN401 - MiniStack's, passed on
+        caller: str,
+        context: Any = None,  # noqa: ANN401 - the same
+    ) -> bool:
+        if context is None or not caller.endswith(":root"):
+            return bool(judged(trust, caller, context))
+        account, region = responses.get_account_id(), responses.get_region()
+        sources = ["", f"arn:aws:ecs:{region}:{account}:task/one", *application_arns()]
+        for source in sources:
+            told = {"aws:sourceaccount": account, "aws:sourcearn": source}
+            context.service_context |= told if source else {}
+            if judged(trust, caller, context):
+                return True
+        return False
+
+    iam_evaluator.evaluate_trust_policy = evaluate
 
 
 def _mend_calls() -> None:

@@ -66,6 +66,11 @@ def waiting() -> list[dict[str, Any]]:
     return [run for run in _runs.values() if run["state"] in OPEN]
 
 
+def application_arns() -> list[str]:
+    """Return the ARNs of all applications."""
+    return [application["arn"] for application in _applications.values()]
+
+
 def set_state(run: str, state: str, details: str) -> None:
     """A run has got into a state."""
     _runs[run] |= {"state": state, "stateDetails": details, "updatedAt": time.time()}

@@ -16,6 +16,7 @@ from stacks.constructs.log_group import log_group
 from stacks.constructs.operator_alarm import operator_alarm, too_many_errors
 from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
 from stacks.permissions import accepted
+from stacks.trust import function_service
 
 NO_DEAD_LETTERS = (
     "a queue's messages have dead letters of their own, and a schedule's next run makes up for one"
@@ -62,7 +63,7 @@ class PythonFunction(Construct):
         self.role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            assumed_by=function_service(),
             inline_policies={
                 "Own": iam.PolicyDocument(statements=[may_log, *use_key(deployment), *permissions]),
             },

@@ -13,7 +13,7 @@ from constructs import Construct
 from lakebed.config.environments import TaskEnvironment, TaskStartEnvironment, variables_of
 from lakebed.config.fargate import DISK_GIB_MIN, Capacity, cpu_units
 from lakebed.config.instance import Deployment
-from stacks import permissions
+from stacks import permissions, trust
 from stacks.constructs.encryption import use_key
 from stacks.constructs.image_context import image_context
 from stacks.constructs.job_queue import FifoJobQueue
@@ -65,9 +65,11 @@ class TaskPool(Construct):
         log = log_group(
             self, "Log", name=f"/ecs/{deployment.name(queue.kind)}", deployment=deployment
         )
-        self.role = self._role("Role", [*use_key(deployment), *may])
+        self.role = self._role("Role", trust.task_service(self), [*use_key(deployment), *may])
         self._execution_role = self._role(
-            "ExecutionRole", permissions.run_image(image.repository, log)
+            "ExecutionRole",
+            trust.task_start_service(self),
+            permissions.run_image(image.repository, log),
         )
         permissions.accepted_everywhere(
             self._execution_role,
@@ -109,11 +111,13 @@ class TaskPool(Construct):
         )
         self._start(queue, tasks_max, capacity)
 
-    def _role(self, id: str, statements: Sequence[iam.PolicyStatement]) -> iam.Role:
+    def _role(
+        self, id: str, service: iam.IPrincipal, statements: Sequence[iam.PolicyStatement]
+    ) -> iam.Role:
         role = iam.Role(
             self,
             id,
-            assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+            assumed_by=service,
             inline_policies={"Own": iam.PolicyDocument(statements=list(statements))},
         )
         Validations.of(role).acknowledge(*permissions.accepted(self._deployment))

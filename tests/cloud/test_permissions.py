@@ -54,7 +54,8 @@ UNSEEN = (
     Unseen("ExecutionRole", "ecr:", "", "Fargate fetches images, here they are folders"),
     Unseen("query-", "s3:ListBucket", "-results-", "S3 answers 403 without it, not 404"),
     Unseen("bulk-import-[FJ]", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
-    Unseen("bulk-import-Start", "s3:ListBucket", "-data-", "S3 answers 403 without it, not 404"),
+    Unseen("bulk-import-[SJ]", "s3:ListBucket", "-data-", "S3 answers 403 without it, not 404"),
+    Unseen("bulk-import-J", "s3:ListBucket", "-assets-", "EMR Serverless fetches what Spark runs"),
     Unseen("bulk-import-Start", "s3:DeleteObject", "", "a run that the platform refuses"),
     Unseen("committer-", "dynamodb:Query", "registry", "an entry that not all lakes allow"),
 )

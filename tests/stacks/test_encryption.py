@@ -1,27 +1,41 @@
 """A key of one's own encrypts all that is stored, and only roles that meet data may use it."""
 
 import json
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
 
-from tests.stacks.conftest import Synthesize, Templates
-from tests.stacks.test_functions import ROLES_WITHOUT_DATA, properties
+from tests.stacks.conftest import ROOT, Synthesize, Templates
+from tests.stacks.test_checks import reports
+from tests.stacks.test_functions import properties
+from tests.stacks.test_security import KEY
+
+PAGE = ROOT / "docs/operate/deploy.md"
+
+
+def test_the_page_has_the_statement_that_logs_need_of_a_keys_policy(templates: Templates) -> None:
+    (text,) = re.findall(r"^```json\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    statement = json.loads(text)
+    assert statement["Principal"] == {"Service": "logs.REGION.amazonaws.com"}
+    named = statement["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"]
+    patterns = [arn.removeprefix("arn:aws:logs:REGION:ACCOUNT:log-group:") for arn in named]
+    groups = [log["LogGroupName"] for log in properties(templates, "AWS::Logs::LogGroup")]
+    assert len(groups) > 20
+    assert [g for g in groups if not any(fnmatchcase(g, p) for p in patterns)] == []
+    assert all(any(fnmatchcase(g, p) for g in groups) for p in patterns)
 
 
 def test_a_key_of_ones_own_encrypts_all_that_is_stored(
-    synthesize: Synthesize, templates: Templates
+    synthesize: Synthesize, templates: Templates, tmp_path: Path
 ) -> None:
-    key = "arn:aws:kms:eu-west-1:123456789012:key/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"
-    own = synthesize(key_arn=key)
+    key = KEY
+    own = synthesize(tmp_path, key_arn=key)
+    warned = [v["ruleName"] for one in reports(tmp_path).values() for v in one["violations"]]
+    assert "Annotation::lakebed:key-policy" in warned
     for bucket in properties(own, "AWS::S3::Bucket"):
         assert key in json.dumps(bucket["BucketEncryption"])
     for table in properties(own, "AWS::DynamoDB::Table"):
         assert table["SSESpecification"]["KMSMasterKeyId"] == key
     for queue in properties(own, "AWS::SQS::Queue"):
         assert queue["KmsMasterKeyId"] == key
-    without = 0
-    for role in properties(own, "AWS::IAM::Role"):
-        statements = role["Policies"][0]["PolicyDocument"]["Statement"]
-        of_key = [statement for statement in statements if "kms:Decrypt" in statement["Action"]]
-        without += not of_key
-        assert {statement["Resource"] for statement in of_key} <= {key}
-    assert without == len(ROLES_WITHOUT_DATA)
     assert "kms" not in json.dumps(templates)

@@ -1,0 +1,139 @@
+"""The templates keep each rule of security, and a template that breaks one is found."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.stacks import security_rules as rules
+from tests.stacks.conftest import Synthesize, Templates
+from tests.stacks.test_functions import ROLES_WITHOUT_DATA
+
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"
+SOURCES = "s3://landing/files,s3://more"
+
+SPARK = '"Service": "emr-serverless'
+"""In the trust policy of the role of Spark's runs."""
+
+Resource = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def with_key(synthesize: Synthesize) -> Templates:
+    return synthesize(key_arn=KEY, sources=SOURCES)
+
+
+def test_templates_keep_every_rule(templates: Templates, with_key: Templates) -> None:
+    for some in (templates, with_key):
+        assert not rules.services_without_source(some)
+        assert not rules.objects_written_twice(some)
+        assert not rules.spark_without_lists(some)
+    assert not rules.logs_without_key(with_key, KEY)
+    assert not rules.roles_without_key(with_key, KEY, without_data=len(ROLES_WITHOUT_DATA))
+    assert "kms" not in json.dumps(templates)
+
+
+def broken(
+    templates: Templates, type_: str, holds: str, change: Callable[[Resource], object]
+) -> Templates:
+    """Return templates of which every resource of a type that holds a text was changed."""
+    found = copy.deepcopy(templates)
+    changed = [
+        change(resource["Properties"])
+        for template in found.values()
+        for resource in template["Resources"].values()
+        if resource["Type"] == type_ and holds in json.dumps(resource["Properties"])
+    ]
+    assert changed, f"no {type_} holds {holds}"
+    return found
+
+
+def trust_of(role: Resource) -> Resource:
+    (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    found: Resource = statement
+    return found
+
+
+def statements_of(policy: Resource) -> list[Resource]:
+    found: list[Resource] = policy["PolicyDocument"]["Statement"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("service", "roles"),
+    [("ecs-tasks", 4), ("emr-serverless", 1), ("vpc-flow-logs", 1)],
+)
+def test_a_role_that_a_service_takes_for_anybody_is_found(
+    templates: Templates, service: str, roles: int
+) -> None:
+    def drop(condition: str) -> list[str]:
+        some = broken(
+            templates,
+            "AWS::IAM::Role",
+            f'"Service": "{service}.amazonaws.com"',
+            lambda role: [
+                keys.pop(condition, None) for keys in trust_of(role)["Condition"].values()
+            ],
+        )
+        return rules.services_without_source(some)
+
+    assert len(drop("aws:SourceAccount")) == len(drop("aws:SourceArn")) == roles
+
+
+def test_a_service_that_a_topic_or_function_lets_in_for_anybody_is_found(
+    templates: Templates,
+) -> None:
+    topic = broken(
+        templates,
+        "AWS::SNS::TopicPolicy",
+        "cloudwatch",
+        lambda policy: [statement.pop("Condition") for statement in statements_of(policy)],
+    )
+    assert len(rules.services_without_source(topic)) == 2
+    calls = broken(
+        templates, "AWS::Lambda::Permission", "events", lambda told: told.pop("SourceArn")
+    )
+    assert len(rules.services_without_source(calls)) > 5
+
+
+def test_a_log_or_role_without_the_key_is_found(with_key: Templates) -> None:
+    name = "/ecs/lakebed-dev-ingest"
+    logs = broken(with_key, "AWS::Logs::LogGroup", name, lambda log: log.pop("KmsKeyId"))
+    (finding,) = rules.logs_without_key(logs, KEY)
+    assert name in finding
+
+    def forget(role: Resource) -> None:
+        document = role["Policies"][0]["PolicyDocument"]
+        kept = [s for s in document["Statement"] if "kms:ReEncryptTo" not in s["Action"]]
+        document["Statement"] = kept
+
+    roles = broken(with_key, "AWS::IAM::Role", SPARK, forget)
+    (finding,) = rules.roles_without_key(roles, KEY, without_data=len(ROLES_WITHOUT_DATA))
+    assert "DynamoDB uses the key for []" in finding
+
+
+@pytest.mark.parametrize("operator", ["Null", "Bool"])
+def test_a_bucket_that_lets_objects_be_overwritten_is_found(
+    templates: Templates, operator: str
+) -> None:
+    def forget(policy: Resource) -> None:
+        for statement in statements_of(policy):
+            statement["Condition"].pop(operator, None)
+
+    some = broken(templates, "AWS::S3::BucketPolicy", "if-none-match", forget)
+    assert rules.objects_written_twice(some) == [
+        "@Bucket.Arn/bulk-import/objects/*: may be overwritten",
+        "@Bucket.Arn/lake/objects/*: may be overwritten",
+    ]
+
+
+def test_a_bucket_that_spark_reads_and_does_not_list_is_found(with_key: Templates) -> None:
+    def forget(role: Resource) -> None:
+        document = role["Policies"][0]["PolicyDocument"]
+        document["Statement"] = [s for s in document["Statement"] if s["Action"] != "s3:ListBucket"]
+
+    some = broken(with_key, "AWS::IAM::Role", SPARK, forget)
+    found = rules.spark_without_lists(some)
+    assert len(found) == 6, "the lake, requests, two sources, an archive, a program"
