@@ -12,6 +12,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from tests.servers import leash
+from tests.servers.listening import beyond_loopback
 
 READY_SECONDS_MAX = 60
 """SeaweedFS takes 17 s after it was killed."""
@@ -38,7 +39,10 @@ def running(
     is_ready: Callable[[], bool],
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
-    """Run a program in a folder, from when it is ready until the block ends."""
+    """Run a program in a folder, from when it is ready until the block ends.
+
+    It must not listen to other machines, on any port.
+    """
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -57,6 +61,8 @@ def running(
                 tail = log.read_text(errors="replace")[-2000:]
                 raise AssertionError(f"{command[0]} does not answer. It says:\n{tail}")
             time.sleep(0.05)
+        exposed = beyond_loopback(process.pid)
+        assert not exposed, f"{command[0]} listens to other machines: {', '.join(exposed)}"
         yield
     finally:
         assert process.stdin is not None
