@@ -9,4 +9,5 @@ if __name__ == "__main__":
     try:
         instance_app().synth()
     except InvalidError as error:
-        sys.exit(f"cannot deploy: {error}")
+        code = error.code()
+        sys.exit(f"cannot deploy: {error}\n  code: {code}, see `lakebed explain {code}`")

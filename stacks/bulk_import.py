@@ -105,7 +105,6 @@ class BulkImportStack(Stack):
             permissions.write_large_objects(deployment, "tables/*/files/*", "tables/*/runs/*"),
             permissions.delete_objects(deployment, "tables/*/runs/*"),
             permissions.write_job_reports(stores.tracker),
-
             *permissions.import_requests(deployment),
             *permissions.read_sources(deployment),
             *permissions.read_assets(self._archive, self._program),

@@ -1,5 +1,6 @@
 """The map of an instance: every stack, and every line from one stack to another."""
 
+import os
 from collections.abc import Mapping
 
 from aws_cdk import App, Tags, Validations
@@ -19,6 +20,7 @@ from stacks.garbage import GarbageStack
 from stacks.ingest import IngestStack
 from stacks.networking import NetworkingStack
 from stacks.query import QueryStack
+from stacks.region import check_region
 from stacks.snapshots import SnapshotsStack
 from stacks.splitting import SplittingStack
 from stacks.state import StateStack
@@ -88,15 +90,23 @@ class Instance(Construct):
         Tags.of(self).add("lakebed:instance", deployment.instance)
 
 
+PARTITIONS = "@aws-cdk/core:target-partitions"
+"""In the context of `cdk.json`: which templates are made for."""
+
+
 def instance_app(context: Mapping[str, object] | None = None, *, outdir: str | None = None) -> App:
     """Return an app with one instance, to be synthesized: refused then if cdk-nag finds fault.
 
     context: beside what the command `cdk` hands over. outdir: None for where `cdk` wants it.
 
     Raises:
-        InvalidError: the context names no instance, or a setting that is not allowed.
+        InvalidError: the context names no instance, or a setting that is not allowed, or not where
+            `cdk` deploys to.
     """
     app = App(context=context, outdir=outdir, analytics_reporting=False)
-    Instance(app, deployment=deployment_of(app.node.get_all_context()))
+    deployment = deployment_of(app.node.get_all_context())
+    partitions = app.node.try_get_context(PARTITIONS) or ["aws"]
+    check_region(deployment.settings, os.environ, partitions=partitions)
+    Instance(app, deployment=deployment)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app

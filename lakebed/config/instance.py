@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
+from lakebed.config.regions import check_arns
 from lakebed.config.settings import changed
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 
@@ -58,6 +59,12 @@ FUNCTION_RUNS_MIN = 10
 
 _SOURCE = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=/-]*)?"
 _SUBNET = r"subnet-[0-9a-f]{8,17}"
+_REGION = r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}"
+_WORD = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_MAIL = rf"(?=[^@]{{1,64}}@){_WORD}(\.{_WORD})*@({_LABEL}\.)+[A-Za-z]{_LABEL}"
+SUBNETS_MAX = 16
+"""What ECS takes of a task."""
 
 
 class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,9 +113,10 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     key_arn: Annotated[
         str,
         Meta(
-            pattern=r"\A(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,64})?\Z",
-            description="A key of KMS, by its ARN, with which bucket, tables and queues are"
-            " encrypted. None: by keys that AWS owns, which cost nothing.",
+            pattern=rf"\A(arn:aws[a-z-]*:kms:{_REGION}:[0-9]{{12}}:key/[A-Za-z0-9-]{{1,64}})?\Z",
+            description="A key of KMS of the instance's region and account, by its ARN, with which"
+            " buckets, tables, queues and logs are encrypted; its policy must let CloudWatch Logs"
+            " use it. None: by keys that AWS owns, which cost nothing.",
         ),
     ] = ""
     ingest_tasks_max: Annotated[
@@ -226,7 +234,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         str,
         Meta(
             max_length=254,
-            pattern=r"\A([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)?\Z",
+            pattern=rf"\A({_MAIL})?\Z",
             description="An email address that gets each alarm. AWS writes to it once, and"
             " sends nothing more until its owner confirms. None: subscribe by hand to the topic"
             " `lakebed-INSTANCE-alarms`.",
@@ -235,9 +243,9 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     alarm_topic_arn: Annotated[
         str,
         Meta(
-            pattern=r"\A(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256})?\Z",
-            description="A topic of SNS, by its ARN, that gets each alarm in place of the"
-            " instance's own. Its policy must let CloudWatch publish.",
+            pattern=rf"\A(arn:aws[a-z-]*:sns:{_REGION}:[0-9]{{12}}:[A-Za-z0-9_-]{{1,256}})?\Z",
+            description="A topic of SNS of the instance's region, by its ARN, that gets each alarm"
+            " in place of the instance's own. Its policy must let CloudWatch publish.",
         ),
     ] = ""
     table_metrics: Annotated[
@@ -253,13 +261,19 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(description="Days for which logs of functions and tasks are kept."),
     ] = "30"
 
+    def arns(self) -> dict[str, str]:
+        """Return the ARNs that settings hold, by the setting's name."""
+        named = {"key_arn": self.key_arn, "alarm_topic_arn": self.alarm_topic_arn}
+        return {name: arn for name, arn in named.items() if arn}
+
 
 def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     """Return settings with some changed. Texts are taken for what they say: `"false"`, `"7"`.
 
     Raises:
         InvalidError: an unknown name (with the nearest known one), a value out of bounds, half of
-            a network, or a size of tasks that Fargate does not have.
+            a network or one of too many subnets, a size of tasks that Fargate does not have, or
+            ARNs that do not fit together.
     """
     page = "instance"
     found = changed(InstanceSettings(), changes, texts=True, page=page)
@@ -270,6 +284,13 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
             subnet_ids=found.subnet_ids or "none",
             hint="add `-c vpc_id=vpc-... -c subnet_ids=subnet-...,subnet-...`, or neither",
         )
+    subnets = found.subnet_ids.split(",")
+    if len(subnets) > SUBNETS_MAX or len(set(subnets)) < len(subnets):
+        raise InvalidError(
+            "not the subnets of a task",
+            subnet_ids=found.subnet_ids,
+            hint=f"name at most {SUBNETS_MAX}, each once",
+        )
     if found.alarm_mail and found.alarm_topic_arn:
         raise InvalidError(
             "two settings say who is told of alarms",
@@ -277,6 +298,7 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
             alarm_topic_arn=found.alarm_topic_arn,
             hint="subscribe the address to that topic, and leave `alarm_mail` out",
         )
+    check_arns(found.arns())
     check_task_size(vcpus=found.task_vcpus, memory_mib=found.task_memory_mib)
     return found
 

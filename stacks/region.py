@@ -1,0 +1,47 @@
+"""Where an instance goes, as the command `cdk` tells the program that it runs.
+
+Templates name neither account nor region, so that one commit gives one template. What is told is
+compared with the settings only: what could never work there is refused before anything is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from aws_cdk import region_info
+
+from lakebed.config.instance import InstanceSettings
+from lakebed.config.regions import check_deployed_to
+from lakebed.errors import InvalidError, did_you_mean
+
+REGION, ACCOUNT = "CDK_DEFAULT_REGION", "CDK_DEFAULT_ACCOUNT"
+"""Variables that `cdk` sets, where it knows them: by the profile, `AWS_REGION` or the machine."""
+
+
+def check_region(
+    settings: InstanceSettings, environment: Mapping[str, str], *, partitions: Collection[str]
+) -> None:
+    """Check that an instance can be deployed where `cdk` says. partitions: of the templates.
+
+    Raises:
+        InvalidError: an unknown region, one of another partition, or a setting that names something
+            of another region or account.
+    """
+    region = environment.get(REGION)
+    if not region:
+        return
+    known = {one.name: one.partition or "" for one in region_info.RegionInfo.regions}
+    if region not in known:
+        raise InvalidError(
+            "no region that this release knows",
+            region=region,
+            hint=f"{did_you_mean(region, known, what='region')}; see AWS_REGION and the profile",
+        )
+    if known[region] not in partitions:
+        raise InvalidError(
+            "a region of a partition that templates are not made for",
+            region=region,
+            partition=known[region],
+            hint=f"deploy to a region of {' or '.join(sorted(partitions))}",
+        )
+    check_deployed_to(settings.arns(), region=region, account=environment.get(ACCOUNT))

@@ -1,0 +1,83 @@
+"""What can never work where `cdk` deploys to is refused before anything is made, by its code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakebed.config.instance import InstanceSettings
+from lakebed.config.regions import partition_of
+from lakebed.errors import InvalidError
+from stacks.instance import PARTITIONS, instance_app
+from stacks.region import check_region
+from tests.stacks.conftest import CONTEXT, HERE, ROOT
+from tests.stacks.test_security import KEY
+
+TARGETS = ["aws", "aws-cn"]
+
+
+def test_partitions_are_those_that_templates_are_made_for() -> None:
+    assert CONTEXT[PARTITIONS] == TARGETS
+
+
+def test_regions_are_in_the_partitions_that_their_names_tell() -> None:
+    from aws_cdk import region_info
+
+    for one in region_info.RegionInfo.regions:
+        assert partition_of(one.name) == one.partition
+
+
+@pytest.mark.parametrize(
+    ("region", "says"),
+    [
+        (
+            "eu-west-9",
+            "no region that this release knows.*region=eu-west-9.*did you mean 'eu-west-",
+        ),
+        ("europe", "no region that this release knows"),
+        ("us-iso-east-1", "partition=aws-iso.*deploy to a region of aws or aws-cn"),
+    ],
+)
+def test_a_region_that_templates_are_not_made_for_is_refused(region: str, says: str) -> None:
+    with pytest.raises(InvalidError, match=says):
+        check_region(InstanceSettings(), {"CDK_DEFAULT_REGION": region}, partitions=TARGETS)
+
+
+def test_where_nothing_is_told_nothing_is_refused() -> None:
+    check_region(InstanceSettings(key_arn=KEY), {}, partitions=TARGETS)
+    there = {"CDK_DEFAULT_REGION": "eu-west-1", "CDK_DEFAULT_ACCOUNT": "123456789012"}
+    check_region(InstanceSettings(key_arn=KEY), there, partitions=TARGETS)
+
+
+def test_a_key_of_another_region_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-central-1")
+    context = {**CONTEXT, **HERE, "instance": "dev", "key_arn": KEY}
+    with pytest.raises(InvalidError, match=r"another region.*deploy to eu-west-1"):
+        instance_app(context, outdir=str(tmp_path))
+
+
+def test_who_deploys_reads_code_and_reason_and_nothing_is_made(tmp_path: Path) -> None:
+    """As the command `cdk` starts it: what it shows is what the program says."""
+    run = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={
+            **{name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ},
+            "CDK_OUTDIR": str(tmp_path),
+            "CDK_CONTEXT_JSON": json.dumps({**CONTEXT, **HERE, "instance": "dev"}),
+            "CDK_DEFAULT_REGION": "eu-westt-1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "cannot deploy: no region that this release knows (region=eu-westt-1)" in run.stderr
+    assert "did you mean 'eu-west-1'?" in run.stderr
+    assert "code: invalid, see `lakebed explain invalid`" in run.stderr
+    assert not list(tmp_path.glob("*.template.json"))
