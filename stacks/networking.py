@@ -19,6 +19,7 @@ from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
 
 ZONES = 2
+"""The first ones of the region, where a setting names no others."""
 HTTPS = 443
 CHECK_SECONDS_MAX = 60
 ENDPOINTS = {
@@ -105,11 +106,13 @@ class NetworkingStack(Stack):
     def _own(self, deployment: Deployment) -> ec2.Vpc:
         """Return a network with gateways to S3 and DynamoDB, which cost nothing."""
         public = deployment.settings.task_addresses == "public"
+        zones = deployment.settings.zones.split(",") if deployment.settings.zones else []
         vpc = ec2.Vpc(
             self,
             "Vpc",
             vpc_name=deployment.name("tasks"),
-            max_azs=ZONES,
+            max_azs=None if zones else ZONES,
+            availability_zones=zones or None,
             nat_gateways=0,
             restrict_default_security_group=False,  # by a function that CDK would bring along
             subnet_configuration=[
@@ -129,6 +132,10 @@ class NetworkingStack(Stack):
                 ),
             },
         )
+        for subnet, zone in zip(vpc.public_subnets or vpc.isolated_subnets, zones, strict=False):
+            made = subnet.node.default_child
+            assert isinstance(made, ec2.CfnSubnet), f"a subnet is made of one, got {made}"
+            made.availability_zone, made.availability_zone_id = None, zone
         self._log_refused(deployment, vpc)
         return vpc
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
+from lakebed.config.networks import ZONE, check_network
 from lakebed.config.regions import check_arns
 from lakebed.config.settings import changed
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
@@ -63,8 +64,6 @@ _REGION = r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}"
 _WORD = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _MAIL = rf"(?=[^@]{{1,64}}@){_WORD}(\.{_WORD})*@({_LABEL}\.)+[A-Za-z]{_LABEL}"
-SUBNETS_MAX = 16
-"""What ECS takes of a task."""
 
 
 class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -210,6 +209,15 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             description="Subnets of `vpc_id` for tasks, with commas between.",
         ),
     ] = ""
+    zones: Annotated[
+        str,
+        Meta(
+            pattern=rf"\A({ZONE}(,{ZONE})*)?\Z",
+            description="Availability zones of the instance's own network, by their ids"
+            " (`use1-az1`), with commas between. None: the first two of the region. Name others"
+            " where Fargate is not in these.",
+        ),
+    ] = ""
     function_runs_max: Annotated[
         int,
         Meta(
@@ -271,26 +279,13 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     """Return settings with some changed. Texts are taken for what they say: `"false"`, `"7"`.
 
     Raises:
-        InvalidError: an unknown name (with the nearest known one), a value out of bounds, half of
-            a network or one of too many subnets, a size of tasks that Fargate does not have, or
+        InvalidError: an unknown name (with the nearest known one), a value out of bounds, settings
+            of a network that do not fit together, a size of tasks that Fargate does not have, or
             ARNs that do not fit together.
     """
     page = "instance"
     found = changed(InstanceSettings(), changes, texts=True, page=page)
-    if bool(found.vpc_id) != bool(found.subnet_ids):
-        raise InvalidError(
-            "a network of yours needs both settings",
-            vpc_id=found.vpc_id or "none",
-            subnet_ids=found.subnet_ids or "none",
-            hint="add `-c vpc_id=vpc-... -c subnet_ids=subnet-...,subnet-...`, or neither",
-        )
-    subnets = found.subnet_ids.split(",")
-    if len(subnets) > SUBNETS_MAX or len(set(subnets)) < len(subnets):
-        raise InvalidError(
-            "not the subnets of a task",
-            subnet_ids=found.subnet_ids,
-            hint=f"name at most {SUBNETS_MAX}, each once",
-        )
+    check_network(vpc_id=found.vpc_id, subnet_ids=found.subnet_ids, zones=found.zones)
     if found.alarm_mail and found.alarm_topic_arn:
         raise InvalidError(
             "two settings say who is told of alarms",

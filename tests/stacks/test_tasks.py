@@ -51,6 +51,14 @@ def types(templates: Templates) -> list[str]:
     return [resource["Type"] for resource in found]
 
 
+def test_zones_that_are_named_take_the_place_of_the_first_two(synthesize: Synthesize) -> None:
+    subnets = resources(synthesize(zones="apne1-az4,apne1-az1,apne1-az2"), "AWS::EC2::Subnet")
+    zones = [subnet["Properties"]["AvailabilityZoneId"] for subnet in subnets]
+    assert zones == ["apne1-az4", "apne1-az1", "apne1-az2"]
+    assert not any("AvailabilityZone" in subnet["Properties"] for subnet in subnets)
+    assert len({subnet["Properties"]["CidrBlock"] for subnet in subnets}) == 3
+
+
 def test_a_task_is_given_what_it_reads_and_roles_of_its_own(templates: Templates) -> None:
     found = definitions(templates)
     assert set(found) == set(ENVIRONMENTS)
