@@ -167,8 +167,8 @@ def _mend_roles(application_arns: Callable[[], list[str]]) -> None:
         account, region = responses.get_account_id(), responses.get_region()
         sources = ["", f"arn:aws:ecs:{region}:{account}:task/one", *application_arns()]
         for source in sources:
-            told = {"aws:sourceaccount": account, "aws:sourcearn": source}
-            context.service_context |= told if source else {}
+            condition_keys = {"aws:sourceaccount": account, "aws:sourcearn": source}
+            context.service_context |= condition_keys if source else {}
             if judged(trust, caller, context):
                 return True
         return False
