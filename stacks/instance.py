@@ -90,8 +90,9 @@ class Instance(Construct):
         Tags.of(self).add("lakebed:instance", deployment.instance)
 
 
-PARTITIONS = "@aws-cdk/core:target-partitions"
-"""In the context of `cdk.json`: which templates are made for."""
+PARTITIONS = ("aws",)
+"""Where an instance works. Clients of objects reach S3 by names that end in amazonaws.com, which
+those of China do not, and nothing was ever tried in another partition."""
 
 
 def instance_app(context: Mapping[str, object] | None = None, *, outdir: str | None = None) -> App:
@@ -105,8 +106,7 @@ def instance_app(context: Mapping[str, object] | None = None, *, outdir: str | N
     """
     app = App(context=context, outdir=outdir, analytics_reporting=False)
     deployment = deployment_of(app.node.get_all_context())
-    partitions = app.node.try_get_context(PARTITIONS) or ["aws"]
-    check_region(deployment.settings, os.environ, partitions=partitions)
+    check_region(deployment.settings, os.environ, partitions=PARTITIONS)
     Instance(app, deployment=deployment)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app

@@ -16,12 +16,6 @@ from stacks.region import check_region
 from tests.stacks.conftest import CONTEXT, HERE, ROOT
 from tests.stacks.test_security import KEY
 
-TARGETS = ["aws", "aws-cn"]
-
-
-def test_partitions_are_those_that_templates_are_made_for() -> None:
-    assert CONTEXT[PARTITIONS] == TARGETS
-
 
 def test_regions_are_in_the_partitions_that_their_names_tell() -> None:
     from aws_cdk import region_info
@@ -38,18 +32,19 @@ def test_regions_are_in_the_partitions_that_their_names_tell() -> None:
             "no region that this release knows.*region=eu-west-9.*did you mean 'eu-west-",
         ),
         ("europe", "no region that this release knows"),
-        ("us-iso-east-1", "partition=aws-iso.*deploy to a region of aws or aws-cn"),
+        ("us-iso-east-1", "partition=aws-iso.*deploy to a region of aws"),
+        ("cn-north-1", "partition=aws-cn.*deploy to a region of aws"),
     ],
 )
 def test_a_region_that_templates_are_not_made_for_is_refused(region: str, says: str) -> None:
     with pytest.raises(InvalidError, match=says):
-        check_region(InstanceSettings(), {"CDK_DEFAULT_REGION": region}, partitions=TARGETS)
+        check_region(InstanceSettings(), {"CDK_DEFAULT_REGION": region}, partitions=PARTITIONS)
 
 
 def test_where_nothing_is_told_nothing_is_refused() -> None:
-    check_region(InstanceSettings(key_arn=KEY), {}, partitions=TARGETS)
+    check_region(InstanceSettings(key_arn=KEY), {}, partitions=PARTITIONS)
     there = {"CDK_DEFAULT_REGION": "eu-west-1", "CDK_DEFAULT_ACCOUNT": "123456789012"}
-    check_region(InstanceSettings(key_arn=KEY), there, partitions=TARGETS)
+    check_region(InstanceSettings(key_arn=KEY), there, partitions=PARTITIONS)
 
 
 def test_a_key_of_another_region_is_refused(
