@@ -32,6 +32,8 @@ PROVEN_BYTES_MAX = 1 << 20
 """A file of at most so many bytes is checked by SQLite when it is opened: about a millisecond."""
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a database raises, a damaged one too: SQLite quotes its names, and they may be no text."""
+_UNFIT = "user-defined function raised exception"
+"""Our functions take every value that we write. SQLite says so when it cannot hand one over."""
 LET_WRITE = "let the user who runs this read and write there"
 BUSY_SECONDS = 10.0
 """How long a statement waits for other processes before it is refused."""
@@ -271,6 +273,8 @@ def meaning_of(error: sqlite3.Error, path: Path, *, wrote: bool) -> LakebedError
     code = getattr(error, "sqlite_errorcode", None)
     if code is None and "decode" in str(error):  # what should be text is none
         return damaged(path, error)
+    if _UNFIT in str(error):
+        return damaged(path, "a row holds what was never written: text that is none")
     if code is None:
         raise AssertionError(f"SQLite is used wrongly: {error}") from error
     facts: dict[str, Any] = {"path": path, "why": str(error)}

@@ -261,6 +261,21 @@ def test_a_damaged_page_is_corrupt(tmp_path: Path) -> None:
         list(logs.open(TABLE).read_after(TransactionNumber(0)))
 
 
+@pytest.mark.parametrize("column", ["name", "table_id"])
+def test_a_name_that_became_no_text_is_corrupt(tmp_path: Path, column: str) -> None:
+    """A byte that changed inside a row is no matter to SQLite: no page is damaged."""
+    registry = SqliteTableRegistry(tmp_path)
+    registry.claim(TableName("trips"), TableId("a" * 32))
+    registry.close()
+    with sqlite3.connect(tmp_path / "tables.sqlite") as connection:
+        connection.execute(f"UPDATE name SET {column} = CAST(x'ff' || {column} AS TEXT)")
+    connection.close()
+    registry = SqliteTableRegistry(tmp_path)
+    with pytest.raises(CorruptError, match="the database is damaged"):
+        registry.list()
+    registry.close()
+
+
 @pytest.mark.parametrize("table", ["", "../t1", "a/b", "a.b", "a\x00", "x" * 129, "ü"])
 def test_what_is_no_table_id_is_refused(tmp_path: Path, table: str) -> None:
     with pytest.raises(InvalidError):
