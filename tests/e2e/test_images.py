@@ -1,0 +1,200 @@
+"""Images of tasks, really built, though not by Docker: each does a job as the user that it names,
+within the limits of a small task. A machine with the umask 077 put their folders together."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lakebed.bootstrap.tasks.task_process import opened
+from lakebed.config.environments import variables_of
+from lakebed.config.fargate import check_task_size
+from lakebed.lake import Lake
+from lakebed.ports.job_queue import JobQueue
+from stacks.constructs.image_context import image_context
+from tests.e2e.task_instance import (
+    SECONDS_MAX,
+    TaskInstance,
+    instance,  # noqa: F401 - it is a fixture
+    ministack,  # noqa: F401 - it is a fixture
+    until,
+)
+from tests.servers.built_images import CACHE, build, skip_where_images_cannot_be_built
+from tests.servers.containers import KILLED, Container, container
+from tests.servers.image_folder import KERNELS_MIN, LOAD_ALL, private_umask
+from tests.servers.nobody import USER
+from tests.unit.tables.lakes import SCHEMA, ids, rows
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_000)]
+"""The first test also waits for both images, and on a new machine for their base."""
+
+KINDS = ("ingest", "compaction")
+VCPUS, MEMORY_MIB = "0.5", 1_024
+OPEN_TO_ALL = {"/tmp", "/var/tmp", "/run/lock"}
+"""As in every image of Debian's."""
+LOOK_AROUND = """
+import json, os
+found = {"user": os.getuid(), "unreadable": [], "writable": []}
+for folder, below, files in os.walk("/"):
+    if folder == "/":
+        below[:] = set(below) - {"dev", "proc", "sys"}  # which no image holds
+    for path in [os.path.join(folder, name) for name in below + files]:
+        wanted = os.R_OK | (os.X_OK if os.path.isdir(path) else 0)
+        if path.startswith("/lakebed") and not os.access(path, wanted):
+            found["unreadable"].append(path)
+        if os.access(path, os.W_OK) and not os.path.islink(path):
+            found["writable"].append(path)
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def folders() -> dict[str, Path]:
+    """Returns the folder for the image of each kind of task."""
+    skip_where_images_cannot_be_built()
+    with private_umask(CACHE / "contexts"):
+        made = {kind: image_context(kind) for kind in KINDS}
+    assert not [path for path in made.values() if (path / "lakebed").stat().st_mode & 0o077]
+    return made
+
+
+@pytest.fixture(scope="module")
+def images(folders: dict[str, Path]) -> dict[str, str]:
+    """Returns the name of the image of each kind of task."""
+    return {kind: build(kind, folder) for kind, folder in folders.items()}
+
+
+@pytest.fixture(params=KINDS)
+def box(
+    request: pytest.FixtureRequest, images: dict[str, str], tmp_path: Path
+) -> Iterator[Container]:
+    with small(images[request.param], tmp_path / "box") as made:
+        yield made
+
+
+def small(image: str, folder: Path) -> AbstractContextManager[Container]:
+    """Return a container of an image, of the size of a small task."""
+    check_task_size(vcpus=VCPUS, memory_mib=MEMORY_MIB)
+    return container(image, folder, memory_mib=MEMORY_MIB, vcpus=float(VCPUS))
+
+
+def run_task(
+    box: Container,
+    instance: TaskInstance,  # noqa: F811 - the fixture
+    is_done: Callable[[], bool],
+) -> tuple[list[dict[str, object]], set[str]]:
+    """Run an image's task until its jobs are done, then stop it as ECS does.
+
+    Returns the lines that it wrote, and the modules that it imported.
+    """
+    size = {"task_vcpus": VCPUS, "task_memory_mib": str(MEMORY_MIB)}
+    variables = {
+        **variables_of(msgspec.structs.replace(instance.environment, **size)),
+        **instance.server.environment(),
+        "LAKEBED_KERNELS": "always",
+        "PYTHONPROFILEIMPORTTIME": "1",
+    }
+    log = box.folder / "imported"
+    with log.open("w") as errors:
+        command = box.command(variables)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        try:
+            until("the jobs are done", lambda: process.poll() is not None or is_done())
+            assert process.poll() is None, log.read_text()[-2_000:]
+            box.stop()
+            out, _ = process.communicate(timeout=SECONDS_MAX)
+        finally:
+            process.kill()
+            process.wait()
+    told = log.read_text()
+    assert process.returncode == 0, told[-2_000:]
+    imported = set(re.findall(r"\| +([\w.]+)$", told, re.MULTILINE))
+    return [json.loads(line) for line in out.splitlines()], imported
+
+
+def is_empty(queue: JobQueue) -> bool:
+    return queue.depth() == (0, 0)
+
+
+def written(before: set[str], after: set[str]) -> dict[str, str]:
+    """Return by path who owns what is new, or was changed."""
+    parts = [line.split("\t") for line in after - before]
+    return {path: owner for path, owner, *_ in parts}
+
+
+def test_each_image_does_its_job_compiles_nothing_and_stops_when_it_is_told(
+    images: dict[str, str],
+    instance: TaskInstance,  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    app = opened(instance.environment)
+    table = Lake(app).create_table("trips", SCHEMA, settings={"job_files_max": 2, "size_ratio": 1})
+    urls = {key: instance.put(key, rows([key])) for key in ("a", "b")}
+    instance.send([{"id": key, "table": "trips", "files": [url]} for key, url in urls.items()])
+    queues = {"ingest": app.queues.open("ingest"), "compaction": app.queue}
+    for kind, queue in queues.items():
+        with small(images[kind], tmp_path / kind) as box:
+            assert box.run("true").returncode == 0  # makes what is mounted on
+            before = box.files()
+            lines, imported = run_task(box, instance, partial(is_empty, queue))
+            changed = written(before, box.files())
+        assert lines[-1]["event"] == "task_ended"
+        assert lines[-1]["ending"] == "stopped"
+        assert {"lakebed.kernels.merging", "lakebed.kernels.toolchain.native"} <= imported
+        assert "numba" not in imported
+        assert not [path for path in changed if not f"{path}/".startswith("tmp/")]
+        assert {owner for path, owner in changed.items() if path != "tmp"} <= {str(USER)}
+        if kind == "ingest":
+            assert app.create_jobs.run(app.catalog.find("trips")) == 1
+    with table._opened.head.reading() as state:
+        assert len(list(state.all_references())) == 1
+    assert ids(table) == ["a", "b"]
+    app.close()
+
+
+def test_an_image_holds_each_kernel(box: Container) -> None:
+    done = box.run("python", "-c", LOAD_ALL)
+    assert done.returncode == 0, done.stderr
+    where, count = done.stdout.split()
+    assert where.startswith("/lakebed/")
+    assert int(count) >= KERNELS_MIN
+
+
+def test_the_user_of_an_image_reads_all_of_it_and_writes_where_everybody_may(
+    box: Container,
+) -> None:
+    done = box.run("python", "-c", LOOK_AROUND)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["user"] == USER == box.user
+    assert found["unreadable"] == []
+    assert "/tmp" in found["writable"]
+    assert set(found["writable"]) <= OPEN_TO_ALL
+
+
+def test_a_process_that_takes_more_memory_than_its_task_has_is_killed(box: Container) -> None:
+    for mib, code in ((MEMORY_MIB // 2, 0), (MEMORY_MIB + 64, KILLED)):
+        done = box.run("python", "-c", f"b'x' * ({mib} << 20)")
+        assert done.returncode == code, done.stderr
+
+
+def test_an_image_that_does_not_permit_its_user_to_read_is_dead(
+    folders: dict[str, Path], images: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    shutil.copytree(folders["ingest"], folder)
+    steps = (folder / "Dockerfile").read_text().splitlines(keepends=True)
+    kept = [line for line in steps if not line.startswith("RUN chmod ")]
+    assert len(kept) == len(steps) - 1
+    (folder / "Dockerfile").write_text("".join(kept))
+    with small(build("unreadable", folder), tmp_path / "box") as box:
+        done = box.run(*box.config["Entrypoint"])
+    assert done.returncode == 1
+    assert "No module named" in done.stderr
