@@ -101,7 +101,6 @@ class Amazon:
             config=Config(
                 retries={"total_max_attempts": 3, "mode": "standard"},
                 max_pool_connections=32,
-                parameter_validation=False,
                 s3={"addressing_style": "path"},
             ),
         )

@@ -2,15 +2,19 @@
 
 import json
 import os
+import platform
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
 
 import lakebed
-from stacks.constructs.python_bundle import ROWS, PythonBundle, target_of
+from stacks.constructs.python_bundle import ROWS, STATE, Bundle, PythonBundle, target_of
 from tests.stacks.conftest import ROOT, Synthesize
 from tests.stacks.test_functions import HANDLERS
 
@@ -141,3 +145,57 @@ def test_rows_are_read_with_nothing_but_their_bundle(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert [f"v{n}" in done.stdout for n in (5, 6, 7, 8, 9)] == [False, True, True, True, False]
+
+
+TAGS = {"arm64": ("aarch64-linux-gnu", 183), "x86_64": ("x86_64-linux-gnu", 62)}
+"""Of compiled modules, and the processor in the header of each compiled file (`e_machine`)."""
+TAGGED = re.compile(r"\.(cpython-\w+|abi3)(?:-([\w-]+))?\.so$")
+
+
+def foreign(folder: Path, architecture: str, python: str) -> list[str]:
+    """Return the compiled files of a bundle that the runtime of functions could not load."""
+    tag, machine = TAGS[architecture]
+    wanted = f"cpython-{python.replace('.', '')}"
+    found = []
+    for path in folder.rglob("*.so*"):
+        named = TAGGED.search(path.name)
+        fits = named is None or named[1] == "abi3" or (named[1], named[2]) == (wanted, tag)
+        is_ours = int.from_bytes(path.read_bytes()[18:20], "little") == machine
+        if not fits or not is_ours:
+            found.append(path.relative_to(folder).as_posix())
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bundle", [STATE, ROWS], ids=lambda bundle: bundle.name)
+@pytest.mark.parametrize("architecture", sorted(TAGS))
+def test_what_is_compiled_in_a_bundle_is_of_its_runtimes_python(
+    bundle: Bundle, architecture: Literal["arm64", "x86_64"]
+) -> None:
+    target = target_of(architecture)
+    folder = PythonBundle(bundle, target).folder
+    compiled = [path for path in folder.rglob("*.so") if TAGGED.search(path.name)]
+    assert len(compiled) > 3
+    assert foreign(folder, architecture, target.python) == []
+    other = next(name for name in TAGS if name != architecture)
+    assert len(foreign(folder, other, target.python)) >= len(compiled)
+    assert foreign(folder, architecture, "3.11")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_a_handler_imports_under_the_python_of_its_runtime(handler: str) -> None:
+    """Where that Python is on this machine; else the test above is all that is known."""
+    target = target_of("arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64")
+    python = shutil.which(f"python{target.python}")
+    if python is None:
+        pytest.skip(f"no python{target.python} on this machine")
+    bundle = ROWS if handler.startswith(("lambdas.query.", "lambdas.bulk_import.start")) else STATE
+    program = CLEAN.format(
+        folder=str(PythonBundle(bundle, target).folder),
+        module=handler.removesuffix(".handler"),
+        late={"boto3"},
+    )
+    command = [python, "-I", "-S", "-B", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
