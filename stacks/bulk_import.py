@@ -121,7 +121,7 @@ class BulkImportStack(Stack):
     def _start(self, deployment: Deployment, stores: LakeStores) -> None:
         """Hand each message that can work to Spark, and refuse the rest."""
         environment = BulkImportStartEnvironment(
-            **msgspec.structs.asdict(stores.environment(deployment)),
+            **msgspec.structs.asdict(stores.function_environment(deployment)),
             tracker_table=stores.tracker.table_name,
             sources=deployment.settings.sources,
             queue_url=self.jobs.queue.queue_url,
@@ -154,7 +154,7 @@ class BulkImportStack(Stack):
     def _follow(self, deployment: Deployment, stores: LakeStores) -> None:
         """Every five minutes, tell how runs ended whose drivers could not."""
         environment = BulkImportFollowEnvironment(
-            **msgspec.structs.asdict(stores.environment(deployment)),
+            **msgspec.structs.asdict(stores.function_environment(deployment)),
             tracker_table=stores.tracker.table_name,
             application_id=self._application.attr_application_id,
         )

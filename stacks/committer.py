@@ -28,7 +28,7 @@ class CommitterStack(Stack):
         )
         self.commits = FifoJobQueue(self, "Commits", shape=COMMITS, deployment=deployment)
         environment = CommitterEnvironment(
-            **msgspec.structs.asdict(stores.environment(deployment)),
+            **msgspec.structs.asdict(stores.function_environment(deployment)),
             tracker_table=stores.tracker.table_name,
             commits_queue_url=self.commits.queue.queue_url,
         )

@@ -101,7 +101,7 @@ class CompactionStack(Stack):
             room="dead-letters",
             verb="give-up",
             environment=DeadLettersEnvironment(
-                **msgspec.structs.asdict(stores.environment(deployment)),
+                **msgspec.structs.asdict(stores.function_environment(deployment)),
                 tracker_table=stores.tracker.table_name,
                 jobs_queue_url=self.jobs.queue.queue_url,
                 commits_queue_url=commits.queue.queue_url,

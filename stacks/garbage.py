@@ -65,7 +65,7 @@ class GarbageStack(Stack):
             bundle=STATE,
             room="sweep",
             verb="nameless",
-            environment=stores.environment(deployment),
+            environment=stores.function_environment(deployment),
             permissions=[
                 *stores.may_commit(deployment),
                 *permissions.truncate(deployment, stores.log),

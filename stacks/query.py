@@ -40,7 +40,7 @@ class QueryStack(Stack):
         )
         self.queries = FifoJobQueue(self, "Queries", shape=QUERIES, deployment=deployment)
         environment = QueryEnvironment(
-            **msgspec.structs.asdict(stores.environment(deployment)),
+            **msgspec.structs.asdict(stores.function_environment(deployment)),
             tracker_table=stores.tracker.table_name,
             results_bucket=results.bucket_name,
         )

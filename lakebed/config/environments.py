@@ -34,7 +34,7 @@ class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that opens tables.
+    """What a program reads that opens tables.
 
     table_metrics: `true` where metrics are kept for each table as well, else `false`.
     """
@@ -46,7 +46,16 @@ class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     table_metrics: str
 
 
-class ScheduledWorkEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+class TableFunctionEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+    """What a function reads that keeps states of tables in /tmp.
+
+    function_disk_mib: the size of /tmp.
+    """
+
+    function_disk_mib: str
+
+
+class ScheduledWorkEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that does scheduled work on tables.
 
     work: the kind.
@@ -55,7 +64,7 @@ class ScheduledWorkEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     work: str
 
 
-class QueryEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+class QueryEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that answers queries.
 
     results_bucket: for results that are too large for an answer.
@@ -130,7 +139,7 @@ class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     sources: str
 
 
-class BulkImportFollowEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+class BulkImportFollowEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that follows bulk imports.
 
     application_id: of EMR Serverless.
@@ -143,11 +152,13 @@ class BulkImportFollowEnvironment(TableWorkEnvironment, frozen=True, kw_only=Tru
 class BulkImportStartEnvironment(BulkImportEnvironment, frozen=True, kw_only=True):
     """What a function reads that starts bulk imports.
 
+    function_disk_mib: the size of /tmp.
     job_role_arn: that drivers and tasks have.
     entry_point, archive: what they run, by URL: a program, and our code with its packages.
     python: the command that runs them.
     """
 
+    function_disk_mib: str
     queue_url: str
     application_id: str
     job_role_arn: str
@@ -163,7 +174,7 @@ class CompactionCreationEnvironment(ScheduledWorkEnvironment, frozen=True, kw_on
     jobs_queue_url: str
 
 
-class DeadLettersEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+class DeadLettersEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that frees the files of jobs that were given up."""
 
     tracker_table: str
@@ -171,7 +182,7 @@ class DeadLettersEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     commits_queue_url: str
 
 
-class CommitterEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
+class CommitterEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     """What the committer reads."""
 
     tracker_table: str

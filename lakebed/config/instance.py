@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
+from lakebed.config.functions import DISK_MIB_MIN, FunctionDisk
 from lakebed.config.networks import ZONE, check_network
 from lakebed.config.regions import check_arns
 from lakebed.config.settings import changed
@@ -178,6 +179,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " are ingested, and what a merge writes. 20 cost nothing.",
         ),
     ] = DISK_GIB_MIN
+    function_disk_mib: FunctionDisk = DISK_MIB_MIN
     sources: Annotated[
         str,
         Meta(

@@ -20,7 +20,7 @@ def meaning_of(error: OSError, doing: str) -> LakebedError:
     facts: dict[str, Any] = {"doing": doing}
     if error.filename is not None:
         facts["path"] = os.fsdecode(error.filename)
-    if error.errno in _FULL:
+    if is_full(error):
         return StorageFullError("the disk is full", hint="free space, then try again", **facts)
     facts["why"] = error.strerror or error
     if error.errno in _DENIED:
@@ -30,6 +30,11 @@ def meaning_of(error: OSError, doing: str) -> LakebedError:
         hint = "raise the limit (`ulimit -n`), then try again"
         return UnavailableError("too many files are open", hint=hint, **facts)
     return UnavailableError("the file system refused", **facts)
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the disk, or the user's share of it, has no room."""
+    return error.errno in _FULL
 
 
 def is_too_many_open(error: OSError) -> bool:

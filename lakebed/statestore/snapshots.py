@@ -11,21 +11,31 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import zstandard
 
-from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError
+from lakebed.errors import (
+    CorruptError,
+    ObjectExistsError,
+    ObjectMissingError,
+    StorageFullError,
+)
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import snapshot_name, snapshot_of, snapshots_prefix
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.format_gate import AskFormats, newest_formats
 from lakebed.statestore.older_layouts import write_down
-from lakebed.statestore.table_state.layout import upgradable_format, upgrade
+from lakebed.statestore.table_state.layout import (
+    FREE_SPACE,
+    is_full,
+    upgradable_format,
+    upgrade,
+)
 from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.table_state.sums import verify_rows
 
@@ -36,8 +46,13 @@ SNAPSHOTS_KEPT = 2
 
 
 class Snapshots:
-    """The snapshots of one table. scratch: a local directory for temporary databases. formats:
-    tells the layout in which they may be written."""
+    """The snapshots of one table. Methods that write a database raise StorageFullError when the
+    disk is full.
+
+    scratch: a local directory for temporary databases.
+    formats: tells the layout in which they may be written.
+    full_hint: what to do when the disk is full.
+    """
 
     def __init__(
         self,
@@ -46,8 +61,10 @@ class Snapshots:
         *,
         scratch: Path,
         formats: AskFormats = newest_formats,
+        full_hint: str = FREE_SPACE,
     ) -> None:
         self._table = table
+        self._full_hint = full_hint
         self._formats = formats
         self._objects = objects
         self._scratch = scratch
@@ -69,8 +86,7 @@ class Snapshots:
         Raises:
             NewerFormatError: a newer Lakebed wrote it; nothing was changed.
         """
-        with TemporaryDirectory(dir=self._scratch) as folder:
-            copy = Path(folder) / "state.sqlite"
+        with self._scratch_copy() as copy:
             if not self._unpack_newest(copy, above=state.head().number):
                 return False
             with closing(sqlite3.connect(copy, isolation_level=None)) as source:
@@ -84,8 +100,7 @@ class Snapshots:
         Raises:
             CorruptError, ObjectMissingError: it is damaged, or gone. NewerFormatError: as above.
         """
-        with TemporaryDirectory(dir=self._scratch) as folder:
-            copy = Path(folder) / "state.sqlite"
+        with self._scratch_copy() as copy:
             self._unpack(path, copy)
             with closing(sqlite3.connect(copy, isolation_level=None)) as source:
                 source.backup(state.connection)
@@ -98,12 +113,15 @@ class Snapshots:
             NewerFormatError: as `load_newest`.
         """
         new = path.with_name(path.name + ".new")
-        if not self._unpack_newest(new, above=TransactionNumber(0)):
-            new.unlink(missing_ok=True)
-            return False
-        with new.open("rb") as file:
-            os.fsync(file.fileno())  # or a loss of power leaves holes that read as no rows
-        new.rename(path)
+        with self._room():
+            try:
+                if not self._unpack_newest(new, above=TransactionNumber(0)):
+                    return False
+                with new.open("rb") as file:
+                    os.fsync(file.fileno())  # or a loss of power leaves holes that read as no rows
+                new.rename(path)
+            finally:
+                new.unlink(missing_ok=True)  # half of it would take other states' room
         return True
 
     def is_due(self, log: TransactionLog) -> bool:
@@ -131,14 +149,14 @@ class Snapshots:
     def keep(self, state: TableState, prefix: str) -> TransactionNumber:
         """Put what is a snapshot of `state` under another prefix. Again does nothing. Raises: as
         `write`."""
-        with TemporaryDirectory(dir=self._scratch) as folder:
-            copy = Path(folder) / "state.sqlite"
+        with self._scratch_copy() as copy:
             with closing(sqlite3.connect(copy, isolation_level=None)) as target:
                 state.connection.backup(target)
                 target.execute("PRAGMA journal_mode=DELETE")
                 verify_rows(target)  # else the log would be emptied below what a disk made up
                 digest, number = TableState(target).digest(), TableState(target).head().number
                 write_down(target, self._formats().state)
+                target.execute("PRAGMA journal_mode=OFF")  # nobody goes on with half a copy
                 target.execute("VACUUM")
             path = f"{prefix}{snapshot_name(number, digest)}"
             if self._objects.size_of(path) is None:
@@ -148,14 +166,15 @@ class Snapshots:
     def prove(self, path: str) -> bool:
         """Read a snapshot back, open it and compare its digest with its name."""
         parsed = snapshot_of(path)
-        with TemporaryDirectory(dir=self._scratch) as folder:
-            copy = Path(folder) / "state.sqlite"
+        with self._scratch_copy() as copy:
             try:
                 self._unpack(path, copy)
                 with closing(sqlite3.connect(copy, isolation_level=None)) as source:
                     state = TableState(source)
                     return parsed == (state.head().number, state.digest())
-            except (CorruptError, ObjectMissingError, sqlite3.DatabaseError):
+            except (CorruptError, ObjectMissingError, sqlite3.DatabaseError) as error:
+                if is_full(error):
+                    raise
                 return False
 
     def truncate(self, log: TransactionLog) -> TransactionNumber:
@@ -217,9 +236,28 @@ class Snapshots:
                     upgrade(connection)
                     connection.execute("COMMIT")
         except (zstandard.ZstdError, sqlite3.DatabaseError) as error:
+            if is_full(error):
+                raise
             raise CorruptError("a damaged snapshot", path=path, reason=error) from None
         if not version:
             raise CorruptError("not a snapshot", path=path, format=version)
+
+    @contextmanager
+    def _scratch_copy(self) -> Iterator[Path]:
+        """Give the path for a database that is deleted at the end."""
+        with self._room(), TemporaryDirectory(dir=self._scratch) as folder:
+            yield Path(folder) / "state.sqlite"
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """Say what to do when the disk has no room for a database."""
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            if not is_full(error):
+                raise
+            problem = "no room for a copy of the state"
+            raise StorageFullError(problem, table=self._table, hint=self._full_hint) from error
 
     def _pieces(self, path: str) -> Iterator[bytes]:
         """Yield the bytes of a snapshot, some pieces of them read at the same time."""

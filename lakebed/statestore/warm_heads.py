@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from lakebed.errors import InvalidError
+from lakebed.errors import InvalidError, StorageFullError
 from lakebed.model.names import TableId
 from lakebed.model.open_limit import OpenLimit
 from lakebed.ports.clock import Clock
@@ -81,21 +81,35 @@ class WarmHeads:
 
         Raises:
             CorruptError: the cache of its state is damaged. UnavailableError: it cannot be opened.
+            StorageFullError: the disk has no room for it, not even without other tables' states.
         """
         with self._lock:
             head = self._heads.get(table)
             if head is None:
                 head = self._heads[table] = self._made(table)
         self._known.used(head)
-        with head.holding():
-            pass
+        try:
+            with head.holding():
+                pass
+        except StorageFullError:
+            if self._bytes_max is None:
+                raise
+            self._make_room(table, 0)  # others are read again; this one has nowhere else to go
+            with head.holding():
+                pass
         if self._bytes_max is not None:
             self._make_room(table, self._bytes_max)
         return head
 
     def snapshots(self, table: TableId) -> Snapshots:
         """Return the snapshots of a table."""
-        return Snapshots(table, self._objects, scratch=self._scratch, formats=self._formats)
+        return Snapshots(
+            table,
+            self._objects,
+            scratch=self._scratch,
+            formats=self._formats,
+            full_hint=self._limits.full_hint,
+        )
 
     def cache_path(self, table: TableId) -> Path:
         """Return where the state of a table is kept. Deleting it is safe while no process runs."""
@@ -146,8 +160,13 @@ class WarmHeads:
 
     def _opened_state(self, table: TableId) -> TableState:
         self.require_open()
-        begin = self.snapshots(table).begin_cache
-        return TableState(open_cache(self.cache_path(table), begin=begin))
+        begin, hint = self.snapshots(table).begin_cache, self._limits.full_hint
+        try:
+            state = TableState(open_cache(self.cache_path(table), begin=begin))
+        except StorageFullError as error:
+            raise StorageFullError(error.message, table=table, hint=hint) from error
+        state.full_hint = hint
+        return state
 
     def _set_aside(self, table: TableId) -> None:
         kept = ASIDE_MAX if self._bytes_max is None else 0  # what has a bound has no room for it

@@ -10,7 +10,11 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
-from lakebed.config.environments import ScheduledWorkEnvironment, TableWorkEnvironment
+from lakebed.config.environments import (
+    ScheduledWorkEnvironment,
+    TableFunctionEnvironment,
+    TableWorkEnvironment,
+)
 from lakebed.config.instance import OBJECTS_PREFIX, Deployment
 from lakebed.config.job_queues import JobQueueShape
 from stacks import permissions
@@ -26,7 +30,7 @@ class LakeStores:
     tracker: dynamodb.ITable
 
     def environment(self, deployment: Deployment) -> TableWorkEnvironment:
-        """Return what a function is told that works on tables."""
+        """Return what a program is told that works on tables."""
         return TableWorkEnvironment(
             instance=deployment.instance,
             bucket=self.bucket.bucket_name,
@@ -36,12 +40,19 @@ class LakeStores:
             table_metrics=json.dumps(deployment.settings.table_metrics),
         )
 
+    def function_environment(self, deployment: Deployment) -> TableFunctionEnvironment:
+        """Return what a function is told that works on tables."""
+        return TableFunctionEnvironment(
+            **msgspec.structs.asdict(self.environment(deployment)),
+            function_disk_mib=str(deployment.settings.function_disk_mib),
+        )
+
     def work_environment(
         self, deployment: Deployment, shape: JobQueueShape
     ) -> ScheduledWorkEnvironment:
         """Return what a function is told that does scheduled work. shape: of its queue."""
         return ScheduledWorkEnvironment(
-            **msgspec.structs.asdict(self.environment(deployment)), work=shape.kind
+            **msgspec.structs.asdict(self.function_environment(deployment)), work=shape.kind
         )
 
     def may_read(self, deployment: Deployment) -> list[iam.PolicyStatement]:

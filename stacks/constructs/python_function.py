@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import Acknowledgment, Duration, Size, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -85,6 +85,7 @@ class PythonFunction(Construct):
             log_group=log,
             timeout=Duration.seconds(timeout_seconds),
             memory_size=memory_mib,
+            ephemeral_storage_size=_disk_of(environment),
         )
         Validations.of(self.role).acknowledge(*accepted(deployment))
         self._acknowledge(here=target.here)
@@ -110,3 +111,9 @@ class PythonFunction(Construct):
         Validations.of(self.function).acknowledge(
             *(Acknowledgment(id=id_, reason=reason) for id_, reason in reasons.items())
         )
+
+
+def _disk_of(environment: FunctionEnvironment) -> Size | None:
+    """Return what a function is told to have; None: it keeps no states, and has the least."""
+    mib = getattr(environment, "function_disk_mib", None)
+    return None if mib is None else Size.mebibytes(int(mib))

@@ -15,7 +15,7 @@ from lakebed.config.environments import (
     QueryEnvironment,
     QueryQueueEnvironment,
     ScheduledWorkEnvironment,
-    TableWorkEnvironment,
+    TableFunctionEnvironment,
     TaskStartEnvironment,
     TriggerEnvironment,
     variables_named,
@@ -36,7 +36,7 @@ ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     "bulk-import-start": BulkImportStartEnvironment,
     "query-answer": QueryEnvironment,
     "query-handle": QueryQueueEnvironment,
-    "sweep-nameless": TableWorkEnvironment,
+    "sweep-nameless": TableFunctionEnvironment,
     "compaction-tasks-start": TaskStartEnvironment,
     "ingest-tasks-start": TaskStartEnvironment,
 }
@@ -121,6 +121,22 @@ def test_a_function_is_called_as_its_handler(functions: dict[str, dict[str, Any]
         _, room, verb, _ = function["Handler"].split(".")
         if room != "scheduled_work":
             assert name == f"{room}-{verb}".replace("_", "-")
+
+
+def test_a_function_that_opens_tables_is_told_the_size_of_its_disk(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    for mib, told in ((512, templates), (4_096, synthesize(function_disk_mib="4096"))):
+        without = set()
+        for function in properties(told, "AWS::Lambda::Function"):
+            variables = function["Environment"]["Variables"]
+            if "LAKEBED_LOG_TABLE" in variables:
+                assert variables["LAKEBED_FUNCTION_DISK_MIB"] == str(mib)
+                assert function["EphemeralStorage"] == {"Size": mib}
+            else:
+                assert "EphemeralStorage" not in function
+                without.add(function["Handler"].split(".")[2])
+        assert without == {"start", "trigger"}, "these open no table"
 
 
 def test_what_fails_of_a_batch_comes_back_and_nothing_else(templates: Templates) -> None:

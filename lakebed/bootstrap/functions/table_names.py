@@ -10,7 +10,7 @@ from lakebed.bootstrap.functions.table_stores import (
     amazon_clients,
     amazon_table_stores,
 )
-from lakebed.config.environments import TableWorkEnvironment, environment_of
+from lakebed.config.environments import TableFunctionEnvironment, environment_of
 from lakebed.garbage.sweep import DeleteTableObjects
 from lakebed.tables.catalog import TableCatalog
 
@@ -19,7 +19,7 @@ App = TableCatalog
 
 def app() -> App:
     """Builds the catalog of the stores that the variables of this process name."""
-    environment = environment_of(TableWorkEnvironment, os.environ)
+    environment = environment_of(TableFunctionEnvironment, os.environ)
     return catalog_over(amazon_table_stores(amazon_clients(), environment))
 
 

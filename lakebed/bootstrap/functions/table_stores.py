@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.aws_stores import objects_of
+from lakebed.config.functions import DISK_MIB_MIN, full_disk_hint, states_bytes_max
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
@@ -30,10 +31,7 @@ from lakebed.statestore.warm_heads import WarmHeads
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
-    from lakebed.config.environments import TableWorkEnvironment
-
-STATES_BYTES_MAX = 256 << 20
-"""Of states of tables in the folder of a function, which holds 512 MB."""
+    from lakebed.config.environments import BulkImportStartEnvironment, TableFunctionEnvironment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +85,12 @@ def table_stores(
     registry: TableRegistry,
     marks: TableMarks,
     folder: Path,
+    disk_mib: int = DISK_MIB_MIN,
 ) -> TableStores:
-    """Return stores whose logs mark each entry. folder: for states and temporary files."""
+    """Return stores whose logs mark each entry. folder: for states and temporary files.
+
+    disk_mib: of the disk with that folder, which no other program uses.
+    """
     marked = MarkedTransactionLogs(logs, marks)
     states, scratch = folder / "states", folder / "scratch"
     for part in (states, scratch):
@@ -100,7 +102,9 @@ def table_stores(
         objects=objects,
         clock=clock,
         rng=rng,
-        limits=StateLimits(bytes_max=STATES_BYTES_MAX),
+        limits=StateLimits(
+            bytes_max=states_bytes_max(disk_mib), full_hint=full_disk_hint(disk_mib)
+        ),
         formats=FormatGate(registry, clock),
     )
     return TableStores(
@@ -122,7 +126,9 @@ def amazon_clients() -> AmazonClients:
     return AmazonClients(clock=SystemClock(), rng=system_random())
 
 
-def amazon_table_stores(clients: AmazonClients, environment: TableWorkEnvironment) -> TableStores:
+def amazon_table_stores(
+    clients: AmazonClients, environment: TableFunctionEnvironment | BulkImportStartEnvironment
+) -> TableStores:
     """Return the stores that a function's environment names."""
     from lakebed.backends.aws.table_marks import DynamoTableMarks
     from lakebed.backends.aws.table_registry import DynamoTableRegistry
@@ -138,4 +144,5 @@ def amazon_table_stores(clients: AmazonClients, environment: TableWorkEnvironmen
         registry=DynamoTableRegistry(clients, environment.registry_table),
         marks=DynamoTableMarks(clients, environment.registry_table),
         folder=Path(tempfile.mkdtemp(prefix="lakebed-")),
+        disk_mib=int(environment.function_disk_mib),
     )

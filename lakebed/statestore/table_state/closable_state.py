@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lakebed.model.open_limit import OpenLimit
+from lakebed.statestore.table_state.layout import FREE_SPACE
 from lakebed.statestore.table_state.state import TableState
 
 OPEN_STATES_MAX = 64
@@ -114,6 +115,7 @@ class StateLimits:
     """How many states of a process may be open, and how many of them keep pages in memory.
 
     bytes_max: of all states on the disk together; None: no bound.
+    full_hint: what to do when the disk has no room for a state.
     """
 
     def __init__(
@@ -122,8 +124,10 @@ class StateLimits:
         warm_max: int = WARM_STATES_MAX,
         *,
         bytes_max: int | None = None,
+        full_hint: str = FREE_SPACE,
     ) -> None:
         self.bytes_max = bytes_max
+        self.full_hint = full_hint
         self._open = OpenLimit(open_max, ClosableState.close_if_unused)
         self._warm = OpenLimit(warm_max, ClosableState.drop_pages_if_unused)
 

@@ -32,6 +32,7 @@ WAL_PAGES = 4_000
 """Of the write-ahead file, 16 MiB, before they are moved to the cache file: each move syncs."""
 ASIDE, ASIDE_MAX = ".damaged-", 2
 """Caches that did not prove themselves: suffix of their names, and how many of a table are kept."""
+FREE_SPACE = "free space, then send the same request again"
 BUSY_SECONDS = 60.0
 """How long a statement waits for other processes before it is refused."""
 CACHE_KIB = 32 * 1024
@@ -283,13 +284,20 @@ def is_doubtful(error: Exception) -> bool:
     return code in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG}
 
 
-def translated(error: Exception) -> LakebedError:
-    """Return what the catcher of a failing database should do next; a bug is raised as it is."""
+def is_full(error: Exception) -> bool:
+    """Whether a database or a file could not grow, as the disk is full."""
+    if isinstance(error, OSError):
+        return disk_errors.is_full(error)
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def translated(error: Exception, full_hint: str = FREE_SPACE) -> LakebedError:
+    """Return what the catcher of a failing database should do next; a bug is raised as it is.
+    full_hint: what to do when the disk is full."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
     match code:
         case sqlite3.SQLITE_FULL:
-            hint = "free space, then send the same request again"
-            return StorageFullError("no room for the state", hint=hint)
+            return StorageFullError("no room for the state", hint=full_hint)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return damaged("pages", problem=error)
         case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE:

@@ -12,6 +12,7 @@ from lakebed.statestore.table_state.database_lock import begin_writing
 from lakebed.statestore.table_state.layout import (
     BUSY_SECONDS,
     DATABASE_ERRORS,
+    FREE_SPACE,
     is_doubtful,
     translated,
 )
@@ -27,10 +28,11 @@ from lakebed.statestore.table_state.sums import (
 
 class ProvenState:
     """A state's database. It proves itself when it is opened, and again when another process has
-    written to it: then SQLite reads its pages anew."""
+    written to it: then SQLite reads its pages anew. full_hint: what to do when its disk is full."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.full_hint = FREE_SPACE
         self._run = connection.execute
         self._keeps_sums = False
         self._pending = PendingSums()
@@ -100,7 +102,7 @@ class ProvenState:
                 return damage
             except DATABASE_ERRORS as other:
                 return damaged("pages", problem=other)
-        return translated(error) if isinstance(error, sqlite3.Error) else error
+        return translated(error, self.full_hint) if isinstance(error, sqlite3.Error) else error
 
     def forget_proof(self) -> None:
         """Prove the state again when it is used next: its pages come from the disk anew."""

@@ -23,6 +23,7 @@ ENVIRONMENT = BulkImportStartEnvironment(
     table_metrics="false",
     tracker_table="tracker",
     sources="s3://landing",
+    function_disk_mib="512",
     queue_url="https://queue",
     application_id=APPLICATION,
     job_role_arn="arn:aws:iam::123456789012:role/job",

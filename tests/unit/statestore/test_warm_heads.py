@@ -1,13 +1,16 @@
 """States that stay warm on the local disk, within a bound of bytes."""
 
+import errno
 import random
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from lakebed.backends.memory import MemoryObjectStore, MemoryTransactionLogs, VirtualClock
-from lakebed.errors import InvalidError
+from lakebed.config.functions import full_disk_hint
+from lakebed.errors import InvalidError, StorageFullError
 from lakebed.model.names import (
     CommitId,
     Generation,
@@ -17,6 +20,7 @@ from lakebed.model.names import (
 )
 from lakebed.statestore.log_entries.table_changes import ChangeSettings, create_table
 from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.closable_state import StateLimits
 from lakebed.statestore.warm_heads import WarmHeads
 from tests.dsl import TableStory
@@ -43,7 +47,7 @@ class Tables:
             objects=self.objects,
             clock=self.clock,
             rng=random.Random(1),
-            limits=StateLimits(open_max, bytes_max=bytes_max),
+            limits=StateLimits(open_max, bytes_max=bytes_max, full_hint=full_disk_hint(512)),
         )
 
     def given_tables(self, *names: str) -> None:
@@ -161,3 +165,84 @@ def test_closed_heads_open_nothing_any_more(tmp_path: Path) -> None:
     with pytest.raises(InvalidError, match="the lake was closed"):
         head.follow()
     assert tables.open() == []
+
+
+class SmallDisk:
+    """A disk with room for one snapshot, when no state is beside it. Changes what unpacks them."""
+
+    def __init__(self, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room_for_one = True
+        real = Snapshots._pieces
+
+        def pieces(snapshots: Snapshots, path: str) -> Iterator[bytes]:
+            first, *_ = real(snapshots, path)
+            yield first[:10]
+            if tables.cached() or not self.room_for_one:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            yield first[10:]
+
+        monkeypatch.setattr(Snapshots, "_pieces", pieces)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    """Two tables with snapshots and no states."""
+    tables = Tables(tmp_path, None)
+    tables.given_tables("a", "b")
+    for name in ("a", "b"):
+        with tables.heads(TableId(name)).reading() as state:
+            tables.heads.snapshots(TableId(name)).write(state)
+        tables.heads.rebuild(TableId(name))
+    tables.heads.close()
+    for path in (tmp_path / "cache").iterdir():
+        path.unlink()
+    return tables
+
+
+def test_a_state_that_does_not_fit_beside_others_gets_their_room(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SmallDisk(tables, monkeypatch)
+    warm = tables.warm(1 << 30)
+    assert warm(TableId("a")).state.head().number == 1
+    assert warm(TableId("b")).state.head().number == 1
+    assert tables.cached() == ["b"]
+    assert warm(TableId("a")).state.head().number == 1
+    warm.close()
+
+
+def test_a_state_that_does_not_fit_at_all_is_refused_with_the_setting_to_raise(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SmallDisk(tables, monkeypatch)
+    disk.room_for_one = False
+    warm = tables.warm(1 << 30)
+    with pytest.raises(StorageFullError, match=r"table=a.*larger `function_disk_mib`"):
+        warm(TableId("a"))
+    assert [path.name for path in (tables.folder / "cache").iterdir()] == ["a.sqlite.lock"]
+    disk.room_for_one = True
+    assert warm(TableId("a")).state.head().number == 1
+    warm.close()
+
+
+def test_a_state_that_outgrows_its_disk_is_refused_with_the_setting_to_raise(
+    tables: Tables,
+) -> None:
+    warm = tables.warm(1 << 30)
+    head = warm(TableId("a"))
+    (pages,) = head.state.connection.execute("PRAGMA page_count").fetchone()
+    head.state.connection.execute(f"PRAGMA max_page_count={pages}")
+    commits = [
+        Transaction(
+            CommitId(f"{number:0100d}"),
+            digest_of(b"%d" % number),
+            TransactionNumber(1),
+            Generation(1),
+            (ChangeSettings({"leaf_rows_max": 1_000 + number}),),
+        )
+        for number in range(1_000)
+    ]
+    answers = head.commit_group(commits)
+    assert {type(answer) for answer in answers} == {StorageFullError}
+    assert "deploy with a larger `function_disk_mib`" in str(answers[0])
+    warm.close()

@@ -1,0 +1,45 @@
+"""What AWS allows of a function, and what of it states of tables get.
+
+Source: "Configure ephemeral storage for Lambda functions", AWS Lambda Developer Guide.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+DISK_MIB_MIN, DISK_MIB_MAX = 512, 10_240
+"""Of a function's /tmp. The least comes with every function, at no cost."""
+
+FunctionDisk = Annotated[
+    int,
+    Meta(
+        ge=DISK_MIB_MIN,
+        le=DISK_MIB_MAX,
+        description="Disk (`/tmp`) of each function that opens tables. Half of it keeps their"
+        " states warm, about 150 bytes a file; writing a snapshot takes three times the state of"
+        " its table. 512 cost nothing.",
+    ),
+]
+
+MIB = 1 << 20
+
+
+def states_bytes_max(disk_mib: int) -> int:
+    """Return how many bytes of /tmp warm states of tables may take: half of it. The other half is
+    for the state in use, which may be larger, and for a snapshot of it while one is written."""
+    return disk_mib * MIB // 2
+
+
+def full_disk_hint(disk_mib: int) -> str:
+    """Return what to do when /tmp has no room for a table's state."""
+    if disk_mib == DISK_MIB_MAX:
+        return (
+            f"functions have {disk_mib} MiB, the most that Lambda gives:"
+            " spread the rows over several tables"
+        )
+    return (
+        f"functions have {disk_mib} MiB: deploy with a larger `function_disk_mib`,"
+        f" at most {DISK_MIB_MAX}"
+    )
