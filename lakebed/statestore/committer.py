@@ -9,7 +9,7 @@ undo a refusal, the id enters the log with nothing to do, under another digest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count, islice
+from itertools import chain, count, islice
 
 import msgspec
 
@@ -82,6 +82,14 @@ class _Arrived(msgspec.Struct, frozen=True):
     path: str
 
 
+class _TableAnswers(msgspec.Struct, frozen=True):
+    """The messages that arrived for a table, and the answers to their commits, in order."""
+
+    id: TableId
+    arrived: Sequence[_Arrived]
+    answers: Sequence[Answer]
+
+
 class Committer:
     """Commits what is queued. Safe to kill anywhere, and to run several times at once.
 
@@ -141,7 +149,8 @@ class Committer:
             arrived = self._open(message)
             if arrived is not None:
                 tables.setdefault(arrived.table, []).append(arrived)
-        return sum(self._commit(table, arrived) for table, arrived in tables.items())
+        answered = [self._commit(table, arrived) for table, arrived in tables.items()]
+        return self._report_answers([one for one in answered if one is not None])
 
     def _open(self, message: Received) -> _Arrived | None:
         """Return what a message brings; None: nothing that can be committed now."""
@@ -161,47 +170,58 @@ class Committer:
             return None
         return _Arrived(message, decoded.table, commits, decoded.path)
 
-    def _commit(self, table: TableId, arrived: Sequence[_Arrived]) -> int:
-        """Commit what arrived for a table. A message whose commits all have answers is deleted."""
-        commits = [commit for one in arrived for commit in one.commits]
+    def _commit(self, table: TableId, arrived: Sequence[_Arrived]) -> _TableAnswers | None:
+        """Commit what arrived for a table. None: its state cannot be opened."""
         try:
             head = self._heads(table)
         except LakebedError as error:  # one table's damage does not delay other tables
-            for one in arrived:
-                self._log_failed(error, one.message)
-                self._give_back(one.message, error)
+            self._give_all_back(arrived, error)
+            return None
+        transactions = [commit.transaction for one in arrived for commit in one.commits]
+        return _TableAnswers(table, arrived, answers_of(head, transactions))
+
+    def _report_answers(self, tables: Sequence[_TableAnswers]) -> int:
+        """Report all answers together: a request takes as long for many as for one. A message whose
+        commits all have answers is deleted then. Returns how many were reported."""
+        reports = [self._reports(table) for table in tables]
+        try:
+            self._tracker.report_many([*chain.from_iterable(reports)])
+        except LakebedError as error:  # reports may be lost: the messages come back
+            for table in tables:
+                self._give_all_back(table.arrived, error)
             return 0
-        answers = answers_of(head, [commit.transaction for commit in commits])
-        reports = [
-            self._report(table, commit.requester, answer)
-            for commit, answer in zip(commits, answers, strict=True)
+        self._end([message for table in tables for message in self._fully_answered(table)])
+        for table, some in zip(tables, reports, strict=True):
+            if some:
+                first_sent = min(one.message.sent_at for one in table.arrived)
+                events.emit(
+                    events.COMMITS_ANSWERED,
+                    table=table.id,
+                    commits_count=len(some),
+                    lag_seconds=max(0, self._clock.now() - first_sent) // MICROS_PER_SECOND,
+                )
+        return sum(map(len, reports))
+
+    def _reports(self, table: _TableAnswers) -> list[JobReport]:
+        commits = (commit for one in table.arrived for commit in one.commits)
+        return [
+            self._report(table.id, commit.requester, answer)
+            for commit, answer in zip(commits, table.answers, strict=True)
             if not isinstance(answer, NO_ANSWER)
         ]
-        try:
-            self._tracker.report_many(reports)
-        except LakebedError as error:  # reports may be lost: the messages come back
-            for one in arrived:
-                self._log_failed(error, one.message)
-                self._give_back(one.message, error)
-            return 0
-        left, ended = iter(answers), list[_Arrived]()
-        for one in arrived:
+
+    def _fully_answered(self, table: _TableAnswers) -> list[_Arrived]:
+        """Return the messages whose commits all have answers; let the others come back."""
+        left, ended = iter(table.answers), list[_Arrived]()
+        for one in table.arrived:
             own = list(islice(left, len(one.commits)))
             unanswered = [answer for answer in own if isinstance(answer, NO_ANSWER)]
             if unanswered:
+                self._log_failed(unanswered[0], one.message)
                 self._give_back(one.message, *unanswered)
             else:
                 ended.append(one)
-        self._end(ended)
-        if reports:
-            first_sent = min(one.message.sent_at for one in arrived)
-            events.emit(
-                events.COMMITS_ANSWERED,
-                table=table,
-                commits_count=len(reports),
-                lag_seconds=max(0, self._clock.now() - first_sent) // MICROS_PER_SECOND,
-            )
-        return len(reports)
+        return ended
 
     def _end(self, arrived: Sequence[_Arrived]) -> None:
         """Delete messages, then their objects: one that is left is swept, a message comes back."""
@@ -213,6 +233,11 @@ class Committer:
                 self._objects.delete(paths)
         except LakebedError as error:
             self._log_failed(error, arrived[0].message)
+
+    def _give_all_back(self, arrived: Sequence[_Arrived], error: LakebedError) -> None:
+        for one in arrived:
+            self._log_failed(error, one.message)
+            self._give_back(one.message, error)
 
     def _give_back(self, message: Received, *errors: LakebedError) -> None:
         """Let a message come back: soon, or when this installation may be upgraded."""

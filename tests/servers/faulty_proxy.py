@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 LOST = "the request is dropped before it arrives"
 UNANSWERED = "the request arrives, its answer is dropped"
 FLIPPED = "one byte of the request's body is flipped"
+HALVED = "of a batch of writes to DynamoDB only the first half arrives, rounded down"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,17 @@ def service_error(answer: Answer) -> bytes:
 
 def s3_error(answer: Answer) -> bytes:
     return f"<Error><Code>{answer.code}</Code><Message>told by the proxy</Message></Error>".encode()
+
+
+def halved(body: bytes) -> tuple[bytes, bytes]:
+    """Return a batch of writes with half of them, and the answer to it, which names the rest."""
+    asked = json.loads(body)
+    ((table, writes),) = asked["RequestItems"].items()
+    half = len(writes) // 2
+    asked["RequestItems"] = {table: writes[:half]}
+    return json.dumps(asked).encode(), json.dumps(
+        {"UnprocessedItems": {table: writes[half:]}}
+    ).encode()
 
 
 @dataclass
@@ -101,9 +113,13 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(fault, Answer) and not fault.after:
             self._answer(fault.status, [], error(fault))
             return
+        left = b""
+        if fault == HALVED:
+            body, left = halved(body)
         upstream = self.server.upstream  # type: ignore[attr-defined]  # set where it is made
         connection = http.client.HTTPConnection(upstream)
-        connection.request(self.command, self.path, body, dict(self.headers))
+        headers = {**self.headers, "Content-Length": str(len(body))}
+        connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
         body = answer.read()
         connection.close()
@@ -111,6 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif isinstance(fault, Answer):
             self._answer(fault.status, [], error(fault))
+        elif fault == HALVED:
+            self._answer(200, [], left)
         else:
             self._answer(answer.status, answer.getheaders(), body)
 

@@ -19,6 +19,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 
 from lakebed.backends.aws.answers import Language
 from lakebed.backends.aws.at_once import AtOnce
+from lakebed.backends.aws.encoded_requests import EncodedRequests
 from lakebed.backends.aws.requests import Patience, Requests
 from lakebed.errors import InvalidError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
@@ -94,6 +95,7 @@ class AmazonClients:
         self.clock = clock
         self.store_time = StoreTime(clock)
         self.at_once = AtOnce()
+        self.encoded = EncodedRequests()
         self._rng = rng
         self._patience = patience or Patience()
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
@@ -240,6 +242,8 @@ class AmazonClients:
             why = type(error).__name__
             raise InvalidError("cannot reach AWS", service=service, why=why, hint=hint) from None
         client.meta.events.register("after-call", self._note_time)
+        if service == "dynamodb":
+            self.encoded.join(client)
         return client
 
     def _note_time(self, http_response: AWSResponse | None = None, **_: object) -> None:

@@ -105,8 +105,8 @@ class Items:
         ]
         self._requests.run(
             request,
-            lambda: self._clients.dynamodb.transact_write_items(
-                TransactItems=items  # type: ignore[arg-type]  # the caller names the kinds
+            lambda: self._clients.encoded.send(
+                self._clients.dynamodb.transact_write_items, "TransactItems", items
             ),
         )
 
@@ -161,7 +161,9 @@ class Items:
 
         def put() -> None:
             nonlocal remaining
-            answer = self._clients.dynamodb.batch_write_item(RequestItems=remaining)
+            answer = self._clients.encoded.send(
+                self._clients.dynamodb.batch_write_item, "RequestItems", remaining
+            )
             remaining = answer.get("UnprocessedItems") or {}
             if remaining:
                 raise UnprocessedError

@@ -74,8 +74,11 @@ class DynamoDbJobTracker:
 
     def report(self, report: JobReport) -> None:
         """Remember it; it is the newest unless a newer one of the job is known."""
-        self._requests.run(_PUT, partial(self._put, self._of_history(report)))
-        self._put_newest(self._newest(report), _unless_it_counts_more(report))
+        history = partial(self._put, self._of_history(report))
+        newest = self._newest(report), _unless_it_counts_more(report)
+        self._clients.at_once.run(
+            [partial(self._requests.run, _PUT, history), partial(self._put_newest, *newest)]
+        )
 
     def report_many(self, reports: Sequence[JobReport]) -> None:
         """Remember them all; of each job the newest is the newest, unless a newer one is known."""

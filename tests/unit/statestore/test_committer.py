@@ -14,7 +14,7 @@ from lakebed.model.names import JobId, TableId
 from lakebed.ports.job_queue import Message
 from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.answers import Retry
-from lakebed.statestore.committer import Committer, answers_of
+from lakebed.statestore.committer import RETRY_SECONDS, Committer, answers_of
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, RaiseFloor
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
@@ -294,4 +294,69 @@ def test_one_table_s_damage_does_not_hold_up_the_others() -> None:
     commits.send.run(TableId("bad"), [queued(commits.table.transaction(AddFiles(()), id_="x"))])
     commits.given_sent(commits.adding("a"))
     assert committer.step() == 1
+    assert commits.queue.depth() == (1, 0)
+
+
+class CountingTracker(DeafTracker):
+    """Remembers how many reports came together."""
+
+    def __init__(self, *, deaf: bool) -> None:
+        super().__init__()
+        self.deaf = deaf
+        self.together: list[int] = []
+
+    def report_many(self, reports: Sequence[JobReport]) -> None:
+        self.together.append(len(reports))
+        super().report_many(reports)
+
+
+def two_tables(tracker: CountingTracker) -> tuple[CommitQueueStory, Committer]:
+    """Return a queue with messages of two tables, and a committer of both."""
+    commits, other = CommitQueueStory(), CommitQueueStory()
+    own = {TABLE: commits.table.another_head(), TableId("t2"): other.table.another_head()}
+    committer = Committer(
+        queue=commits.queue,
+        objects=commits.objects,
+        heads=own.__getitem__,
+        tracker=tracker,
+        clock=commits.clock,
+    )
+    commits.tracker = tracker
+    commits.given_sent(commits.adding("a"))
+    commits.send.run(TableId("t2"), [queued(other.adding("b"))])
+    commits.given_sent(commits.adding("c"))
+    return commits, committer
+
+
+def test_answers_of_all_tables_of_a_batch_are_told_together() -> None:
+    tracker = CountingTracker(deaf=False)
+    commits, committer = two_tables(tracker)
+    assert committer.step() == 3
+    assert tracker.together == [3]
+    assert commits.events("a", "c") == ["committed", "committed"]
+    told = tracker.last(TableId("t2"), JobId("b"))
+    assert told is not None
+    assert (told.event, told.number) == ("committed", 2)
+    assert commits.queue.depth() == (0, 0)
+
+
+def test_no_message_of_any_table_is_deleted_before_its_answers_are_told() -> None:
+    tracker = CountingTracker(deaf=True)
+    commits, committer = two_tables(tracker)
+    assert committer.step() == 0
+    assert commits.queue.depth() == (3, 0)
+    commits.clock.advance(RETRY_SECONDS + 1)
+    assert committer.step() == 3
+    assert commits.queue.depth() == (0, 0)
+    assert [commits.report_of(job).number for job in ("a", "c")] == [2, 2]
+
+
+def test_why_a_message_comes_back_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    commits = CommitQueueStory()
+    quick = commits.table.another_head(retry=Retry(seconds_max=0.0))
+    commits.given_sent(commits.adding("a"))
+    commits.table.log.appends = ["throttled"] * 2
+    with caplog.at_level("INFO", logger="lakebed"):
+        assert commits.another_committer(quick).step() == 0
+    assert "code=unavailable" in caplog.text
     assert commits.queue.depth() == (1, 0)
