@@ -216,8 +216,8 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             pattern=rf"\A({ZONE}(,{ZONE})*)?\Z",
             description="Availability zones of the instance's own network, by their ids"
-            " (`use1-az1`), with commas between. None: the first two of the region. Name others"
-            " where Fargate is not in these.",
+            " (`use1-az1`), with commas between. None: the first two of the region. Where one"
+            " of these lacks Fargate, name zones that have it.",
         ),
     ] = ""
     function_runs_max: Annotated[
