@@ -8,7 +8,7 @@ import pytest
 
 from lakebed.config.instance import IMPORTS_PREFIX
 from tests.stacks.conftest import Synthesize, Templates
-from tests.stacks.iam_rules import unknown_to_iam
+from tests.stacks.rules.iam_rules import unknown_to_iam
 from tests.stacks.test_security import KEY, SOURCES, broken, statements_of
 
 REGIONS = ["us-east-1", "eu-central-1", "ap-southeast-3"]

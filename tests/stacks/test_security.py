@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.stacks import security_rules as rules
 from tests.stacks.conftest import Synthesize, Templates
+from tests.stacks.rules import security_rules as rules
 from tests.stacks.test_functions import ROLES_WITHOUT_DATA
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"

@@ -1,0 +1,1 @@
+"""Rules that templates are held to."""
