@@ -13,8 +13,8 @@ Capacity = Literal["fargate", "fargate-spot"]
 SPOT: Capacity = "fargate-spot"
 
 ON_DEMAND_OF = 4
-"""Where tasks run on spot capacity, one of so many is started on demand: work goes on, slowly,
-while there is no other."""
+"""Where tasks run on spot capacity, every fourth is started on demand. While AWS has no spot
+capacity, work goes on with these."""
 
 CPU_UNITS_PER_VCPU = 1_024
 GIB = 1_024

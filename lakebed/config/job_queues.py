@@ -10,7 +10,7 @@ live in the state."""
 
 
 RUNS_SHARE = 10
-"""Each function with a queue takes one of so many runs that the account has room for."""
+"""Each function with a queue may use a tenth of the runs that the account has room for."""
 MAPPING_RUNS_MAX = 1_000
 """The most that Lambda takes for one queue."""
 
@@ -52,7 +52,7 @@ COMMITS = JobQueueShape(
     runs_min=8,
 )
 """What was ingested or merged is not visible yet, and its sender waits for an answer. In a new
-account two of ten runs are left to others while all of its own work."""
+account it may use eight of ten runs; the other functions keep two."""
 
 INGEST_JOBS = JobQueueShape(kind="ingest", age_seconds_max=3_600, from_users=True)
 """Files wait too long to become rows: there are too few tasks, or none comes up."""
