@@ -1,4 +1,5 @@
-"""Very many jobs of one table on AWS: claimed and sent, then finished all at once.
+"""Very many jobs of one table on AWS: claimed and sent, then finished all at once; and commits of
+many tables, by the committer's function as it is deployed.
 
 Log, tracker and queues answer after 5 ms.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,8 +18,10 @@ import msgspec
 
 from benchmarks.figures import Figure
 from benchmarks.servers.amazon_table import clients_of, log_of, opened
+from benchmarks.servers.deployed_committer import DeployedCommitter, Load, deployed_shape
 from benchmarks.servers.served_objects import ServedObjects
 from benchmarks.servers.slow_amazon import SlowAmazon, serving
+from benchmarks.servers.slow_s3 import serving as serving_s3
 from benchmarks.servers.states import fill, log_beginning
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.job_queues import SqsJobQueue
@@ -37,6 +41,13 @@ FINISHED = 30_000
 SENT_AT_ONCE = 100
 """So many tasks finish at about the same time, and their commits are packed."""
 
+DEPLOYED = {
+    "as_deployed": Load(tables=200, messages=5, commits=20),
+    "as_deployed_single": Load(tables=200, messages=20, commits=1),
+    "as_deployed_one_table": Load(tables=1, messages=100, commits=100),
+}
+"""Commits by the function: packed by who sends them, each in a message of its own, of one table."""
+
 
 class _Bench(NamedTuple):
     amazon: SlowAmazon
@@ -46,7 +57,11 @@ class _Bench(NamedTuple):
 
 
 def run() -> list[Figure]:
-    """Measure all; takes three minutes."""
+    """Measure all; takes five minutes."""
+    return [*_one_table(), *_as_deployed()]
+
+
+def _one_table() -> list[Figure]:
     with TemporaryDirectory(prefix="lakebed-jobs-") as name, serving() as amazon:
         root, clients = Path(name), clients_of(amazon)
         (root / "bench" / "lake").mkdir(parents=True)
@@ -68,6 +83,27 @@ def run() -> list[Figure]:
         objects = LocalObjectStore(root / "bench" / "lake", clients.clock)
         bench = _Bench(amazon, clients, objects, table)
         return [*_create(bench), *_finish(bench)]
+
+
+def _as_deployed() -> list[Figure]:
+    """Let processes of the function answer each load, after one alike that warms them."""
+    figures = []
+    for name, load in DEPLOYED.items():
+        with TemporaryDirectory(prefix="lakebed-deployed-") as root, ExitStack() as stack:
+            amazon, s3 = stack.enter_context(serving()), stack.enter_context(serving_s3(Path(root)))
+            committer = DeployedCommitter(
+                Path(root), amazon, s3, deployed_shape(), tables=load.tables
+            )
+            running = stack.enter_context(committer.processes())
+            committer.answered(load._replace(messages=1), running)
+            took = committer.answered(load, running)
+        aim = 1_000 if name == "as_deployed" else None
+        per_second = load.all_commits / took.seconds
+        figures += [
+            Figure(f"aws.commit.{name}_per_second", per_second, "1/s", aim, "higher"),
+            Figure(f"aws.commit.{name}_cpu_ms", 1_000 * took.cpu_seconds / load.all_commits, "ms"),
+        ]
+    return figures
 
 
 def _create(bench: _Bench) -> list[Figure]:

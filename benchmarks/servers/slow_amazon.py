@@ -188,16 +188,57 @@ def _units(item: Item, unit: int) -> int:
     return max(1, -(-_bytes(item) // unit))
 
 
-class _Queues:
-    """Queues of SQS: messages come in the order they were sent, each until it is deleted, without
-    groups."""
+class _Queue:
+    """A FIFO queue. While a message of a group is in hand, no other of the group is handed out."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, deque[Item]] = {}
+        self.groups: dict[str, deque[Item]] = {}
+        self.ready: deque[str] = deque()
+        self.in_hand: dict[str, set[str]] = {}
+
+    def put(self, entry: Item) -> None:
+        group = entry["MessageGroupId"]
+        if group not in self.groups:
+            self.groups[group] = deque()
+            if group not in self.in_hand:
+                self.ready.append(group)
+        self.groups[group].append(entry)
+
+    def take(self, count: int) -> list[Item]:
+        """Return messages, as many of a group as there are before those of the next group."""
+        taken: list[Item] = []
+        while self.ready and len(taken) < count:
+            group = self.ready.popleft()
+            waiting = self.groups[group]
+            some = [waiting.popleft() for _ in range(min(len(waiting), count - len(taken)))]
+            if not waiting:
+                del self.groups[group]
+            self.in_hand[group] = {entry["Id"] for entry in some}
+            taken += some
+        return taken
+
+    def end(self, id_: str, group: str) -> None:
+        """Let the next messages of a group be handed out when none of it is in hand."""
+        in_hand = self.in_hand[group]
+        in_hand.discard(id_)
+        if not in_hand:
+            del self.in_hand[group]
+            if group in self.groups:
+                self.ready.append(group)
+
+
+class _Queues:
+    """FIFO queues of SQS: messages of a group come in the order they were sent, each until it is
+    deleted."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, _Queue] = {}
         self._taken: dict[str, Item] = {}
 
     def send(self, asked: Item) -> Item:
-        self._waiting.setdefault(asked["QueueUrl"], deque()).extend(asked["Entries"])
+        queue = self._queue(asked)
+        for entry in asked["Entries"]:
+            queue.put(entry)
         return {
             "Successful": [
                 {
@@ -211,16 +252,31 @@ class _Queues:
         }
 
     def receive(self, asked: Item) -> Item:
-        waiting = self._waiting.get(asked["QueueUrl"], deque())
-        count = min(len(waiting), asked.get("MaxNumberOfMessages", 1))
-        taken = {entry["Id"]: entry for entry in (waiting.popleft() for _ in range(count))}
-        self._taken |= taken
-        return {"Messages": [self._message(entry) for entry in taken.values()]}
+        taken = self._queue(asked).take(asked.get("MaxNumberOfMessages", 1))
+        self._taken |= {entry["Id"]: entry for entry in taken}
+        return {"Messages": [self._message(entry) for entry in taken]}
 
     def delete(self, asked: Item) -> Item:
+        queue = self._queue(asked)
         for entry in asked["Entries"]:
-            self._taken.pop(entry["ReceiptHandle"], None)
+            taken = self._taken.pop(entry["ReceiptHandle"], None)
+            if taken is not None:
+                queue.end(taken["Id"], taken["MessageGroupId"])
         return {"Successful": [{"Id": entry["Id"]} for entry in asked["Entries"]], "Failed": []}
+
+    def attributes(self, asked: Item) -> Item:
+        queue = self._queue(asked)
+        waiting = sum(map(len, queue.groups.values()))
+        in_hand = sum(map(len, queue.in_hand.values()))
+        return {
+            "Attributes": {
+                "ApproximateNumberOfMessages": str(waiting),
+                "ApproximateNumberOfMessagesNotVisible": str(in_hand),
+            }
+        }
+
+    def _queue(self, asked: Item) -> _Queue:
+        return self._queues.setdefault(asked["QueueUrl"], _Queue())
 
     def _message(self, entry: Item) -> Item:
         return {
@@ -250,6 +306,7 @@ class _Server:
             "AmazonSQS.SendMessageBatch": queues.send,
             "AmazonSQS.ReceiveMessage": queues.receive,
             "AmazonSQS.DeleteMessageBatch": queues.delete,
+            "AmazonSQS.GetQueueAttributes": queues.attributes,
         }
 
     def answer(self, request: Request) -> Answer:

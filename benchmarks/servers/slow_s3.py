@@ -1,5 +1,5 @@
-"""A server that speaks as much of S3 as reading takes: so many milliseconds before each answer, and
-so many bytes a second on each connection. It counts what it is asked for.
+"""A server that speaks as much of S3 as reading takes, and puts small objects: so many milliseconds
+before each answer, and so many bytes a second on each connection. It counts what it is asked for.
 
 `python -m benchmarks.servers.slow_s3 ROOT` serves the folders of ROOT as buckets, prints
 its port, and ends when its standard input is closed.
@@ -83,12 +83,29 @@ class _Server:
         """Return the answer to a request: a part of a file, a listing, or that it is not there."""
         self._requests += 1
         url = urllib.parse.urlsplit(request.target)
-        file = self._opened(urllib.parse.unquote(url.path).lstrip("/"))
+        path = urllib.parse.unquote(url.path).lstrip("/")
+        if request.method == "PUT":
+            return self._put(path, request.body)
+        file = self._opened(path)
         if file is not None:
             return self._part_of(file, request.fields.get("range"), request.method)
         status, body = self._without_body(url, request.method)
         fields = {"Content-Type": "application/xml"}
         return answer(body, fields, status=status, seconds=self._latency_seconds)
+
+    def _put(self, path: str, body: bytes) -> Answer:
+        """Write an object, unless there is one: ours are put if absent."""
+        file = self._root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with file.open("xb") as new:
+                new.write(body)
+        except FileExistsError:
+            refused = _error("PreconditionFailed")
+            return answer(refused, {}, status=412, seconds=self._latency_seconds)
+        fields = {"ETag": f'"{file.stat().st_mtime_ns:x}"'}
+        seconds = self._latency_seconds + len(body) * self._seconds_per_byte
+        return answer(b"", fields, seconds=seconds)
 
     def counts(self) -> dict[str, int]:
         """Return the counts, and begin anew."""

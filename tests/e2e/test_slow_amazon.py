@@ -80,3 +80,20 @@ def test_messages_are_handed_out_once(amazon: SlowAmazon, clients: AmazonClients
         for message in found:
             queue.delete(message.receipt)
     assert sorted(seen, key=int) == [b"%d" % n for n in range(25)]
+
+
+def test_a_group_waits_while_a_message_of_it_is_in_hand(
+    amazon: SlowAmazon, clients: AmazonClients
+) -> None:
+    url = f"{amazon.url}/000000000000/grouped.fifo"
+    queue = SqsJobQueue(clients, url, rng=random.Random(3))
+    queue.send([Message(b"%d" % n, message_group="a" if n < 3 else "b") for n in range(6)])
+    first = queue.receive(messages_max=2, hidden_seconds=60)
+    second = queue.receive(messages_max=10, hidden_seconds=60)
+    assert [message.body for message in first] == [b"0", b"1"]
+    assert [message.body for message in second] == [b"3", b"4", b"5"]
+    queue.delete(first[0].receipt)
+    assert queue.receive(messages_max=10, hidden_seconds=60) == []
+    queue.delete(first[1].receipt)
+    (last,) = queue.receive(messages_max=10, hidden_seconds=60)
+    assert last.body == b"2"
