@@ -107,6 +107,20 @@ def build(kind: str, context: Path) -> str:
     return name
 
 
+@contextmanager
+def python_of_debian(python: str, folder: Path) -> Iterator[list[str]]:
+    """Yields a command that starts a Python, which sees a folder of this machine as itself, and of
+    all others none. python: its version."""
+    with _alone():
+        base = _base_with(python)
+    container = buildah("from", "--pull-never", base).stdout.strip()
+    mount = f"--volume={folder}:{folder}:ro"
+    try:
+        yield [*BUILDAH, "run", "--isolation=chroot", mount, container, "--", f"python{python}"]
+    finally:
+        buildah("rm", container)
+
+
 def config_of(image: str) -> dict[str, Any]:
     """Return what an image says of its process: `User`, `Env`, `Entrypoint`, `WorkingDir`."""
     told: dict[str, Any] = json.loads(buildah("inspect", "--type=image", image).stdout)
@@ -124,6 +138,10 @@ def _alone() -> Iterator[None]:
 def _base(dockerfile: Path) -> str:
     """Return the name of what stands in for the base that a Dockerfile names."""
     (python,) = re.findall(r"^FROM \S+/python:([0-9.]+)-slim", dockerfile.read_text(), re.MULTILINE)
+    return _base_with(python)
+
+
+def _base_with(python: str) -> str:
     packages = [name.format(python=python) for name in BASE_PACKAGES]
     recipe = json.dumps([SUITE, packages, BASE_OPTIONS, PATH])
     name = f"localhost/lakebed-base:{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"

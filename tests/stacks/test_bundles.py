@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -15,9 +17,12 @@ import pytest
 
 import lakebed
 from stacks.constructs.python_bundle import ROWS, STATE, Bundle, PythonBundle, target_of
+from tests.servers.built_images import python_of_debian, skip_where_images_cannot_be_built
 from tests.stacks.conftest import ROOT, Synthesize
 from tests.stacks.test_functions import HANDLERS
 
+OF_ROWS = ("lambdas.query.", "lambdas.bulk_import.start")
+"""Handlers whose bundle holds Arrow begin with these."""
 MEGABYTES_MAX = 250
 """What Lambda takes of a function, unpacked."""
 
@@ -182,20 +187,48 @@ def test_what_is_compiled_in_a_bundle_is_of_its_runtimes_python(
     assert foreign(folder, architecture, "3.11")
 
 
+LOADED = """
+import importlib, sys
+assert sys.version_info[:2] == {version!r}, sys.version
+sys.path.insert(0, {folder!r})
+for name in {modules!r}:
+    importlib.import_module(name)
+"""
+PACKAGES = {
+    STATE: ("boto3", "obstore", "msgspec", "zstandard", "anycrc", "aws_lambda_powertools"),
+    ROWS: ("boto3", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "numpy", "pydantic"),
+}
+"""What handlers of a bundle import, some of them only when a message comes."""
+
+
+@contextmanager
+def runtimes_python(version: str, folder: Path) -> Iterator[list[str]]:
+    """Yields the command of a Python: this machine's, else that of Debian's next release."""
+    if python := shutil.which(f"python{version}"):
+        yield [python]
+        return
+    skip_where_images_cannot_be_built()
+    with python_of_debian(version, folder) as command:
+        yield command
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("handler", HANDLERS)
-def test_a_handler_imports_under_the_python_of_its_runtime(handler: str) -> None:
-    """Where that Python is on this machine; else the test above is all that is known."""
+@pytest.mark.timeout(1_200)  # on a new machine Debian's packages are fetched
+@pytest.mark.parametrize("bundle", [STATE, ROWS], ids=lambda bundle: bundle.name)
+def test_handlers_import_under_the_python_of_their_runtime(bundle: Bundle) -> None:
     target = target_of("arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64")
-    python = shutil.which(f"python{target.python}")
-    if python is None:
-        pytest.skip(f"no python{target.python} on this machine")
-    bundle = ROWS if handler.startswith(("lambdas.query.", "lambdas.bulk_import.start")) else STATE
-    program = CLEAN.format(
-        folder=str(PythonBundle(bundle, target).folder),
-        module=handler.removesuffix(".handler"),
-        late={"boto3"},
-    )
-    command = [python, "-I", "-S", "-B", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    handlers = [handler.removesuffix(".handler") for handler in HANDLERS]
+    of_rows = {name for name in handlers if name.startswith(OF_ROWS)}
+    modules = [name for name in handlers if (name in of_rows) == (bundle is ROWS)]
+    assert modules
+    folder = PythonBundle(bundle, target).folder
+    with runtimes_python(target.python, folder) as python:
+        for module in modules:
+            program = LOADED.format(
+                version=tuple(map(int, target.python.split("."))),
+                folder=str(folder),
+                modules=[module, *PACKAGES[bundle]],
+            )
+            command = [*python, "-I", "-S", "-B", "-c", program]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{module}: {done.stderr}"
