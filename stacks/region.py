@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from aws_cdk import region_info
 
 from lakebed.config.instance import InstanceSettings
+from lakebed.config.networks import check_zones_region
 from lakebed.config.regions import check_deployed_to
 from lakebed.errors import InvalidError, did_you_mean
 
@@ -45,3 +46,4 @@ def check_region(
             hint=f"deploy to a region of {' or '.join(sorted(partitions))}",
         )
     check_deployed_to(settings.arns(), region=region, account=environment.get(ACCOUNT))
+    check_zones_region(settings.zones, region=region)

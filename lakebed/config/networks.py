@@ -5,6 +5,8 @@ Source: "Supported Regions for Amazon ECS on AWS Fargate", Amazon ECS Developer 
 
 from __future__ import annotations
 
+import re
+
 from lakebed.errors import InvalidError
 
 SUBNETS_MAX = 16
@@ -44,6 +46,30 @@ def check_network(*, vpc_id: str, subnet_ids: str, zones: str) -> None:
         )
     if zones:
         _check_zones(zones, vpc_id=vpc_id)
+
+
+def check_zones_region(zones: str, *, region: str) -> None:
+    """Check that zones are of the region of a deployment: eu-central-1 has euc1-az1.
+
+    Raises:
+        InvalidError: they are not.
+    """
+    short = _short(region)
+    strangers = [id_ for id_ in zones.split(",") if zones and id_.partition("-")[0] != short]
+    if strangers:
+        raise InvalidError(
+            "a zone of another region than the deployment's",
+            zone=strangers[0],
+            region=region,
+            hint=f"name zones of {region}, whose ids begin with {short}-az",
+        )
+
+
+def _short(region: str) -> str:
+    """Return a region as ids of its zones abbreviate it: ap-southeast-2 is apse2."""
+    where, point, number = region.split("-")
+    initials = re.sub(r"(north|south|east|west|central)", lambda found: found[0][0], point)
+    return f"{where}{initials}{number}"
 
 
 def _check_zones(zones: str, *, vpc_id: str) -> None:

@@ -56,6 +56,25 @@ def test_a_key_of_another_region_is_refused(
         instance_app(context, outdir=str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("region", "zones"),
+    [
+        ("us-east-1", "use1-az1,use1-az6"),
+        ("ap-northeast-1", "apne1-az1,apne1-az4"),
+        ("ap-southeast-2", "apse2-az3"),
+        ("eu-central-1", "euc1-az2"),
+        ("us-west-2", "usw2-az1"),
+        ("il-central-1", "ilc1-az1"),
+    ],
+)
+def test_zones_are_of_the_region(region: str, zones: str) -> None:
+    there = {"CDK_DEFAULT_REGION": region}
+    check_region(InstanceSettings(zones=zones), there, partitions=PARTITIONS)
+    elsewhere = {"CDK_DEFAULT_REGION": "eu-west-1"}
+    with pytest.raises(InvalidError, match=r"zone of another region.*begin with euw1-az"):
+        check_region(InstanceSettings(zones=zones), elsewhere, partitions=PARTITIONS)
+
+
 def test_who_deploys_reads_code_and_reason_and_nothing_is_made(tmp_path: Path) -> None:
     """As the command `cdk` starts it: what it shows is what the program says."""
     run = subprocess.run(
