@@ -75,7 +75,7 @@ def _bytes_in(extent: tuple[int, int]) -> int:
 
 
 def rows_by_key_range(sorted_runs: Iterable[StoredRun], key_ranges: int) -> list[int]:
-    """Return how many rows the runs have for each region."""
+    """Return how many rows the runs have in each key range."""
     counts = [0] * key_ranges
     for sorted_run in sorted_runs:
         for block in sorted_run.blocks:
