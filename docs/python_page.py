@@ -92,7 +92,7 @@ def argument(parameter: inspect.Parameter) -> str:
 
 
 def fields_listed(lines: Iterable[str], fields: Container[str]) -> list[str]:
-    """Return lines in which the explanation of each field is an item of a list."""
+    """Return lines in which the explanation of each field, or argument, is an item of a list."""
     listed = []
     for line in lines:
         names = line.partition(": ")[0].split(", ")
@@ -112,6 +112,8 @@ def prose(thing: object) -> list[str]:
     lines = before.rstrip().splitlines()
     if inspect.isclass(thing):
         lines = fields_listed(lines, inspect.get_annotations(thing))
+    elif isinstance(thing, FunctionType):
+        lines = fields_listed(lines, inspect.signature(thing).parameters)
     if raises:
         lines += ["", f"Raises: {' '.join(textwrap.dedent(after).split())}"]
     return lines

@@ -65,8 +65,10 @@ class Lake(OpenLake):
         settings: Mapping[str, Any] | None = None,
         processing: Processing | None = None,
     ) -> Table:
-        """Create an empty table. split_points: values of the first row key, ascending. processing:
-        what the table does with its rows: filter, age off, aggregate, keep the latest, iterate.
+        """Create an empty table.
+
+        split_points: values of the first row key, ascending.
+        processing: what the table does with rows: filter, age off, aggregate, keep latest, iterate.
 
         Raises:
             InvalidError: a name, split point, setting or processing that is not allowed, an
@@ -127,8 +129,7 @@ class Lake(OpenLake):
         taken in and read all the same; compaction jobs that were created before are done. Online
         brings a table back from quarantine, too.
 
-        Raises:
-            TableMissingError: with the nearest known name.
+        Raises: TableMissingError, with the nearest known name.
         """
         self._app.catalog.set_online(name, online=online)
 
@@ -136,16 +137,14 @@ class Lake(OpenLake):
         """Set a table aside, whether its log can be read or not. Nothing is done on it or with it,
         and all of its bytes stay, until `set_online` brings it back or it is dropped.
 
-        Raises:
-            TableMissingError: with the nearest known name.
+        Raises: TableMissingError, with the nearest known name.
         """
         self._app.catalog.quarantine(name)
 
     def table_condition(self, name: str) -> TableCondition:
         """Return whether a table is online, offline or in quarantine. Its log is not opened.
 
-        Raises:
-            TableMissingError: with the nearest known name.
+        Raises: TableMissingError, with the nearest known name.
         """
         return self._app.catalog.entry(name).condition
 
@@ -168,10 +167,12 @@ class Lake(OpenLake):
     ) -> WorkDone:
         """Do the scheduled work until nothing is due: split, compact, snapshot, collect, sweep.
 
-        tables: None for all that are online. should_stop: asked between jobs. on_progress: called
-        with a line after each job. failed: called in the end with each kind of work that failed on
-        a table, the gravest first; it is tried again later, by calls of this process after a time
-        that doubles up to an hour.
+        tables: None for all that are online.
+        should_stop: asked between jobs.
+        on_progress: called with a line after each job.
+        failed: called in the end with each kind of work that failed on a table, the gravest first;
+            it is tried again later, by calls of this process after a time that doubles up to an
+            hour.
 
         Raises:
             TableMissingError: with the nearest known name.
@@ -185,10 +186,7 @@ class Lake(OpenLake):
         return work.run(names, should_stop=should_stop, failed=failed)
 
     def status(
-        self,
-        table: str | None = None,
-        *,
-        failed: Callable[[FailedWork], None] | None = None,
+        self, table: str | None = None, *, failed: Callable[[FailedWork], None] | None = None
     ) -> list[TableStatus]:
         """Return what one table, or each, looks like now: its tree, rows, files, jobs, garbage.
 
@@ -214,11 +212,13 @@ class Lake(OpenLake):
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[int], None] = lambda _: None,
     ) -> int:
-        """Put queued commits into the log until the queue gives nothing: what `run` does, too.
+        """Put queued commits into the log until the queue gives none, as `run` does; return how
+        many were answered.
 
-        wait_seconds: how long to wait for a first message. states_bytes_max: of the states of
-        tables that stay on this machine. should_stop: asked between batches. on_progress: called
-        with how many commits were answered so far. Returns how many.
+        wait_seconds: how long to wait for a first message.
+        states_bytes_max: of the states of tables that stay on this machine.
+        should_stop: asked between batches.
+        on_progress: called with how many commits were answered so far.
         """
         return commit_queued(
             self._app,
@@ -248,8 +248,7 @@ class Lake(OpenLake):
     def dead_letters(self, *, queues: Sequence[str] = ()) -> list[QueueLetters]:
         """Return the queues, or some of them, with what was given up of each, by table.
 
-        Raises:
-            InvalidError: there is no such queue.
+        Raises: InvalidError, where there is no such queue.
         """
         return self._app.inspection.dead_letters().count(queues)
 
@@ -258,8 +257,7 @@ class Lake(OpenLake):
     ) -> list[Letter]:
         """Return dead letters, with what is known of why they were given up.
 
-        Raises:
-            InvalidError: there is no such queue.
+        Raises: InvalidError, where there is no such queue.
         """
         return self._app.inspection.dead_letters().show(queues, table, letters_max=limit)
 
@@ -269,8 +267,7 @@ class Lake(OpenLake):
         """Send dead letters again, of each queue so many at the most; what could be done twice
         stays.
 
-        Raises:
-            InvalidError: there is no such queue.
+        Raises: InvalidError, where there is no such queue.
         """
         return self._app.inspection.redrive().run(queues, table, letters_max=limit)
 
@@ -283,8 +280,9 @@ class Lake(OpenLake):
     ) -> FsckReport:
         """Hold log, state, snapshots and objects against each other. Changes nothing.
 
-        table: None for the whole lake. deep: read every byte and every row. on_progress: called
-        with the table's name, and how many of its files are checked.
+        table: None for the whole lake.
+        deep: read every byte and every row.
+        on_progress: called with a table's name, how many of its files are checked, and of how many.
 
         Raises:
             TableMissingError: with the nearest known name.
@@ -314,11 +312,12 @@ class Lake(OpenLake):
     ) -> LakeCopied:
         """Copy the lake into a directory, which becomes a lake. Again copies only what is new.
 
-        Other processes may write meanwhile: each table is copied as it was when its copy began.
-        objects: where a new backup keeps its objects, as `connect` takes it. prune: remove tables
-        from the backup that were dropped here. on_progress: called with a table's name, how many of
-        its files are done, and of how many. A table that cannot be copied has a `problem` in the
-        result, and the others are copied.
+        Other processes may write meanwhile: each table is copied as it was when its copy began. A
+        table that cannot be copied has a `problem` in the result, and the others are copied.
+
+        objects: where a new backup keeps its objects, as `connect` takes it.
+        prune: remove tables from the backup that were dropped here.
+        on_progress: called with a table's name, how many of its files are done, and of how many.
 
         Raises:
             InvalidError: the directory is the lake's own, or holds other things.
@@ -373,12 +372,13 @@ def connect(
     """Open the lake in a directory; make it if there is none and `create` is true.
 
     path: `aws:INSTANCE` opens what was deployed as that instance; nothing is made, and `objects` is
-    not for it. boto3 finds region and credentials. A directory of such a name is `./aws:INSTANCE`.
-
+        not for it. boto3 finds region and credentials. A directory of such a name is
+        `./aws:INSTANCE`.
     objects: where a new lake keeps its objects: `s3://bucket/prefix` or a store; None: in the
-    directory. A lake remembers an address, and stays there. Endpoint, region and credentials of S3
-    come from the variables AWS_... or the machine's role. cache_bytes: of what is kept of files for
-    lookups; None: 192 MiB. merge_bytes: of a compaction's buffers, kept or refused with the least.
+        directory. A lake remembers an address, and stays there. Endpoint, region and credentials of
+        S3 come from the variables AWS_... or the machine's role.
+    cache_bytes: of what is kept of files for lookups; None: 192 MiB.
+    merge_bytes: of a compaction's buffers, kept or refused with the least.
 
     Raises:
         InvalidError: no lake there, no such instance, a directory of something else, on a network

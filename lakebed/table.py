@@ -22,11 +22,7 @@ from lakebed.ingest.sources import (
     source_of,
 )
 from lakebed.model.keys import KeyValue
-from lakebed.model.names import (
-    TableName,
-    TransactionNumber,
-    job_id,
-)
+from lakebed.model.names import TableName, TransactionNumber, job_id
 from lakebed.model.partitions import split_points_in, split_points_of
 from lakebed.model.predicates.language import Predicate
 from lakebed.model.processing import Processing, iterator_use
@@ -126,8 +122,11 @@ class Table(OpenLake):
     ) -> Schema:
         """Change fields, all at once, without rewriting a file. Returns the newest schema.
 
-        add: types of new value fields, nullable: `"float64?"`. rename: new names. widen: wider
-        types of value fields. Names are those of before. Keys may only be renamed.
+        Names are those of before. Keys may only be renamed.
+
+        add: types of new value fields, nullable: `"float64?"`.
+        rename: new names.
+        widen: wider types of value fields.
 
         Raises:
             InvalidError: an unknown field, a change that is not allowed.
@@ -183,10 +182,13 @@ class Table(OpenLake):
         return list_log(self._app.logs.open(self._opened.id), after=number, entries_max=entries_max)
 
     def state(self, *, number: int | None = None, files_max: int = 0) -> StateShown:
-        """Return what the state at an entry of the log holds. number: None for the newest.
+        """Return what the state at an entry of the log holds.
 
-        files_max: of references that are listed. Raises: InvalidError: no such entry, or no
-        snapshot and log reach back to it.
+        number: None for the newest.
+        files_max: of references that are listed.
+
+        Raises:
+            InvalidError: no such entry, or no snapshot and log reach back to it.
         """
         from lakebed.inspection.past_state import (  # noqa: PLC0415  of no use to a lookup
             show_state,
@@ -229,12 +231,15 @@ class Table(OpenLake):
         """Take rows in, all or none, durably.
 
         rows: a path of a file (Parquet, CSV, JSON), of a directory of them, or a pattern; `s3://`
-        with a file or a folder, `https://` with a file; several of these; an open file, a list of
-        dicts, or Arrow data (also pandas, Polars, DuckDB). job: a name for this request; the same
-        request under the same name is done once, for `job_id_seconds_min`. on_progress: called
-        with the number of rows that were read so far; written: with the rows written so far, and
-        all. queued: send the commit, which `lake.run()` puts into the log with more of them; `jobs`
-        tells of it. options: how rows are read.
+            with a file or a folder, `https://` with a file; several of these; an open file, a list
+            of dicts, or Arrow data (also pandas, Polars, DuckDB).
+        job: a name for this request; the same request under the same name is done once, for
+            `job_id_seconds_min`.
+        on_progress: called with the number of rows that were read so far.
+        written: called with the rows written so far, and all.
+        queued: send the commit, which `lake.run()` puts into the log with more of them; `jobs`
+            tells of it.
+        options: how rows are read.
 
         Raises:
             InvalidError: the rows or files do not fit; the table is as before.
@@ -265,8 +270,9 @@ class Table(OpenLake):
     ) -> list[JobReport]:
         """Return the newest report of each job, newest first. Hints: truth is in the state.
 
-        job: all reports of that one instead, of all its runs, oldest first. events: only those that
-        tell of one of these; none: of any. since_seconds: of the last so many seconds.
+        job: all reports of that one instead, of all its runs, oldest first.
+        events: only those that tell of one of these; none: of any.
+        since_seconds: of the last so many seconds.
 
         Raises:
             InvalidError: there is no such event.
@@ -288,8 +294,10 @@ class Table(OpenLake):
         """Return the rows of one version, in key order, as a stream that reads what is asked of it.
 
         keys: exact row keys: values, or tuples where there are several key fields (fewer values
-        match all keys that begin with them). ranges: by key field, `Range(min, max)` or a pair,
-        half open; several are a union; any of the row keys may be named. columns: None for all.
+            match all keys that begin with them).
+        ranges: by key field, `Range(min, max)` or a pair, half open; several are a union; any of
+            the row keys may be named.
+        columns: None for all.
         where: only rows that it keeps: `lakebed.field("fare") >= 4`, or an expression of Arrow.
         limit: rows at the most.
         iterator: a step on the rows, by the name of its entry point and its configuration.
@@ -381,8 +389,8 @@ class Table(OpenLake):
         on_progress: Callable[[str], None] = lambda _: None,
         failed: Callable[[FailedWork], None] | None = None,
     ) -> WorkDone:
-        """Merge until each leaf has one file. should_stop, on_progress, failed: as in
-        `Lake.run`, which says what is raised, too."""
+        """Merge until each leaf has one file. The arguments, and what is raised, are those of
+        `Lake.run`."""
         names = [e.name for e in self._app.catalog.list() if e.id == self._opened.id]
         work = Housekeeping(self._app, on_progress=on_progress)
         return work.run(names, everything=True, should_stop=should_stop, failed=failed)

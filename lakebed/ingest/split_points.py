@@ -16,11 +16,12 @@ from lakebed.sorted_files.format.key_encoding import value_at
 
 
 def split_points_from(rows: object, schema: Schema, *, leaves: int) -> list[KeyValue]:
-    """Return values of the first row key that give each of `leaves` leaves about as many rows.
+    """Return values of the first row key that give each of `leaves` leaves about as many rows. No
+    leaf gets less than half of the mean share; fewer points where too few values are different, or
+    one of them has most of the rows.
 
     rows: a sample: what `Table.ingest` takes; only its column of the first row key is used and held
-    in memory. No leaf gets less than half of the mean share; fewer points where too few values are
-    different, or one of them has most of the rows.
+        in memory.
 
     Raises:
         InvalidError: no rows, no column of that name or type, a number of leaves that cannot be.

@@ -45,7 +45,7 @@ class AgeOff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     unit: of an integer field, "s", "ms" or "us" since 1970. A date is its first moment in UTC.
     gone_before: microseconds since 1970; what is older is left out whatever `seconds` says. Set
-    when `seconds` are made more: rows that had been too old before then do not come back.
+        when `seconds` are made more: rows that had been too old before then do not come back.
     """
 
     field: str

@@ -14,6 +14,7 @@ import pytest
 from tests.tidy.source import ROOT, Source, project_files
 
 PRODUCT = ("app", "containers", "lakebed", "lambdas", "localcloud", "spark_jobs", "stacks")
+PUBLIC_FACE = ("lakebed/lake.py", "lakebed/table.py")
 _ROW = re.compile(r"^\| (`[^|]*) \| (`[^|]*) \|$", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)`")
 _WORDS = re.compile(r"^\| (`lakebed[^|]*) \| (`[^|]*) \| `[^|]* \|$", re.MULTILINE)
@@ -89,6 +90,18 @@ def fields_in_a_paragraph(source: Source) -> Iterator[str]:
             )
             if found:
                 yield f"{source.path}: {node.name}, {found[1]}"
+
+
+def arguments_in_a_paragraph(source: Source) -> Iterator[str]:
+    """Yield where a docstring explains several arguments and begins one in the middle of a line."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
+            names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+            name = rf"(?:{'|'.join(names)})"
+            explained = rf"((?:{name}, )*{name}):(?: |$)"
+            if len(re.findall(rf"(?:^|[.;)\]\"`] ){explained}", text, re.MULTILINE)) > 1:
+                for argument in re.findall(rf"[.;)\]\"`] {explained}", text, re.MULTILINE):
+                    yield f"{source.path}: {node.name}, {argument}"
 
 
 def shared_names(sources: Iterable[Source]) -> dict[str, list[str]]:
@@ -221,6 +234,33 @@ def test_fields_on_lines_of_their_own_are_allowed() -> None:
     text = "A file. Its size: unknown.\n\n    rows, keys: how many.\n    size: bytes."
     of = f'class File:\n    """{text}\n    """\n\n    rows: int\n    keys: int\n    size: int\n'
     assert not list(fields_in_a_paragraph(Source("lakebed/x.py", of)))
+
+
+def test_each_argument_of_the_public_face_is_explained_on_a_line_of_its_own() -> None:
+    face = [source for source in product() if source.path in PUBLIC_FACE]
+    assert len(face) == len(PUBLIC_FACE)
+    assert [found for source in face for found in arguments_in_a_paragraph(source)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Take rows.\n\n    rows: a path. job: a name.",
+        "Take rows. rows: a path.\n    job: a name.",
+        "Take rows.\n\n    job: a name; rows: a path.",
+    ],
+)
+def test_arguments_that_share_a_line_are_found(text: str) -> None:
+    of = f'def ingest(rows, *, job):\n    """{text}"""\n'
+    assert list(arguments_in_a_paragraph(Source("lakebed/x.py", of)))
+
+
+@pytest.mark.parametrize(
+    "text", ["Take rows. job: a name.", "Take rows.\n\n    rows: a path.\n    job: a name."]
+)
+def test_arguments_on_lines_of_their_own_and_a_single_one_are_allowed(text: str) -> None:
+    of = f'def ingest(rows, *, job):\n    """{text}"""\n'
+    assert not list(arguments_in_a_paragraph(Source("lakebed/x.py", of)))
 
 
 def test_texts_name_who_acts_and_where() -> None:

@@ -105,7 +105,7 @@ def schema_from_arrow(
     required, whatever the columns say: most writers make every column optional.
 
     types: of columns that are to have another one than they have, as `schema_of` takes them:
-    `{"at": "timestamp[us, UTC]", "fare": "float64?"}`.
+        `{"at": "timestamp[us, UTC]", "fare": "float64?"}`.
 
     Raises:
         InvalidError: a key or a name in `types` that is no column, or a type that cannot be held.
