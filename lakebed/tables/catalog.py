@@ -43,6 +43,7 @@ from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.table_changes import DropTable, create_table, set_processing
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.table_state.no_table import LOG_MISSING_HINT
 from lakebed.statestore.table_state.time_records import created_at
 
 NAMELESS_SECONDS_MAX = 48 * 3_600
@@ -136,9 +137,8 @@ class TableCatalog:
         table = self.opened(entry)
         with table.head.reading() as state:
             if not state.head().number:  # a log is begun before its table gets a name (H32)
-                hint = "restore it from a copy, or run `lakebed fsck`"
                 message = f"the log of table {entry.name} is missing"
-                raise LogMissingError(message, id=entry.id, hint=hint)
+                raise LogMissingError(message, id=entry.id, hint=LOG_MISSING_HINT)
             if not state.head().dropped:
                 return table
         raise self._missing(entry.name)

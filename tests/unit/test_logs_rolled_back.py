@@ -167,6 +167,19 @@ def test_a_log_that_is_missing_is_told_and_never_begun_again(tmp_path: Path) -> 
     assert not log_files(root)
 
 
+@pytest.mark.usefixtures("lake")
+def test_scheduled_work_and_backups_say_that_the_log_is_missing(tmp_path: Path) -> None:
+    root = given_copy(tmp_path, delete_the_log)
+    shutil.rmtree(root / "cache")
+    with lakebed.connect(root) as copy:
+        with pytest.raises(LogMissingError):
+            copy.run()
+        done = copy.backup(tmp_path / "backup")
+    assert [table.table for table in done.tables] == ["t"], "it was not dropped"
+    assert isinstance(done.failure, LogMissingError)
+    assert not log_files(root)
+
+
 @pytest.mark.parametrize("damage", [restore_yesterday, delete_the_log])
 def test_a_process_that_has_the_log_open_notices_that_its_file_was_replaced(
     lake: lakebed.Lake, tmp_path: Path, damage: Damage

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lakebed.errors import ConflictError, FencedError, GenerationError, TableMissingError
+from lakebed.errors import ConflictError, FencedError, GenerationError
 from lakebed.model.files import FileReference
 from lakebed.model.names import (
     CommitId,
@@ -46,6 +46,7 @@ from lakebed.statestore.log_entries.table_changes import (
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.table_state.last_entry import remember_last
+from lakebed.statestore.table_state.no_table import no_table
 from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, LogEnd, Moment, TableState
 
 Change = (
@@ -118,12 +119,12 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
 
         Raises:
             InvalidError, ConflictError, FencedError: it does not fit the state; it wrote nothing.
+            LogMissingError: the log has no entry; nothing was written.
         """
         head = state.head()
-        if head.dropped:
-            raise TableMissingError("the table was dropped")
-        if not head.root and not (self.changes and isinstance(self.changes[0], CreateTable)):
-            raise TableMissingError("the table was not created")
+        creates = bool(self.changes) and isinstance(self.changes[0], CreateTable)
+        if head.dropped or not (head.root or creates):
+            raise no_table(head.number, dropped=head.dropped)
         if self.base < head.floor:
             hint = "it took longer than pending_seconds_max: run the job again"
             raise FencedError("its base lies below the write floor", base=self.base, hint=hint)

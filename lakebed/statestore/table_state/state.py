@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from lakebed.config.settings import TableSettings
-from lakebed.errors import TableMissingError
 from lakebed.model.files import FileReference
 from lakebed.model.names import (
     CommitId,
@@ -33,6 +32,7 @@ from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.statestore.table_state.landed import Landed, landed_of
 from lakebed.statestore.table_state.layout import DIGESTED
+from lakebed.statestore.table_state.no_table import no_table
 from lakebed.statestore.table_state.proven_state import ProvenState
 from lakebed.statestore.table_state.reference_rows import (
     INSERT_REFERENCE,
@@ -203,10 +203,10 @@ class TableState(ProvenState):
         return head, end
 
     def require_table(self) -> None:
-        """Raise TableMissingError if the table was dropped, or is only about to be created."""
+        """Raise TableMissingError or LogMissingError if this state holds no table."""
         head = self.head()
         if head.dropped or not head.root:
-            raise TableMissingError("the table was dropped" if head.dropped else "no such table")
+            raise no_table(head.number, dropped=head.dropped)
 
     def schema(self) -> Schema:
         """Return the table's schema. Raises: TableMissingError, if it was dropped."""

@@ -6,9 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lakebed.backends.memory import (
-    MemoryJobTracker,
-)
+from lakebed.backends.memory import MemoryJobTracker, MemoryTransactionLog
 from lakebed.errors import ConflictError, JobIdReusedError, UnavailableError
 from lakebed.model.names import JobId, TableId
 from lakebed.ports.job_queue import Message
@@ -147,6 +145,19 @@ def test_a_commit_behind_an_entry_of_time_without_an_answer_comes_back() -> None
     assert commits.another_committer(head).step() == 1
     assert commits.events("a") == ["committed"]
     assert commits.table.summary() == "all\n  a  1 rows"
+
+
+def test_a_commit_whose_log_is_missing_comes_back_until_the_log_is_restored() -> None:
+    """A committer without a cache sees an empty log: that is no refusal, and begins no log."""
+    commits = CommitQueueStory()
+    commits.given_sent(commits.adding("a"))
+    missing = MemoryTransactionLog(commits.clock)
+    assert commits.another_committer(commits.table.another_head(log=missing)).step() == 0
+    assert commits.tracker.last(TABLE, JobId("a")) is None
+    assert missing.newest() == 0
+    commits.when_messages_come_again()
+    assert commits.committer.step() == 1
+    assert commits.events("a") == ["committed"]
 
 
 def claim(commits: CommitQueueStory, job: str, *files: str) -> Transaction:

@@ -8,6 +8,7 @@ from lakebed.errors import (
     FencedError,
     GenerationError,
     InvalidError,
+    LogMissingError,
     TableExistsError,
     TableMissingError,
 )
@@ -47,7 +48,7 @@ def test_nothing_happens_to_a_table_before_it_is_created() -> None:
     story = TableStory()
     head = story.another_head(log=empty_log(story))
     for change in (PutPin("p", Micros(1)), Clear(), DropTable()):
-        with pytest.raises(TableMissingError):
+        with pytest.raises(LogMissingError):
             head.commit(story.transaction(change, base=0, generation=0))
 
 
