@@ -9,7 +9,7 @@ from tests.adversary.rounds import run_round, table
 from tests.e2e.worker import say
 
 SEED = "LAKEBED_ADVERSARY_SEED"
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 @pytest.mark.timeout(600)

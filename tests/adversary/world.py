@@ -13,6 +13,7 @@ from lakebed.errors import LakebedError, TableBusyError, UnavailableError, Versi
 from lakebed.lake import Lake
 from tests.adversary.damage import damage_one
 from tests.adversary.disk import SmallDisk
+from tests.adversary.lying_clocks import ahead, libfaketime
 from tests.adversary.tables import (
     landed,
     make_tables,
@@ -21,7 +22,7 @@ from tests.adversary.tables import (
     table_of,
     writer_of,
 )
-from tests.e2e.fast_clock import FastClock
+from tests.e2e.fast_clock import PACE, FastClock
 from tests.e2e.worker_processes import WorkerProcess, is_expected_event
 
 ROLES = ("write-a", "write-b", "keep-a", "keep-b", "read-a", "alter-a", "backup-a")
@@ -66,8 +67,14 @@ class World:
     # processes
 
     def start(self, name: str, *, ahead_seconds: float = 0.0) -> None:
-        """Start a process. One that writes goes on behind its last acknowledged job."""
+        """Start a process. One that writes goes on behind its last acknowledged job. A clock that
+        is ahead is the machine's where libfaketime is installed, else only that of the lake."""
         role = name.partition("-")[0]
+        environment: Mapping[str, str] = {}
+        if ahead_seconds and (library := libfaketime()):
+            environment = ahead(library, ahead_seconds / PACE)
+            ahead_seconds = 0.0
+            self.counts["clock lies by libfaketime"] += 1
         arguments = [str(self.lake_path), self._started, str(ahead_seconds)]
         if role == "write":
             done = sum(job.rpartition("-")[0] == name for job in self.acknowledged())
@@ -78,7 +85,9 @@ class World:
             arguments.append(str(self.rng.getrandbits(32)))
         elif role == "backup":
             arguments.append(str(self.backup_path))
-        self.processes[name] = WorkerProcess(role, arguments, module=MODULE)
+        self.processes[name] = WorkerProcess(
+            role, arguments, module=MODULE, environment=environment
+        )
 
     def start_all(self) -> None:
         for name in ROLES:

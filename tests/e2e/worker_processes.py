@@ -1,11 +1,13 @@
 """Several processes at work on one lake, that a test may kill one by one."""
 
+import os
 import random
 import re
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -27,10 +29,16 @@ def is_expected_event(line: str) -> bool:
 
 
 class WorkerProcess:
-    """A process, and what it has said so far. module: its program."""
+    """A process, and what it has said so far. module: its program. environment: variables that it
+    has beside ours."""
 
     def __init__(
-        self, role: str, arguments: list[str], *, module: str = "tests.e2e.worker"
+        self,
+        role: str,
+        arguments: list[str],
+        *,
+        module: str = "tests.e2e.worker",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.role = role
         self.lines: list[str] = []
@@ -40,6 +48,7 @@ class WorkerProcess:
             stderr=subprocess.PIPE,
             text=True,
             cwd=PROJECT,
+            env={**os.environ, **(environment or {})},
         )
         self._ready = threading.Event()
         self.noise: list[str] = []
