@@ -160,9 +160,13 @@ def _with_one(settings: Settings, name: str, value: object, *, texts: bool, page
     values = msgspec.to_builtins(settings) | {name: value}
     try:
         return msgspec.convert(values, type(settings), strict=not texts)
-    except msgspec.ValidationError as error:
-        hint = f"`lakebed explain {page}` shows its bounds"
-        raise InvalidError(f"not a value for the setting: {error}", hint=hint) from None
+    except msgspec.ValidationError:
+        raise InvalidError(
+            "not a value for the setting",
+            setting=name,
+            value=ascii(value)[:80],
+            hint=f"give {_wanted(type(settings), name)}; `lakebed explain {page}` says more",
+        ) from None
 
 
 def describe(settings: type[msgspec.Struct]) -> list[tuple[str, str, str, str]]:
@@ -174,6 +178,17 @@ def describe(settings: type[msgspec.Struct]) -> list[tuple[str, str, str, str]]:
         default = str(field.default).lower() if inner is bool else str(field.default) or "none"
         rows.append((field.name, _allowed(inner, meta), default, str(meta.description)))
     return rows
+
+
+def _wanted(settings: type[msgspec.Struct], name: str) -> str:
+    """Return what a setting takes, for an error. Of a text that is the first sentence of its
+    description: a pattern is not for people."""
+    inner, meta = get_args(get_type_hints(settings, include_extras=True)[name])
+    if inner is str:
+        first = str(meta.description).partition(". ")[0].rstrip(".")
+        return first[0].lower() + first[1:]
+    allowed = _allowed(inner, meta)
+    return f"a number, {allowed}" if inner is int else f"one of {allowed}"
 
 
 def _allowed(inner: Any, meta: Meta) -> str:  # noqa: ANN401 - a typing form has no type of its own

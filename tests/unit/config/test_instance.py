@@ -35,6 +35,23 @@ STORED = (
 )
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "says"),
+    [
+        ("alarm_mail", "ops", "give an email address that gets each alarm;"),
+        ("key_arn", "arn:aws:kms:x", "give a key of KMS .*, by its ARN"),
+        ("zones", "us-east-1a", "give availability zones .*by their ids"),
+        ("task_disk_gib", "300", "give a number, 20 to 200;"),
+        ("task_vcpus", "3", "give one of `0.25`, `0.5`"),
+        ("paused", "maybe", "give one of `true`, `false`;"),
+    ],
+)
+def test_a_wrong_value_is_answered_by_what_is_allowed(setting: str, value: str, says: str) -> None:
+    wanted = rf"^not a value for the setting \(setting={setting} value='{value}'\): {says}"
+    with pytest.raises(InvalidError, match=wanted):
+        instance_settings({setting: value})
+
+
 @pytest.mark.parametrize("name", ["a", "dev", "team-7-prod", "a2345678901234-6", "x" * 16])
 def test_an_instance_has_a_short_name_that_buckets_may_carry(name: str) -> None:
     assert instance_id(name) == name
