@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aws_cdk import Stack
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
@@ -14,7 +14,7 @@ from lakebed.config.instance import (
     encode_resources,
     parameter_name,
 )
-from lakebed.config.quotas import quotas_needed
+from lakebed.config.quotas import QUOTAS, quotas_needed
 from stacks.constructs.job_queue import FifoJobQueue
 
 
@@ -55,3 +55,17 @@ class AddressStack(Stack):
             string_value=encode_resources(resources),
             description="What this instance of Lakebed is made of",
         )
+        _warn_of_quotas(self, deployment)
+
+
+def _warn_of_quotas(scope: Construct, deployment: Deployment) -> None:
+    """Say what a new account has not enough of. What an account was given since, only AWS knows."""
+    for quota in QUOTAS:
+        needs = quota.needed(deployment.settings)
+        if needs > quota.new_account:
+            Annotations.of(scope).add_warning_v2(
+                f"lakebed:quota-{quota.code}",
+                f"the instance may use {needs} of {quota.service} {quota.code} ({quota.name}); a"
+                f" new account has {quota.new_account}: ask Service Quotas for {needs} before you"
+                f" deploy, or deploy with less: {', '.join(quota.settings)}",
+            )

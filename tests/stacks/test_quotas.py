@@ -1,10 +1,12 @@
 """A new account has few runs of Lambda, and no message of a user dies of that."""
 
+from pathlib import Path
 from typing import Any
 
-from lakebed.config.quotas import FUNCTION_RUNS, SPARK_VCPUS
-from tests.stacks.conftest import Templates
+from lakebed.config.quotas import FARGATE_VCPUS, FUNCTION_RUNS, SPARK_VCPUS
+from tests.stacks.conftest import Synthesize, Templates
 from tests.stacks.test_alarms import of_type
+from tests.stacks.test_checks import reports
 from tests.stacks.test_templates import only, resources
 
 RUNS_MIN = 2
@@ -65,3 +67,20 @@ def test_no_function_reserves_runs(templates: Templates) -> None:
 def test_spark_is_bounded_by_what_a_new_account_has(templates: Templates) -> None:
     application = only(templates, "AWS::EMRServerless::Application")
     assert application["MaximumCapacity"]["Cpu"] == f"{SPARK_VCPUS.new_account} vCPU"
+
+
+def test_settings_beyond_a_new_accounts_quotas_are_warned_of(
+    synthesize: Synthesize, tmp_path: Path
+) -> None:
+    synthesize(tmp_path, function_runs_max="200", ingest_tasks_max="20")
+    found = [v for report in reports(tmp_path).values() for v in report["violations"]]
+    warned = {
+        v["ruleName"]: v["description"]
+        for v in found
+        if v["ruleName"].startswith("Annotation::lakebed:quota-")
+    }
+    prefix = "Annotation::lakebed:quota-"
+    assert warned.keys() == {f"{prefix}{FUNCTION_RUNS.code}", f"{prefix}{FARGATE_VCPUS.code}"}
+    said = warned[f"{prefix}{FUNCTION_RUNS.code}"]
+    assert "ask Service Quotas for 200 before you deploy" in said
+    assert "function_runs_max" in said
