@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -52,7 +53,7 @@ def main() -> None:
         "judgements": lambda _: judgements.notes(),
         "task_ended": lambda given: _task_ended(given["arn"], given["code"]),
         "spark_runs": lambda _: spark.waiting(),
-        "set_spark_run_state": lambda given: spark.notes(**given),
+        "set_spark_run_state": lambda given: spark.set_state(**given),
     }
     threading.Thread(target=_obey, args=(commands, answers), daemon=True).start()
     sys.argv = ["ministack"]
@@ -283,9 +284,16 @@ def _task_ended(arn: str, code: int) -> None:
 
 
 def _obey(commands: dict[str, Callable[[dict[str, Any]], object]], answers: TextIO) -> None:
+    """Answer commands until there are no more. One that fails ends the process: who asks would wait
+    for its answer for ever."""
     for line in sys.stdin:
         given = json.loads(line)
-        answers.write(json.dumps({"answer": commands[given.pop("do")](given)}) + "\n")
+        try:
+            answer = commands[given.pop("do")](given)
+        except BaseException:  # noqa: BLE001 - whatever it was, the process ends
+            traceback.print_exc()
+            os._exit(1)
+        answers.write(json.dumps({"answer": answer}) + "\n")
         answers.flush()
     if persistence.PERSIST_STATE:
         saved = app._build_persistence_save_dict()  # noqa: SLF001 - as at its own end
