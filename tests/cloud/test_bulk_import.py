@@ -95,7 +95,10 @@ def started_by_an_earlier_deployment(instance: RunningInstance, name: str) -> No
     roles = instance.cloud.client("iam").list_roles(MaxItems=1_000)["Roles"]
     (role,) = [role["Arn"] for role in roles if role["RoleName"].startswith(f"{NAME}-JobRole")]
     (application,) = instance.cloud.deployment.running.spark
-    program = {"entryPoint": "s3://assets/earlier.py", "sparkSubmitParameters": ""}
+    program = {
+        "entryPoint": "s3://assets/earlier.py",
+        "sparkSubmitParameters": "--conf spark.app.name=earlier",
+    }
     instance.cloud.client("emr-serverless").start_job_run(
         applicationId=application,
         clientToken=name,
