@@ -9,7 +9,7 @@ LOG_MISSING_HINT = "restore it from a copy, or run `lakebed fsck`"
 def no_table(number: TransactionNumber, *, dropped: bool) -> TableMissingError | LogMissingError:
     """Return the error of a state at `number` that holds no table.
 
-    Whoever asks has the table's id from the registry or from a message, and a log is begun before
+    A caller has the table's id from the registry or from a message, and a log is begun before
     its table gets a name (H32). So a log without entries has lost them: that may be mended, and
     refuses no request for ever.
     """
