@@ -272,7 +272,7 @@ class Table(OpenLake):
 
         job: all reports of that one instead, of all its runs, oldest first.
         events: only those that tell of one of these; none: of any.
-        since_seconds: of the last so many seconds.
+        since_seconds: only reports that are at most this many seconds old; None: of any age.
 
         Raises:
             InvalidError: there is no such event.

@@ -146,7 +146,8 @@ def _get(address: str, headers: dict[str, str]) -> tuple[bytes, str | None]:
     """Return a body, and the digest that its registry says it has."""
     request = urllib.request.Request(address, headers=headers)  # noqa: S310  checked by callers
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310  as above
+        opened = urllib.request.urlopen(request, timeout=ANSWER_SECONDS)  # noqa: S310  as above
+        with opened as answer:
             return answer.read(ANSWER_BYTES_MAX), answer.headers.get("Docker-Content-Digest")
     except urllib.error.HTTPError:
         raise

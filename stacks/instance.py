@@ -10,12 +10,12 @@ from constructs import Construct
 from lakebed.config.instance import Deployment, deployment_of
 from stacks.address import AddressStack
 from stacks.alarms import AlarmsStack
+from stacks.buckets import BucketsStack
 from stacks.bulk_import import BulkImportStack
 from stacks.committer import CommitterStack
 from stacks.compaction import CompactionStack
 from stacks.constructs.lake_stores import LakeStores
 from stacks.dashboard import DashboardStack
-from stacks.data import DataStack
 from stacks.garbage import GarbageStack
 from stacks.ingest import IngestStack
 from stacks.networking import NetworkingStack
@@ -33,7 +33,7 @@ class Instance(Construct):
         super().__init__(scope, deployment.instance)
         if not deployment.settings.alarm_topic_arn:
             AlarmsStack(self, "Alarms", deployment=deployment)
-        data = DataStack(self, "Data", deployment=deployment)
+        data = BucketsStack(self, "Data", deployment=deployment)
         state = StateStack(self, "State", deployment=deployment)
         stores = LakeStores(
             bucket=data.bucket, log=state.log, registry=state.registry, tracker=state.tracker

@@ -47,7 +47,9 @@ TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
     multiple=True,
     help="Only jobs whose newest report says this. May be repeated.",
 )
-@click.option("--since", type=click.FloatRange(min=0), help="Reports of the last so many seconds.")
+@click.option(
+    "--since", type=click.FloatRange(min=0), help="Only reports at most this many seconds old."
+)
 @click.option(
     "--limit", type=click.IntRange(min=1, max=10_000), default=20, help="At most so many."
 )

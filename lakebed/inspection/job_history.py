@@ -28,8 +28,9 @@ class JobHistory:
     ) -> list[JobReport]:
         """Return the newest report of each job, newest first.
 
-        job: all reports of that one instead, oldest first. events: only those whose event is one of
-        these; none: of any. since_seconds: of the last so many seconds; None: of all time.
+        job: all reports of that one instead, oldest first.
+        events: only those whose event is one of these; none: of any.
+        since_seconds: only reports that are at most this many seconds old; None: of any age.
 
         Raises:
             InvalidError: there is no such event, or no job can have this id.

@@ -290,7 +290,7 @@ def _obey(commands: dict[str, Callable[[dict[str, Any]], object]], answers: Text
         given = json.loads(line)
         try:
             answer = commands[given.pop("do")](given)
-        except BaseException:  # noqa: BLE001 - whatever it was, the process ends
+        except Exception:  # noqa: BLE001 - whatever it was, the process ends
             traceback.print_exc()
             os._exit(1)
         answers.write(json.dumps({"answer": answer}) + "\n")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aws_cdk import Acknowledgment, Duration, Size, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from lakebed.config.environments import FunctionEnvironment, variables_of
@@ -56,18 +57,7 @@ class PythonFunction(Construct):
         name = deployment.name(room, verb)
         target = target_of(deployment.settings.architecture)
         log = log_group(self, "Log", name=f"/aws/lambda/{name}", deployment=deployment)
-        may_log = iam.PolicyStatement(
-            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
-            resources=[log.log_group_arn],
-        )
-        self.role = iam.Role(
-            self,
-            "Role",
-            assumed_by=function_service(),
-            inline_policies={
-                "Own": iam.PolicyDocument(statements=[may_log, *use_key(deployment), *permissions]),
-            },
-        )
+        self.role = self._role(deployment, log, permissions)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -87,7 +77,6 @@ class PythonFunction(Construct):
             memory_size=memory_mib,
             ephemeral_storage_size=_disk_of(environment),
         )
-        Validations.of(self.role).acknowledge(*accepted(deployment))
         self._acknowledge(here=target.here)
         operator_alarm(
             self,
@@ -99,6 +88,26 @@ class PythonFunction(Construct):
             statistic="Sum",
             breach=too_many_errors(runs_apart),
         )
+
+    def _role(
+        self,
+        deployment: Deployment,
+        log: logs.LogGroup,
+        permissions: Sequence[iam.PolicyStatement],
+    ) -> iam.Role:
+        may_log = iam.PolicyStatement(
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
+            resources=[log.log_group_arn],
+        )
+        statements = [may_log, *use_key(deployment), *permissions]
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=function_service(),
+            inline_policies={"Own": iam.PolicyDocument(statements=statements)},
+        )
+        Validations.of(role).acknowledge(*accepted(deployment))
+        return role
 
     def _acknowledge(self, *, here: bool) -> None:
         reasons = {

@@ -8,6 +8,7 @@ from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from lakebed.config.environments import TaskEnvironment, TaskStartEnvironment, variables_of
@@ -51,17 +52,7 @@ class TaskPool(Construct):
         super().__init__(scope, id)
         self._deployment = deployment
         self._network = network
-        settings = deployment.settings
-        target = target_of(settings.architecture)
-        is_arm = target.architecture == "arm64"
-        image = ecr_assets.DockerImageAsset(
-            self,
-            "Image",
-            directory=str(image_context(queue.kind)),
-            platform=(
-                ecr_assets.Platform.LINUX_ARM64 if is_arm else ecr_assets.Platform.LINUX_AMD64
-            ),
-        )
+        image = self._image(queue)
         log = log_group(
             self, "Log", name=f"/ecs/{deployment.name(queue.kind)}", deployment=deployment
         )
@@ -75,10 +66,30 @@ class TaskPool(Construct):
             self._execution_role,
             "IAM knows no resource for the token with which images are fetched",
         )
-        self.definition = ecs.FargateTaskDefinition(
+        self.definition = self._definition(queue)
+        self._add_container(queue, image, log, environment)
+        self._start(queue, tasks_max, capacity)
+
+    @property
+    def _is_arm(self) -> bool:
+        return target_of(self._deployment.settings.architecture).architecture == "arm64"
+
+    def _image(self, queue: FifoJobQueue) -> ecr_assets.DockerImageAsset:
+        platforms = ecr_assets.Platform
+        return ecr_assets.DockerImageAsset(
+            self,
+            "Image",
+            directory=str(image_context(queue.kind)),
+            platform=platforms.LINUX_ARM64 if self._is_arm else platforms.LINUX_AMD64,
+        )
+
+    def _definition(self, queue: FifoJobQueue) -> ecs.FargateTaskDefinition:
+        settings = self._deployment.settings
+        architectures = ecs.CpuArchitecture
+        definition = ecs.FargateTaskDefinition(
             self,
             "Definition",
-            family=deployment.name(queue.kind),
+            family=self._deployment.name(queue.kind),
             cpu=cpu_units(settings.task_vcpus),
             memory_limit_mib=settings.task_memory_mib,
             ephemeral_storage_gib=(
@@ -87,12 +98,28 @@ class TaskPool(Construct):
             task_role=self.role.without_policy_updates(),
             execution_role=self._execution_role.without_policy_updates(),
             runtime_platform=ecs.RuntimePlatform(
-                cpu_architecture=(
-                    ecs.CpuArchitecture.ARM64 if is_arm else ecs.CpuArchitecture.X86_64
-                ),
+                cpu_architecture=architectures.ARM64 if self._is_arm else architectures.X86_64,
                 operating_system_family=ecs.OperatingSystemFamily.LINUX,
             ),
         )
+        Validations.of(definition).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions::AwsSolutions-ECS2",
+                reason="variables are names of the instance's parts, no secrets; roles open them",
+            )
+        )
+        return definition
+
+    def _add_container(
+        self,
+        queue: FifoJobQueue,
+        image: ecr_assets.DockerImageAsset,
+        log: logs.LogGroup,
+        environment: TaskEnvironment,
+    ) -> None:
+        """Add the definition's only container. It has the limits of the task: without limits of its
+        own it sees those of the host."""
+        settings = self._deployment.settings
         self.definition.add_container(
             "Task",
             container_name=queue.kind,
@@ -103,13 +130,6 @@ class TaskPool(Construct):
             logging=ecs.LogDrivers.aws_logs(stream_prefix="task", log_group=log),
             stop_timeout=Duration.seconds(STOP_SECONDS),
         )
-        Validations.of(self.definition).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions::AwsSolutions-ECS2",
-                reason="variables are names of the instance's parts, no secrets; roles open them",
-            )
-        )
-        self._start(queue, tasks_max, capacity)
 
     def _role(
         self, id: str, service: iam.IPrincipal, statements: Sequence[iam.PolicyStatement]

@@ -12,11 +12,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = (
+    "app",
     "containers",
     "lakebed",
     "lambdas",
     "localcloud",
     "spark_jobs",
+    "stacks",
     "tests",
     "benchmarks",
     "demo",

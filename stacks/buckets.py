@@ -24,7 +24,7 @@ UNFINISHED = "unfinished"
 removes what such a release left there."""
 
 
-class DataStack(Stack):
+class BucketsStack(Stack):
     """Two buckets, closed to the public, reached by TLS only.
 
     That of the lake is versioned although objects are never overwritten: a delete is then a mark
