@@ -91,6 +91,7 @@ class LocalCloud:
         self._due: list[Call] = []
         self._fires: list[tuple[float, str]] = []
         self._next: dict[str, Next] = {}
+        self._scheduled: dict[str, int] = {}
         self._at_once = calls_at_once
         self._pending: set[Future[Call | None]] = set()
         self._published = 0.0
@@ -325,8 +326,11 @@ class LocalCloud:
 
     def _call_targets(self, rule: RuleSpec) -> None:
         at = self.clock.seconds()
+        # Seconds tell runs of a schedule apart: who is fired twice in one would be asked once.
+        scheduled = max(int(at), self._scheduled.get(rule.name, 0) + 1)
+        self._scheduled[rule.name] = scheduled
         for arn, given in rule.inputs.items():
-            event = msgspec.json.decode(given) if given else _scheduled_event(rule, at)
+            event = msgspec.json.decode(given) if given else _scheduled_event(rule, scheduled)
             call = Call(at, next(self._orders), name_in(arn), event)
             self._pending.add(self._pool.submit(self._call, call))
 
@@ -377,11 +381,11 @@ class LocalCloud:
         self._published = self.clock.seconds()
 
 
-def _scheduled_event(rule: RuleSpec, at: float) -> Mapping[str, object]:
-    """Return what EventBridge sends when a schedule fires."""
+def _scheduled_event(rule: RuleSpec, at: int) -> Mapping[str, object]:
+    """Return what EventBridge sends when a schedule fires. at: in seconds since 1970."""
     return {
         "version": "0",
-        "id": f"{rule.name}-{int(at)}",
+        "id": f"{rule.name}-{at}",
         "detail-type": "Scheduled Event",
         "source": "aws.events",
         "account": ACCOUNT,

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -114,7 +115,8 @@ class Emulator:
         """Stop it, and wait until it has saved what it keeps."""
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
-            pipe.close()
+            with suppress(BrokenPipeError):  # it has ended, and never read the last command
+                pipe.close()
         try:
             self._process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:

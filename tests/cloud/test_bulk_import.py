@@ -13,7 +13,7 @@ from lakebed.model.names import JobId, Micros
 from lakebed.ports.job_tracker import JobReport
 from tests.cloud import users
 from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
-from tests.cloud.operators import spoiled
+from tests.cloud.operators import keys_in_bucket, spoiled
 from tests.cloud.users import put, until, waiting
 from tests.dsl.table_rows import SCHEMA, rows, same_rows
 from tests.spark.shell import spark_home
@@ -147,6 +147,20 @@ def test_a_request_that_is_damaged_is_told_once_and_put_aside(instance: RunningI
         assert [report.event for report in jobs] == ["failed"]
         assert "corrupt: " in jobs[0].reason
     assert instance.cloud.alarms()[f"lakebed-{INSTANCE}-corruption-found"] == "ALARM"
+
+
+def test_rows_for_thousands_of_leaves_are_committed(instance: RunningInstance) -> None:
+    """The entry of their commit is too large for the log's own items."""
+    points = [f"k{number:06}{'-' * 200}" for number in range(10, 80_000, 10)]
+    with instance.lake() as lake:
+        table = lake.create_table("broad-import", SCHEMA, split_points=points)
+        bodies = keys_in_bucket(instance, f"logs/{table._opened.id}/")
+        file = put(instance, "broad.parquet", rows(30_000))
+        send(instance, id="broad", table="broad-import", files=[file])
+        finish(instance)
+        assert told(instance, "broad-import", "broad") == ["accepted", "started", "committed"]
+        assert len(keys_in_bucket(instance, f"logs/{table._opened.id}/")) == len(bodies) + 1
+        assert same_rows(table, rows(30_000))
 
 
 def test_a_driver_that_is_killed_is_told_and_its_message_can_be_sent_again(

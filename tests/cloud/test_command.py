@@ -55,7 +55,7 @@ def test_a_cloud_is_started_looked_at_driven_and_taken_down(tmp_path: Path) -> N
     folder = tmp_path / "cloud"
     there = ["--folder", str(folder)]
     with up(folder) as first:
-        assert first["functions"] == 4
+        assert first["functions"] == 5
         shown = told("env", *there)
         assert shown == first["environment"]
         assert shown["AWS_ENDPOINT_URL"].startswith("https://127.0.0.1:")

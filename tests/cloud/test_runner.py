@@ -192,6 +192,12 @@ def test_a_schedule_calls_its_function_whose_messages_call_another(cloud: LocalC
     assert not cloud.failures
 
 
+def test_a_schedule_that_is_fired_again_at_once_asks_again(cloud: LocalCloud) -> None:
+    for _ in range(5):
+        cloud.fire("each-hour")
+    assert times(cloud) == {"a": 5, "b": 5, "c": 5}
+
+
 def test_virtual_hours_pass_in_a_moment_and_schedules_fire_at_each(cloud: LocalCloud) -> None:
     before = cloud.clock.seconds()
     cloud.advance(3 * 3_600)

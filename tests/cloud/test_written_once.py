@@ -52,3 +52,5 @@ def test_a_write_that_could_overwrite_is_denied_and_parts_are_not(
     with pytest.raises(ClientError, match="AccessDenied"):
         writer.complete_multipart_upload(**told)
     writer.complete_multipart_upload(**told, **ALWAYS)
+    given_up = writer.create_multipart_upload(**parts)["UploadId"]
+    writer.abort_multipart_upload(**parts, UploadId=given_up)

@@ -36,20 +36,20 @@ def test_a_query_that_is_sent_twice_is_answered_once(story: LakeStory) -> None:
 
 def test_a_query_message_that_can_never_work_is_refused(story: LakeStory) -> None:
     story.given_table("stays")
-    story.when_message_is_sent("query", **of_all("bad", "stays", limit=-1))
+    story.when_message_is_sent("query", **of_all("bad-query", "stays", limit=-1))
     story.when_message_is_sent("query", **of_all("lost-query", "stayz"))
     story.when_message_is_sent("query", **of_all("stays-all", "stays"))
     story.when_queries_are_answered()
     story.then_answer_matches("stays", job="stays-all")
-    rejected = {id_: story.lake.nameless_jobs(job=id_)[0] for id_ in ("bad", "lost-query")}
+    rejected = {id_: story.lake.nameless_jobs(job=id_)[0] for id_ in ("bad-query", "lost-query")}
     assert {report.event for report in rejected.values()} == {"rejected"}
-    assert "limit" in rejected["bad"].reason
+    assert "limit" in rejected["bad-query"].reason
     assert "did you mean 'stays'" in rejected["lost-query"].reason
     assert (story.stage.waiting("query"), story.stage.waiting("query-dead")) == (0, 2)
     (counted,) = story.lake.dead_letters(queues=["query"])
     assert (counted.dead, {of.table for of in counted.tables}) == (2, {"stays", "stayz"})
     (letter,) = story.lake.show_dead_letters(queues=["query"], table="stays")
-    assert letter.reason == rejected["bad"].reason
+    assert letter.reason == rejected["bad-query"].reason
     done = story.lake.redrive(queues=["query"])
     assert done.sent == 0
     assert any("it can never work" in told and "limit" in told for told in done.refused)
