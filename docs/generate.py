@@ -27,7 +27,7 @@ from lakebed.config.messages import (
     fields_of_message,
 )
 from lakebed.config.settings import TableSettings, describe
-from lakebed.errors import explanations
+from lakebed.error_explanations import explanations
 from lakebed.inspection.findings import KINDS
 from lakebed.inspection.log_repair import LOG_DOES
 from lakebed.inspection.repair import DOES

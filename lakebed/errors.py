@@ -18,11 +18,9 @@ these the page `docs/reference/errors.md` and `lakebed explain CODE` are made.
 from __future__ import annotations
 
 import difflib
-import inspect
 import re
-import sys
 from collections.abc import Iterable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 
 class LakebedError(Exception):
@@ -249,6 +247,38 @@ class GenerationError(ConflictError):
     """
 
 
+class PositionMovedError(ConflictError):
+    """The source split was taken on since this batch of it was read, or an operator moved it.
+
+    What is done: nothing was written, and this batch never will be. What you can do: nothing; the
+    worker forgets the batch and goes on at the position that is committed.
+    """
+
+
+class OwnerFencedError(FencedError):
+    """The source split has a newer owner: another worker has taken it over.
+
+    What is done: nothing was written. What you can do: nothing; the worker gives the source split
+    up, and its new owner goes on at the position that is committed.
+    """
+
+
+class DefinitionMovedError(ConflictError):
+    """The rows were made by an older definition of the connection than the table knows.
+
+    What is done: nothing was written. What you can do: nothing; the worker makes the rows anew, as
+    the newer definition says.
+    """
+
+
+class ItemsTakenError(ConflictError):
+    """Some items of the batch, such as messages of a queue, are in the table already.
+
+    What is done: nothing was written. What you can do: nothing; the worker drops those items and
+    sends the others again.
+    """
+
+
 class TableBusyError(UnavailableError):
     """A leaf holds more files than `leaf_files_max`: compaction must catch up first.
 
@@ -344,41 +374,6 @@ class IteratorError(InvalidError):
     What is done: no file was written, no row was lost. What you can do: mend the iterator and
     install it where Lakebed runs, then run the same again.
     """
-
-
-class ErrorExplanation(NamedTuple):
-    """What the docstring of an error says."""
-
-    code: str
-    exit_code: int
-    kind: str
-    cause: str
-    done: str
-    can_do: str
-
-    def text(self) -> str:
-        """Return it for people."""
-        return (
-            f"{self.code} ({self.kind}, exit code {self.exit_code})\n\n{self.cause}\n\n"
-            f"What is done: {self.done}\nWhat you can do: {self.can_do}"
-        )
-
-
-def explanation_of(error: type[LakebedError]) -> ErrorExplanation:
-    """Return what an error's docstring says: its cause, then what is done and what you can do."""
-    lines = " ".join(inspect.cleandoc(error.__dict__.get("__doc__") or "").split())
-    cause, _, rest = lines.partition(" What is done: ")
-    done, _, can_do = rest.partition(" What you can do: ")
-    kinds = [c for c in error.__mro__ if issubclass(c, LakebedError) and c is not LakebedError]
-    return ErrorExplanation(error.code(), error.exit_code, kinds[-1].code(), cause, done, can_do)
-
-
-def explanations() -> list[ErrorExplanation]:
-    """Return the explanation of every error, kinds before what belongs to them."""
-    classes = inspect.getmembers(sys.modules[__name__], inspect.isclass)
-    errors = [e for _, e in classes if issubclass(e, LakebedError) and e is not LakebedError]
-    every = [explanation_of(error) for error in errors]
-    return sorted(every, key=lambda e: (e.exit_code, e.code != e.kind, e.code))
 
 
 def out_of_memory(error: Exception) -> OutOfMemoryError:

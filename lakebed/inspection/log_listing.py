@@ -9,11 +9,21 @@ from itertools import islice
 
 import msgspec
 
-from lakebed.errors import LogTruncatedError
+from lakebed.errors import CorruptError, LogTruncatedError
 from lakebed.model.files import FileReference
 from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.positions import decode_position
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.feed_changes import (
+    Count,
+    Define,
+    FeedChange,
+    ForgetConnection,
+    ForgetItems,
+    RecordGap,
+    TakeItems,
+)
 from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
     ClaimFiles,
@@ -37,7 +47,7 @@ from lakebed.statestore.log_entries.table_changes import (
     Split,
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
-from lakebed.statestore.log_entries.transactions import Change, Transaction
+from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
 
 JOB_LETTERS = 12
 """Of a job's id: enough to distinguish jobs of one log."""
@@ -111,7 +121,7 @@ def _entry(number: TransactionNumber, body: bytes) -> LoggedEntry:
 
 
 def _transaction(one: Transaction) -> LoggedTransaction:
-    positions = [f"position of {change.name}" for change in one.positions]
+    positions = map(_position_text, one.positions)
     return LoggedTransaction(
         id=one.id,
         base=one.base,
@@ -155,6 +165,33 @@ def change_text(change: Change) -> str:
             return f"repair of the log: {does} entry {change.after}"
         case PutPin() | DropPin() | TellTime() | LeapTime() | SetTimeBack():
             return _time_change_text(change)
+        case _:
+            return _feed_change_text(change)
+
+
+def _position_text(change: PositionChange) -> str:
+    try:
+        position = decode_position(change.value)
+    except CorruptError:  # of releases whose positions had no form
+        return f"position of {change.name}"
+    at = position.next if isinstance(position.next, int) else position.next.hex()
+    return f"position of {change.name} at {at}, revision {position.revision}"
+
+
+def _feed_change_text(change: FeedChange) -> str:
+    match change:
+        case Define():
+            return f"connection {change.connection}: version {change.version} of its definition"
+        case Count():
+            return f"records of {change.connection}/{change.source_split}: {change.tally}"
+        case TakeItems():
+            return f"take {_counted(len(change.items), 'item')} for {change.connection}"
+        case ForgetItems():
+            return f"forget items below entry {change.below}"
+        case RecordGap():
+            return f"gap in {change.connection}/{change.source_split}: {change.reason}"
+        case ForgetConnection():
+            return f"forget connection {change.connection}"
 
 
 def _time_change_text(change: PutPin | DropPin | TellTime | LeapTime | SetTimeBack) -> str:

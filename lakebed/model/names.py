@@ -20,6 +20,8 @@ TableName = NewType("TableName", str)
 PartitionId = NewType("PartitionId", int)
 FileName = NewType("FileName", bytes)
 JobId = NewType("JobId", str)
+ConnectionId = NewType("ConnectionId", str)
+"""Of what leads a feed into a table. Never used again for another one."""
 CommitId = NewType("CommitId", str)
 RequestDigest = NewType("RequestDigest", bytes)
 TransactionNumber = NewType("TransactionNumber", int)

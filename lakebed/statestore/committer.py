@@ -25,6 +25,7 @@ from lakebed.errors import (
     LogConflictError,
     NewerFormatError,
     ObjectMissingError,
+    PositionMovedError,
     TableMissingError,
     UnavailableError,
     UnknownOutcomeError,
@@ -67,8 +68,15 @@ NO_ANSWER = (
 )
 """The commit may still be done, by another try or another committer: its message comes back."""
 
-FINAL = (FencedError, GenerationError, ClaimLostError, TableMissingError)
-"""Refusals that no time undoes: floors and generations only rise, a claim that ended is no more."""
+FINAL = (
+    FencedError,
+    GenerationError,
+    ClaimLostError,
+    TableMissingError,
+    PositionMovedError,
+)
+"""Refusals that no time undoes: floors, generations and revisions of positions only rise, a claim
+that ended is no more."""
 
 
 CLAIM_ENDED = (GenerationError, ClaimLostError, TableMissingError)

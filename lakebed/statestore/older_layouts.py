@@ -17,9 +17,15 @@ TABLES = (
 )
 """Of layout 1. Later layouts add tables and change none of these."""
 
+SUMS = ("row_sums", "partition_sums")
+"""Of layout 2 and later: the first has a row for each of the others."""
+
+ADDED = {2: ("last_entry",)}
+"""Tables that a layout added, beside its sums."""
+
 
 def write_down(connection: sqlite3.Connection, layout: int) -> None:
-    """Turn a copy of a state into one of layout 1, if no more is allowed.
+    """Turn a copy of a state into one of an older layout, if no more is allowed.
 
     What later layouts added is left out: it is made anew, as far as it must be, by who opens the
     snapshot. The digest stays, because entries that fill what is digested are not allowed either.
@@ -27,10 +33,13 @@ def write_down(connection: sqlite3.Connection, layout: int) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found <= layout:
         return
-    if layout != 1:
-        raise AssertionError(f"there is one older layout, got {layout}")
+    if layout not in {1, 2}:
+        raise AssertionError(f"no such older layout: {layout}")
+    kept = {*TABLES, *(SUMS if layout > 1 else ()), *ADDED.get(layout, ())}
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     for (name,) in connection.execute(query).fetchall():
-        if name not in TABLES:
+        if name not in kept:
             connection.execute(f'DROP TABLE "{name}"')
-    connection.execute("PRAGMA user_version=1")
+            if layout > 1:
+                connection.execute("DELETE FROM row_sums WHERE name = ?", (name,))
+    connection.execute(f"PRAGMA user_version={layout}")

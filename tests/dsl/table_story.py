@@ -21,6 +21,7 @@ from lakebed.model.names import (
     digest_of,
     file_name,
 )
+from lakebed.model.positions import Position, decode_position, encode_position
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import type_of
 from lakebed.ports.clock import Clock
@@ -53,6 +54,12 @@ FILE_BYTES = 1000
 def point(text: str) -> bytes:
     """Return a split point: the encoding of a string key."""
     return encode_field(STRING, text)
+
+
+def next_position(name: str, before: bytes | None, next_: int, *, owner: int = 0) -> PositionChange:
+    """Return the change of a position to the next record. before: the one that it starts from."""
+    revision = 0 if before is None else decode_position(before).revision
+    return PositionChange(name, before, encode_position(Position(revision + 1, next_)), owner)
 
 
 def bounds(smallest: str, largest: str) -> KeyBounds:

@@ -6,6 +6,7 @@ from lakebed.model.field_changes import FieldChange
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
     CommitId,
+    ConnectionId,
     FileName,
     Generation,
     JobId,
@@ -14,7 +15,16 @@ from lakebed.model.names import (
     RequestDigest,
     TransactionNumber,
 )
+from lakebed.model.tallies import Tally
 from lakebed.statestore.log_entries.codec import Entry
+from lakebed.statestore.log_entries.feed_changes import (
+    Count,
+    Define,
+    ForgetConnection,
+    ForgetItems,
+    RecordGap,
+    TakeItems,
+)
 from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
     ClaimFiles,
@@ -95,6 +105,12 @@ CHANGES: tuple[Change, ...] = (
     LeapTime(TransactionNumber(81)),
     SetTimeBack(),
     ResumeLog(TransactionNumber(86), True),
+    Define(ConnectionId("feed"), 3),
+    Count(ConnectionId("feed"), 3, "orders/0", Tally(21, 1, 2, 3, 4, 5, 6, 2_000)),
+    TakeItems(ConnectionId("feed"), (bytes(range(16)),)),
+    ForgetItems(TransactionNumber(70)),
+    RecordGap(ConnectionId("feed"), 3, "orders/0", b"\x01", b"\x09", "no longer kept"),
+    ForgetConnection(ConnectionId("feed")),
 )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from lakebed.model.field_changes import FieldChange
 from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.positions import Position, encode_position
 from lakebed.model.processing import processing_json
 from lakebed.statestore.log_entries.codec import Entry, decode_entry, encode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor
@@ -54,7 +55,7 @@ def old_log() -> list[bytes]:
         story.clock.advance(45)
         story.given_files(leaf, **{f"f{number}": 1000 + number})
     wide = (*story.new_files("L", w=30), *story.new_files("R", w=70))
-    position = PositionChange("topic/0", None, b"\x01", 2)
+    position = PositionChange("topic/0", None, encode_position(Position(1, 1)), 2)
     story.head.commit(story.transaction(AddFiles(wide), positions=[position], user=True))
     story.when_claimed("one", "L", "f0", "w")
     story.when_split("L", "A | c | B | f | C", shares={"f0": (1, 5, 3)})

@@ -34,7 +34,7 @@ from lakebed.statestore.log_entries.table_changes import PutPin, create_table
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
 from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.state import Moment, TableState
-from tests.dsl.table_story import SCHEMA
+from tests.dsl.table_story import SCHEMA, next_position
 
 SEEDS = [int(seed) for seed in os.environ.get("LAKEBED_SEEDS", "").split(",") if seed]
 COMMITS = 25
@@ -126,8 +126,7 @@ class World:
         if self.rng.random() < 0.8:
             return ()
         found = head.state.position("topic")
-        value = self.commits.to_bytes(4, "big")
-        return (PositionChange("topic", found[0] if found else None, value),)
+        return (next_position("topic", found[0] if found else None, self.commits),)
 
     def check(self) -> None:
         """Compare every answer with the log."""

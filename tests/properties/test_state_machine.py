@@ -49,7 +49,6 @@ from lakebed.statestore.log_entries.table_changes import (
 )
 from lakebed.statestore.log_entries.transactions import (
     Change,
-    PositionChange,
     Transaction,
     finish_entry,
 )
@@ -57,6 +56,7 @@ from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import Moment, TableState
 from lakebed.statestore.table_state.sums import verify_all
+from tests.dsl.table_story import next_position
 
 STRING, INT = type_of("string"), type_of("int32")
 SCHEMA = Schema(
@@ -112,8 +112,8 @@ class Writers:
         generation = known.generation + (1 if self.sent and odd < 0.02 else 0)
         id_ = f"{self.rng.getrandbits(64):x}"
         found = (state.position("topic") or (None, 0))[0]
-        value = self.rng.randbytes(2)
-        positions = (PositionChange("topic", found, value),) if odd > 0.9 else ()
+        moved = next_position("topic", found, int.from_bytes(self.rng.randbytes(2), "big"))
+        positions = (moved,) if odd > 0.9 else ()
         return Transaction(
             CommitId(id_),
             digest_of(id_.encode()),

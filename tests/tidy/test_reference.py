@@ -6,7 +6,7 @@ import runpy
 
 import pytest
 
-from lakebed.errors import ErrorExplanation, explanations
+from lakebed.error_explanations import ErrorExplanation, explanations
 from lakebed.observe import events
 from tests.tidy.source import ROOT
 

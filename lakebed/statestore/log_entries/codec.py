@@ -17,6 +17,15 @@ import zstandard
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.formats import NEWEST
 from lakebed.model.names import Micros
+from lakebed.statestore.log_entries.feed_changes import (
+    FEED_FORMAT,
+    Count,
+    Define,
+    ForgetConnection,
+    ForgetItems,
+    RecordGap,
+    TakeItems,
+)
 from lakebed.statestore.log_entries.log_changes import LOG_FORMAT, ResumeLog
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
@@ -35,6 +44,12 @@ _FORMATS: dict[type, int] = {
     LeapTime: TIME_FORMAT,
     SetTimeBack: TIME_FORMAT,
     ResumeLog: LOG_FORMAT,
+    Define: FEED_FORMAT,
+    Count: FEED_FORMAT,
+    TakeItems: FEED_FORMAT,
+    ForgetItems: FEED_FORMAT,
+    RecordGap: FEED_FORMAT,
+    ForgetConnection: FEED_FORMAT,
 }
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""

@@ -264,7 +264,10 @@ class DropTable(msgspec.Struct, frozen=True, array_like=True, tag="drop"):
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write("UPDATE head SET dropped = 1")
-        for table in ("file_references", "jobs", "garbage", "pins", "positions", "partitions"):
+        for table in (
+            *("file_references", "jobs", "garbage", "pins", "positions", "partitions"),
+            *("connections", "tallies", "items", "gaps"),
+        ):
             state.write(f"DELETE FROM {table}")  # noqa: S608 - names from the tuple above
 
 

@@ -12,7 +12,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lakebed.errors import ConflictError, FencedError, GenerationError
+from lakebed.errors import (
+    ConflictError,
+    FencedError,
+    GenerationError,
+    InvalidError,
+    OwnerFencedError,
+    PositionMovedError,
+)
 from lakebed.model.files import FileReference
 from lakebed.model.names import (
     CommitId,
@@ -21,6 +28,16 @@ from lakebed.model.names import (
     RequestDigest,
     TransactionNumber,
     base_of,
+)
+from lakebed.model.positions import NAME_BYTES_MAX, decode_position
+from lakebed.statestore.log_entries.feed_changes import (
+    Count,
+    Define,
+    ForgetConnection,
+    ForgetItems,
+    RecordGap,
+    TakeItems,
+    check_ledger,
 )
 from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
@@ -48,6 +65,7 @@ from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, T
 from lakebed.statestore.table_state.last_entry import remember_last
 from lakebed.statestore.table_state.no_table import no_table
 from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, LogEnd, Moment, TableState
+from lakebed.statestore.table_state.time_records import OWN_NAMES
 
 Change = (
     CreateTable
@@ -71,14 +89,22 @@ Change = (
     | LeapTime
     | SetTimeBack
     | ResumeLog
+    | Define
+    | Count
+    | TakeItems
+    | ForgetItems
+    | RecordGap
+    | ForgetConnection
 )
 
 
 class PositionChange(msgspec.Struct, frozen=True, array_like=True):
-    """How far a source has been taken, committed with its rows.
+    """How far a source has been taken, committed with its rows (R1).
 
-    expected: None for a new source.
-    owner: number of the source's owner; one lower than the state's is fenced.
+    name: of the position, see `model.positions`.
+    expected: the position from which this commit starts; None: the source is new (R2).
+    value: the position behind its records, one revision later.
+    owner: number of the source's owner; one lower than the state's is fenced (R3).
     """
 
     name: str
@@ -87,11 +113,23 @@ class PositionChange(msgspec.Struct, frozen=True, array_like=True):
     owner: int = 0
 
     def check(self, state: TableState) -> None:
+        if self.name.startswith(OWN_NAMES) or not 0 < len(self.name.encode()) <= NAME_BYTES_MAX:
+            raise InvalidError("not the name of a position", position=ascii(self.name)[:80])
+        begins = 0 if self.expected is None else decode_position(self.expected).revision
+        if decode_position(self.value).revision != begins + 1:
+            hint = "a position's revision rises by one with each commit"
+            raise InvalidError("not the next position", position=self.name, hint=hint)
         found, owner = state.position(self.name) or (None, 0)
         if self.owner < owner:
-            raise FencedError("the source has a newer owner", position=self.name, owner=owner)
-        if found != self.expected:
-            raise ConflictError("the source is at another position", position=self.name)
+            raise OwnerFencedError(
+                "the source has a newer owner", position=self.name, owner=self.owner, newest=owner
+            )
+        if found == self.expected:
+            return
+        reached = 0 if found is None else decode_position(found).revision
+        if reached < begins:
+            raise ConflictError("the source is not there yet", position=self.name, reached=reached)
+        raise PositionMovedError("the source was taken on", position=self.name, reached=reached)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write(
@@ -137,7 +175,19 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
             self._check_parts(state, moment)
         self.remember(state, moment)
 
+    def _check_ledger(self, state: TableState) -> None:
+        if any(isinstance(change, Count | RecordGap) for change in self.changes):
+            processing = state.processing()
+            added = (change.files for change in self.changes if isinstance(change, AddFiles))
+            check_ledger(
+                self.changes,
+                moved=(position.name for position in self.positions),
+                rows=sum(reference.rows for files in added for reference in files),
+                merges_rows=processing is not None and processing.merges_rows,
+            )
+
     def _check_parts(self, state: TableState, moment: Moment) -> None:
+        self._check_ledger(state)
         for part in (*self.changes, *self.positions):
             part.check(state)
             part.apply(state, moment)

@@ -26,7 +26,7 @@ from lakebed.observe import events
 from lakebed.statestore.table_state.database_lock import begin_writing, hold_alone
 from lakebed.statestore.table_state.sums import damaged, lay_out_sums, verify_all
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 PAGE_BYTES = 4_096
 WAL_PAGES = 4_000
 """Of the write-ahead file, 16 MiB, before they are moved to the cache file: each move syncs."""
@@ -78,12 +78,30 @@ UPGRADES: Mapping[int, Sequence[str]] = {
         """CREATE TABLE last_entry(
     only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL, checksum BLOB)""",
         "INSERT INTO last_entry VALUES (1, 0, NULL)",
-        "DROP TABLE IF EXISTS row_sums",  # they are made again when all tables are there
-        "DROP TABLE IF EXISTS partition_sums",
+    ),
+    2: (
+        """CREATE TABLE connections(
+    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL,
+    number INTEGER NOT NULL)""",
+        """CREATE TABLE tallies(
+    connection INTEGER NOT NULL, name TEXT NOT NULL, hour INTEGER NOT NULL, read INTEGER NOT NULL,
+    stored INTEGER NOT NULL, filtered INTEGER NOT NULL, quarantined INTEGER NOT NULL,
+    deduplicated INTEGER NOT NULL, sampled_out INTEGER NOT NULL, discarded INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, PRIMARY KEY (connection, name, hour)) WITHOUT ROWID""",
+        """CREATE TABLE items(
+    connection INTEGER NOT NULL, item BLOB NOT NULL, number INTEGER NOT NULL,
+    PRIMARY KEY (connection, item)) WITHOUT ROWID""",
+        """CREATE TABLE gaps(
+    connection INTEGER NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL, first BLOB NOT NULL,
+    end BLOB NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (connection, number, name)
+    ) WITHOUT ROWID""",
     ),
 }
 """Statements that turn a state of a format into one of the next. They add only what is not
-digested, so that states of old logs keep their digests (H14)."""
+digested, or only while it holds rows, so that states of old logs keep their digests (H14)."""
+
+_SUMS_AGAIN = ("DROP TABLE IF EXISTS row_sums", "DROP TABLE IF EXISTS partition_sums")
+"""Run after them: sums are made when all tables are there."""
 
 DIGESTED = (
     "head",
@@ -96,6 +114,18 @@ DIGESTED = (
     "pins",
     "positions",
 )
+DIGESTED_WITH_ROWS = ("connections", "tallies", "items", "gaps")
+"""Tables of later formats. Empty ones say nothing, as if they were not there."""
+
+
+def digested(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables that a state's digest stands for."""
+    filled = [
+        table
+        for table in DIGESTED_WITH_ROWS
+        if connection.execute(f"SELECT EXISTS(SELECT 1 FROM {table})").fetchone()[0]  # noqa: S608 - constant names
+    ]
+    return [*DIGESTED, *filled]
 
 
 def open_memory() -> sqlite3.Connection:
@@ -260,6 +290,8 @@ def upgrade(connection: sqlite3.Connection) -> None:
         for statement in UPGRADES[before]:
             connection.execute(statement)
     if found < STATE_FORMAT:
+        for statement in _SUMS_AGAIN:
+            connection.execute(statement)
         lay_out_sums(connection)
         connection.execute(f"PRAGMA user_version={STATE_FORMAT}")
 

@@ -39,6 +39,7 @@ class ProvenState:
         # What SQLite's data_version was when the state proved itself; and whether all of it did.
         self._proven_at: int | None = None
         self._is_proven_whole = False
+        self._proven_tables: set[str] = set()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -107,6 +108,7 @@ class ProvenState:
     def forget_proof(self) -> None:
         """Prove the state again when it is used next: its pages come from the disk anew."""
         self._proven_at = None
+        self._proven_tables.clear()
 
     def _prove_as_opened(self) -> None:
         """Prove the state, unless it did so since another process last wrote to it."""
@@ -130,6 +132,13 @@ class ProvenState:
                 verify_all(self.connection)
             for table in tables:
                 verify_table(self.connection, table)
+
+    def prove_once(self, table: str) -> None:
+        """Prove a table when something of it is asked for the first time, as the answer may be that
+        there is nothing. Raises: CacheDamagedError."""
+        if table not in self._proven_tables:
+            self.prove(table)
+            self._proven_tables.add(table)
 
     @contextmanager
     def tentative(self, name: str) -> Iterator[None]:

@@ -31,7 +31,7 @@ from lakebed.model.processing import Processing
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.statestore.table_state.landed import Landed, landed_of
-from lakebed.statestore.table_state.layout import DIGESTED
+from lakebed.statestore.table_state.layout import digested
 from lakebed.statestore.table_state.no_table import no_table
 from lakebed.statestore.table_state.proven_state import ProvenState
 from lakebed.statestore.table_state.reference_rows import (
@@ -157,7 +157,6 @@ class TableState(ProvenState):
         self._texts: tuple[str, str] | None = None
         self._log_end: LogEnd | None = None
         self._partitions: dict[PartitionId, Partition | None] = {}
-        self._is_commits_proven = False
 
     def _forget(self) -> None:
         self._head = self._texts = self._log_end = None
@@ -230,9 +229,7 @@ class TableState(ProvenState):
 
     def landed(self, ids: Sequence[CommitId]) -> Landed:
         """Return which of these commits are in the log."""
-        if not self._is_commits_proven:
-            self.prove("commits")
-            self._is_commits_proven = True
+        self.prove_once("commits")
         return landed_of(self.connection, ids)
 
     def number_older_than(self, at: Micros) -> TransactionNumber:
@@ -359,6 +356,7 @@ class TableState(ProvenState):
 
     def position(self, name: str) -> tuple[bytes, int] | None:
         """Return a source's position and the number of its owner."""
+        self.prove_once("positions")
         row = self._run("SELECT value, owner FROM positions WHERE name = ?", (name,)).fetchone()
         return (row[0], row[1]) if row else None
 
@@ -366,7 +364,7 @@ class TableState(ProvenState):
         """Return 16 bytes that stand for all that is known, whatever SQLite's build or file
         layout."""
         digest = hashlib.blake2b(digest_size=16)
-        for table in DIGESTED:
+        for table in digested(self.connection):
             digest.update(table.encode())
             query = f"SELECT * FROM {table} ORDER BY 1, 2"  # noqa: S608 - constant names
             for row in self._run(query):

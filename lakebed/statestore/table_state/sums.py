@@ -39,6 +39,11 @@ COLUMNS: Mapping[str, str] = {
     "pins": "id number until",
     "positions": "name value owner",
     "last_entry": "only number checksum",
+    "connections": "key id version number",
+    "tallies": "connection name hour read stored filtered quarantined deduplicated sampled_out"
+    " discarded bytes",
+    "items": "connection item number",
+    "gaps": "connection name number first end reason",
 }
 """Tables whose rows are summed, with all of their columns in order."""
 

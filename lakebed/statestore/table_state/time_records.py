@@ -16,7 +16,10 @@ TIME_ID = "time:"
 READINGS_MAX = 16
 """Clocks that a state remembers, those that were recorded last."""
 
-_CLOCK, _CLOCKS_END, _LEAP = "_lakebed/clock/", "_lakebed/clock0", "_lakebed/leap"
+OWN_NAMES = "_lakebed/"
+"""Begins the names of what is no source's position."""
+
+_CLOCK, _CLOCKS_END, _LEAP = f"{OWN_NAMES}clock/", f"{OWN_NAMES}clock0", f"{OWN_NAMES}leap"
 
 
 class ClockReading(msgspec.Struct, frozen=True, array_like=True):

@@ -1,5 +1,7 @@
 """Bytes of log entries: round trips, newer formats, damage (H14)."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from lakebed.statestore.log_entries.codec import (
     decode_entry,
     encode_entry,
 )
+from lakebed.statestore.log_entries.feed_changes import FeedChange
 from lakebed.statestore.log_entries.log_changes import ResumeLog
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
@@ -43,6 +46,8 @@ def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
     for transaction in every_change().transactions:
         formats: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
         formats |= dict.fromkeys((TellTime, LeapTime, SetTimeBack, ResumeLog), 4)
+        formats |= dict.fromkeys(get_args(FeedChange), 5)
+        formats |= dict.fromkeys(get_args(FeedChange), 5)
         body = encode_entry(Entry(Micros(1), (transaction,)))
         assert body[0] == max(formats.get(type(c), 1) for c in transaction.changes)
 

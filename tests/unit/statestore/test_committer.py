@@ -7,7 +7,12 @@ import msgspec
 import pytest
 
 from lakebed.backends.memory import MemoryJobTracker, MemoryTransactionLog
-from lakebed.errors import ConflictError, JobIdReusedError, UnavailableError
+from lakebed.errors import (
+    ConflictError,
+    JobIdReusedError,
+    PositionMovedError,
+    UnavailableError,
+)
 from lakebed.model.names import JobId, TableId
 from lakebed.ports.job_queue import Message
 from lakebed.ports.job_tracker import JobReport
@@ -15,9 +20,10 @@ from lakebed.statestore.answers import Retry
 from lakebed.statestore.committer import RETRY_SECONDS, Committer, answers_of
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, RaiseFloor
-from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.snapshots import Snapshots
 from tests.dsl.commit_queue_story import TABLE, CommitQueueStory, queued
+from tests.dsl.table_story import next_position
 
 
 def test_commits_that_wait_go_into_one_entry_and_each_job_is_told() -> None:
@@ -207,14 +213,28 @@ def test_a_refusal_that_another_committer_turned_into_a_success_is_none() -> Non
 def test_a_refused_position_is_refused_for_good() -> None:
     commits = CommitQueueStory()
     story = commits.table
-    moved = PositionChange("source", None, b"1")
-    story.head.commit(story.transaction(positions=[moved]))
-    late = story.transaction(id_="late", positions=[PositionChange("source", b"2", b"3")])
+    first = next_position("source", None, 10)
+    second = next_position("source", first.value, 20)
+    story.head.commit(story.transaction(positions=[first]))
+    third = next_position("source", second.value, 30)
+    late = story.transaction(id_="late", positions=[third])
     (answer,) = answers_of(story.another_head(), [late])
     assert isinstance(answer, ConflictError)
-    story.head.commit(story.transaction(positions=[PositionChange("source", b"1", b"2")]))
+    story.head.commit(story.transaction(positions=[second]))
     (again,) = answers_of(story.another_head(), [late])
     assert isinstance(again, JobIdReusedError)
+
+
+def test_a_position_that_was_passed_needs_no_entry_to_stay_refused() -> None:
+    commits = CommitQueueStory()
+    story = commits.table
+    first = next_position("source", None, 10)
+    story.head.commit(story.transaction(positions=[first]))
+    late = story.transaction(id_="late", positions=[next_position("source", None, 20)])
+    appended = story.log.appended
+    (answer,) = answers_of(story.another_head(), [late])
+    assert isinstance(answer, PositionMovedError)
+    assert story.log.appended == appended
 
 
 def test_a_stalled_committer_wakes_after_snapshot_truncation_and_floor(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ import pytest
 
 from lakebed.errors import (
     ClockAheadError,
-    ConflictError,
-    FencedError,
     GenerationError,
     InvalidError,
     LogMissingError,
@@ -25,7 +23,6 @@ from lakebed.statestore.log_entries.table_changes import (
     PutPin,
     create_table,
 )
-from lakebed.statestore.log_entries.transactions import PositionChange
 from tests.dsl import ScriptedLog, TableStory, point
 from tests.dsl.table_story import SCHEMA
 
@@ -131,36 +128,6 @@ def test_settings_change_one_by_one_and_bad_ones_are_refused() -> None:
     for changes in ({"job_files_max": 1}, {"job_files": 5}):
         with pytest.raises(InvalidError):
             story.when_committed(ChangeSettings(changes))
-
-
-def positioned(
-    story: TableStory, expected: bytes | None, value: bytes, owner: int = 0, **files: int
-) -> int:
-    position = PositionChange("topic", expected, value, owner)
-    changes = (AddFiles(story.new_files("all", **files)),) if files else ()
-    return story.head.commit(story.transaction(*changes, positions=[position]))
-
-
-def test_a_position_is_committed_with_its_rows_or_neither() -> None:
-    story = TableStory()
-    positioned(story, None, b"10", a=1)
-    with pytest.raises(ConflictError, match="another"):
-        positioned(story, None, b"20", b=1)
-    with pytest.raises(ConflictError, match="another"):
-        positioned(story, b"9", b"20", b=1)
-    assert story.summary() == "all\n  a  1 rows"
-    positioned(story, b"10", b"20", b=1)
-    assert story.state.position("topic") == (b"20", 0)
-    assert story.state.position("other") is None
-
-
-def test_an_older_owner_of_a_source_is_fenced() -> None:
-    story = TableStory()
-    positioned(story, None, b"1", owner=3)
-    with pytest.raises(FencedError, match="newer owner"):
-        positioned(story, b"1", b"2", owner=2)
-    positioned(story, b"1", b"2", owner=4)
-    assert story.state.position("topic") == (b"2", 4)
 
 
 def test_log_time_never_runs_backwards_though_clocks_do() -> None:

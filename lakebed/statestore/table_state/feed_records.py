@@ -1,0 +1,209 @@
+"""What a state knows of the feeds that fill its table: connections, what became of their records,
+which items were taken, and what their sources no longer had.
+
+Positions themselves lie in `positions`, under the names that `model.positions` gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from lakebed.model.names import ConnectionId, Micros, TransactionNumber
+from lakebed.model.positions import Position, decode_position
+from lakebed.model.tallies import Tally
+from lakebed.statestore.table_state.state import TableState
+
+HOUR = 3_600_000_000
+"""Microseconds."""
+DAY_HOURS = 24
+HOURS_KEPT = 3 * DAY_HOURS
+"""After which a tally's hours become days."""
+DAYS_KEPT = 100
+"""After which they become one row, of hour 0."""
+GAPS_KEPT = 1_000
+"""Of a connection: the newest."""
+
+_SUMS = "read, stored, filtered, quarantined, deduplicated, sampled_out, discarded, bytes"
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """What leads a feed into the table.
+
+    key: of its rows in other tables of the state.
+    version: the newest definition that rows were made by.
+    number: of the entry that made it known.
+    """
+
+    id: ConnectionId
+    key: int
+    version: int
+    number: TransactionNumber
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Records that a source no longer had when they were asked for.
+
+    first, end: the position that was wanted, and the first one that there was.
+    number: of the entry that went on behind the gap.
+    """
+
+    source_split: str
+    first: bytes
+    end: bytes
+    number: TransactionNumber
+    reason: str
+
+
+def connection_of(state: TableState, id_: ConnectionId) -> Connection | None:
+    """Return what is known of a connection."""
+    state.prove_once("connections")
+    query = "SELECT id, key, version, number FROM connections WHERE id = ?"
+    row = state.connection.execute(query, (id_,)).fetchone()
+    return Connection(*row) if row else None
+
+
+def connections(state: TableState) -> list[Connection]:
+    """Return all connections, by their ids."""
+    query = "SELECT id, key, version, number FROM connections ORDER BY id"
+    return [Connection(*row) for row in state.connection.execute(query)]
+
+
+def positions_of(state: TableState, id_: ConnectionId) -> Iterator[tuple[str, Position, int]]:
+    """Yield the source splits of a connection, each with its position and the number of its owner.
+
+    Raises:
+        CorruptError, NewerFormatError: a position cannot be read.
+    """
+    query = "SELECT name, value, owner FROM positions WHERE name > ? AND name < ? ORDER BY name"
+    for name, value, owner in state.connection.execute(query, _names_of(id_)):
+        yield name[len(id_) + 1 :], decode_position(value), owner
+
+
+def ledger_of(state: TableState, connection: Connection) -> Iterator[tuple[str, Micros, Tally]]:
+    """Yield what became of a connection's records: source split, the log time with which an hour
+    or a day begins, or 0 for all that is older, and their tally; by source split and time."""
+    query = f"SELECT name, hour, {_SUMS} FROM tallies WHERE connection = ? ORDER BY name, hour"  # noqa: S608 - constant names
+    for name, hour, *sums in state.connection.execute(query, (connection.key,)):
+        yield name, Micros(hour * HOUR), Tally(*sums)
+
+
+def gaps_of(state: TableState, connection: Connection) -> list[Gap]:
+    """Return the newest gaps of a connection, oldest first."""
+    query = (
+        "SELECT name, first, end, number, reason FROM gaps WHERE connection = ?"
+        " ORDER BY number, name"
+    )
+    return [Gap(*row) for row in state.connection.execute(query, (connection.key,))]
+
+
+def taken_items(state: TableState, connection: Connection, items: Iterable[bytes]) -> list[bytes]:
+    """Return which of some items are in the table already."""
+    state.prove_once("items")
+    query = "SELECT 1 FROM items WHERE connection = ? AND item = ?"
+    execute = state.connection.execute
+    return [item for item in items if execute(query, (connection.key, item)).fetchone()]
+
+
+def item_count(state: TableState, connection: Connection) -> int:
+    """Return how many items of a connection are remembered."""
+    query = "SELECT count(*) FROM items WHERE connection = ?"
+    return int(state.connection.execute(query, (connection.key,)).fetchone()[0])
+
+
+def has_items(state: TableState) -> bool:
+    """Whether items are remembered of any connection."""
+    return bool(state.connection.execute("SELECT EXISTS(SELECT 1 FROM items)").fetchone()[0])
+
+
+def put_connection(state: TableState, id_: ConnectionId, version: int, number: int) -> None:
+    """Remember a connection, or the newer version of one."""
+    state.write(
+        "INSERT INTO connections(id, version, number) VALUES (?, ?, ?)"
+        " ON CONFLICT(id) DO UPDATE SET version = max(version, excluded.version)",
+        (id_, version, number),
+    )
+
+
+def add_tally(
+    state: TableState, connection: Connection, source_split: str, at: Micros, tally: Tally
+) -> None:
+    """Add to the hour of a log time. With a new hour, old hours become days and old days one."""
+    hour = at // HOUR
+    if _add(state, connection.key, source_split, hour, tally):
+        _fold(state, connection.key, source_split, hour)
+
+
+def _add(state: TableState, key: int, name: str, hour: int, tally: Tally) -> bool:
+    """Add to a row. Returns whether it is new."""
+    where = (key, name, hour)
+    query = f"SELECT {_SUMS} FROM tallies WHERE connection = ? AND name = ? AND hour = ?"  # noqa: S608 - constant names
+    before = state.connection.execute(query, where).fetchone()
+    sums = tally if before is None else Tally(*before).plus(tally)
+    state.write(
+        "INSERT OR REPLACE INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*where, *msgspec.structs.astuple(sums)),
+    )
+    return before is None
+
+
+def _fold(state: TableState, key: int, name: str, now: int) -> None:
+    last_day, last_hour = now - DAYS_KEPT * DAY_HOURS, now - HOURS_KEPT
+    query = (
+        f"SELECT hour, {_SUMS} FROM tallies WHERE connection = ? AND name = ?"  # noqa: S608 - constant names
+        " AND hour > 0 AND (hour < ? OR (hour < ? AND hour % ? <> 0))"
+    )
+    old = state.connection.execute(query, (key, name, last_day, last_hour, DAY_HOURS)).fetchall()
+    for hour, *sums in old:
+        state.write(
+            "DELETE FROM tallies WHERE connection = ? AND name = ? AND hour = ?", (key, name, hour)
+        )
+        into = 0 if hour < last_day else hour - hour % DAY_HOURS
+        _add(state, key, name, into, Tally(*sums))
+
+
+def put_items(
+    state: TableState, connection: Connection, items: Iterable[bytes], number: int
+) -> None:
+    """Remember that items are in the table."""
+    for item in items:
+        state.write("INSERT INTO items VALUES (?, ?, ?)", (connection.key, item, number))
+
+
+def forget_items(state: TableState, below: int) -> None:
+    """Forget the items that entries below a number took."""
+    state.write("DELETE FROM items WHERE number < ?", (below,))
+
+
+def put_gap(state: TableState, connection: Connection, gap: Gap) -> None:
+    """Remember a gap, and forget the oldest where there are too many."""
+    state.write(
+        "INSERT OR REPLACE INTO gaps VALUES (?, ?, ?, ?, ?, ?)",
+        (connection.key, gap.source_split, gap.number, gap.first, gap.end, gap.reason),
+    )
+    state.write(
+        "DELETE FROM gaps WHERE connection = ?1 AND (number, name) NOT IN"
+        " (SELECT number, name FROM gaps WHERE connection = ?1"
+        " ORDER BY number DESC, name DESC LIMIT ?2)",
+        (connection.key, GAPS_KEPT),
+    )
+
+
+def forget_connection(state: TableState, connection: Connection) -> None:
+    """Forget all that is known of a connection, its positions too."""
+    state.write(
+        "DELETE FROM positions WHERE name > ? AND name < ?",
+        _names_of(connection.id),
+    )
+    for table in ("tallies", "items", "gaps"):
+        state.write(
+            f"DELETE FROM {table} WHERE connection = ?",  # noqa: S608 - names from above
+            (connection.key,),
+        )
+    state.write("DELETE FROM connections WHERE id = ?", (connection.id,))
+
+
+def _names_of(id_: ConnectionId) -> tuple[str, str]:
+    """Return the bounds of the names of a connection's positions."""
+    return f"{id_}/", f"{id_}0"  # "0" follows "/"
