@@ -17,6 +17,7 @@ from docs.packaged_pages import PACKAGED, packaged_pages, types_page
 from docs.protocol_drawings import protocol_drawings
 from docs.python_page import python_page
 from docs.whole_drawing import whole
+from lakebed.cli.error_explanations import explanations
 from lakebed.cli.main import program
 from lakebed.config.instance import InstanceSettings
 from lakebed.config.messages import KINDS as MESSAGES
@@ -27,7 +28,6 @@ from lakebed.config.messages import (
     fields_of_message,
 )
 from lakebed.config.settings import TableSettings, describe
-from lakebed.error_explanations import explanations
 from lakebed.inspection.findings import KINDS
 from lakebed.inspection.log_repair import LOG_DOES
 from lakebed.inspection.repair import DOES

@@ -25,7 +25,7 @@ def explain(session: Session, code: str | None) -> None:
 
     Also pages: types, settings, processing, python, and more. Without a word it lists all.
     """
-    from lakebed.error_explanations import explanations
+    from lakebed.cli.error_explanations import explanations
     from lakebed.errors import InvalidError, did_you_mean
 
     known = {one.code: one for one in explanations()}

@@ -22,8 +22,10 @@ from lakebed.model.paths import (
 )
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
+from lakebed.statestore.log_entries.feed_changes import ForgetItems
 from lakebed.statestore.log_entries.file_changes import RaiseFloor
 from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.table_state.feed_records import has_items
 from lakebed.statestore.table_state.state import TableState
 
 PATHS_AT_ONCE = 1_000
@@ -38,20 +40,21 @@ class SweepObjects:
     def run(self, table: OpenTable) -> int:
         """Raise the floor where that is worth an entry, delete below it. Returns how many
         objects."""
-        now = table.due_time(lambda now: self._raised(table, now) is not None)
+        now = table.due_time(lambda now: bool(self._raised(table, now)))
         with table.head.reading() as state:
             state.prove("entry_times")
             start = start_of(state)
-        change = self._raised(table, now)
-        if change is not None:
+        changes = self._raised(table, now)
+        if changes:
             try:
-                table.head.commit(table.own(start, change))
+                table.head.commit(table.own(start, *changes))
             except ConflictError:
                 return 0  # the next tick tries again; without the entry nothing is deleted
         return self._delete_unknown(table) + self._delete_on_the_way(table)
 
-    def _raised(self, table: OpenTable, now: Micros) -> RaiseFloor | None:
-        """Return how the floor is raised; None: it is not worth an entry."""
+    def _raised(self, table: OpenTable, now: Micros) -> tuple[RaiseFloor | ForgetItems, ...]:
+        """Return how the floor is raised, and items of feeds forgotten with the ids of jobs that
+        are as old; nothing: it is not worth an entry."""
         with table.head.reading() as state:
             settings = state.settings()
             floor = state.head().floor
@@ -59,9 +62,10 @@ class SweepObjects:
             wanted = state.number_older_than(Micros(now - pending))
             ids = settings.job_id_seconds_min * MICROS_PER_SECOND
             users_below = state.number_older_than(Micros(now - ids))
+            forgets = (ForgetItems(min(users_below, wanted)),) if has_items(state) else ()
         if wanted > floor and (wanted > floor + 1 or self._is_any_unknown(table, wanted)):
-            return RaiseFloor(wanted, users_below)
-        return None
+            return (RaiseFloor(wanted, users_below), *forgets)
+        return ()
 
     def _is_any_unknown(self, table: OpenTable, upto: TransactionNumber) -> bool:
         with table.head.reading() as state:

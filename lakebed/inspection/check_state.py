@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakebed.errors import CorruptError
 from lakebed.inspection.findings import Fact, Finding, finding
+from lakebed.model.feeds.positions import decode_position
 from lakebed.model.files import FileReference, StoredFile
 from lakebed.model.names import FileName, TableName, base_of
 from lakebed.model.partitions import PartitionTree
+from lakebed.statestore.table_state.feed_records import all_positions, wrong_feed_records
 from lakebed.statestore.table_state.figures import (
     claims_by_job,
     claims_without_job,
@@ -42,6 +45,18 @@ def check_state(state: TableState, table: TableName, **where: Fact) -> Iterator[
         yield found("garbage-referenced", file=file.hex())
     for what, number in numbers_beyond(state):
         yield found("number-impossible", what=what, number=number)
+    for code, facts in _feed_problems(state):
+        yield found(code, **facts)
+
+
+def _feed_problems(state: TableState) -> Iterator[tuple[str, dict[str, Fact]]]:
+    for name, value in all_positions(state):
+        try:
+            decode_position(value)
+        except CorruptError as error:
+            yield "position-damaged", {"position": name, "problem": str(error)}
+    for what in wrong_feed_records(state):
+        yield "ledger-wrong", {"what": what}
 
 
 def _reference_problems(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from lakebed.inspection.status import JobStatus, NodeStatus, TableStatus
+from lakebed.inspection.status import ConnectionStatus, JobStatus, NodeStatus, TableStatus
 
 LEAVES_DRAWN_MAX = 40
 """Of a larger tree the first and the last leaves are drawn."""
@@ -42,6 +42,7 @@ def draw_status(status: TableStatus, *, leaves_max: int = LEAVES_DRAWN_MAX) -> s
         lines.append(f"  ... {len(status.jobs) - JOBS_DRAWN_MAX} more")
     lines.append(_garbage_line(status))
     lines.append(_log_line(status))
+    lines += map(_connection_line, status.connections)
     if status.pins:
         lines.append(f"pins      {_count(status.pins, 'long reader')}")
     if status.settings:
@@ -167,6 +168,16 @@ def _job_line(job: JobStatus) -> str:
         f"  {job.id[:8]}  {_count(job.files, 'file')} of leaf {job.partition},"
         f" claimed {_age(job.age_seconds)} ago, {report}{reason}"
     )
+
+
+def _connection_line(connection: ConnectionStatus) -> str:
+    became = [f"{_count(connection.read, 'record')} read", f"{connection.stored:,} stored"]
+    if connection.quarantined:
+        became.append(f"{connection.quarantined:,} quarantined")
+    if connection.gaps:
+        became.append(_count(connection.gaps, "gap"))
+    splits = _count(connection.source_splits, "source split")
+    return f"feed      {connection.id}, version {connection.version}: {splits}, {', '.join(became)}"
 
 
 def _garbage_line(status: TableStatus) -> str:

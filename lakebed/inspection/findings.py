@@ -170,6 +170,16 @@ KINDS = {
     ),
     "job-without-claim": Kind("damage", "a job claims no file", _REPORT),
     "number-impossible": Kind("damage", "the state holds numbers beyond its own entry", _REPORT),
+    "position-damaged": Kind(
+        "damage",
+        "it cannot be read how far a source was taken: its feed stops",
+        _REPORT,
+    ),
+    "ledger-wrong": Kind(
+        "damage",
+        "a feed's ledger does not add up, or is of a connection that the table does not know",
+        _REPORT,
+    ),
     "file-missing": Kind(
         "damage",
         "a referenced file is not there: its rows are lost",

@@ -10,9 +10,9 @@ from itertools import islice
 import msgspec
 
 from lakebed.errors import CorruptError, LogTruncatedError
+from lakebed.model.feeds.positions import decode_position
 from lakebed.model.files import FileReference
 from lakebed.model.names import Micros, TransactionNumber
-from lakebed.model.positions import decode_position
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.feed_changes import (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import msgspec
 
 from lakebed.config.settings import TableSettings
+from lakebed.model.feeds.tallies import Tally
 from lakebed.model.keys import key_value_text, prefix_values
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.partitions import Partition, PartitionTree
@@ -16,6 +18,13 @@ from lakebed.model.schema import Schema
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.table_state.feed_records import (
+    Connection,
+    connections,
+    gaps_of,
+    ledger_of,
+    positions_of,
+)
 from lakebed.statestore.table_state.figures import (
     FileFigures,
     GarbageFigures,
@@ -67,11 +76,31 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class ConnectionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What leads a feed into the table.
+
+    version: of its definition.
+    source_splits: whose positions the table keeps.
+    read, stored, quarantined: records, since it began. What was read and not stored was filtered,
+        quarantined, known already, or left out by its policy.
+    gaps: parts of its source that were no longer there, the newest thousand.
+    """
+
+    id: str
+    version: int
+    source_splits: int
+    read: int
+    stored: int
+    quarantined: int
+    gaps: int
+
+
 class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A table at one log entry.
 
     rows: exact if `rows_exact`, else about.
     nodes: the partition tree, each parent before its children, in key order; the first is the root.
+    connections: of feeds that fill it.
     snapshots: their log numbers, newest first.
     queued, dead_letters: messages of all queues of the lake.
     dead_letters_of: of each queue that has any.
@@ -101,6 +130,7 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     dead_letters: int | None = None
     dead_letters_of: Mapping[str, int] = {}
     online: bool = True
+    connections: tuple[ConnectionStatus, ...] = ()
 
 
 def table_status(
@@ -125,6 +155,7 @@ def table_status(
         garbage = garbage_figures(state, before=before, now=now)
         nodes = nodes_of(state, state.schema())
         jobs, claims, pins = state.jobs(), dict(claims_by_job(state)), len(state.pins())
+        fed = tuple(_connection(state, connection) for connection in connections(state))
     return TableStatus(
         name=table.name,
         id=table.id,
@@ -138,8 +169,23 @@ def table_status(
         snapshots=tuple(number for number, _ in snapshots.newest_first()) if snapshots else (),
         settings=changed_settings(settings),
         online=online,
+        connections=fed,
         **_sums(files, garbage),
         **_messages(loads),
+    )
+
+
+def _connection(state: TableState, connection: Connection) -> ConnectionStatus:
+    ledger = (tally for *_, tally in ledger_of(state, connection))
+    sums = reduce(Tally.plus, ledger, Tally())
+    return ConnectionStatus(
+        id=connection.id,
+        version=connection.version,
+        source_splits=sum(1 for _ in positions_of(state, connection.id)),
+        read=sums.read,
+        stored=sums.stored,
+        quarantined=sums.quarantined,
+        gaps=len(gaps_of(state, connection)),
     )
 
 

@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 
 from lakebed.backends.memory import MemoryObjectStore, MemoryTransactionLog, VirtualClock
+from lakebed.model.feeds.positions import Position, decode_position, encode_position
 from lakebed.model.files import FileReference, KeyBounds, StoredFile, bounds_of
 from lakebed.model.keys import encode_field
 from lakebed.model.names import (
@@ -21,7 +22,6 @@ from lakebed.model.names import (
     digest_of,
     file_name,
 )
-from lakebed.model.positions import Position, decode_position, encode_position
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import type_of
 from lakebed.ports.clock import Clock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakebed.model.feeds.tallies import Tally
 from lakebed.model.field_changes import FieldChange
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
@@ -15,7 +16,6 @@ from lakebed.model.names import (
     RequestDigest,
     TransactionNumber,
 )
-from lakebed.model.tallies import Tally
 from lakebed.statestore.log_entries.codec import Entry
 from lakebed.statestore.log_entries.feed_changes import (
     Count,

@@ -8,9 +8,9 @@ from typing import get_args
 import msgspec
 import pytest
 
+from lakebed.model.feeds.positions import Position, encode_position
 from lakebed.model.field_changes import FieldChange
 from lakebed.model.names import Micros, TransactionNumber
-from lakebed.model.positions import Position, encode_position
 from lakebed.model.processing import processing_json
 from lakebed.statestore.log_entries.codec import Entry, decode_entry, encode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor

@@ -16,7 +16,7 @@ class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     fail."""
 
     rows: list[int] = []
-    rules: list[int] = []
+    rules: list[str] = []
     says: str
     file: str
     old: str
@@ -26,7 +26,7 @@ class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def names(self) -> list[str]:
         """Rows and rules, as one asks for them: `30`, `H7`."""
-        return [*map(str, self.rows), *(f"H{rule}" for rule in self.rules)]
+        return [*map(str, self.rows), *self.rules]
 
     @property
     def test_ids(self) -> list[str]:

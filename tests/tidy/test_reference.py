@@ -6,7 +6,7 @@ import runpy
 
 import pytest
 
-from lakebed.error_explanations import ErrorExplanation, explanations
+from lakebed.cli.error_explanations import ErrorExplanation, explanations
 from lakebed.observe import events
 from tests.tidy.source import ROOT
 

@@ -13,9 +13,9 @@ from typing import ClassVar
 import msgspec
 
 from lakebed.errors import DefinitionMovedError, InvalidError, ItemsTakenError, TableBusyError
+from lakebed.model.feeds.positions import connection_id, position_name
+from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, TransactionNumber
-from lakebed.model.positions import connection_id, position_name
-from lakebed.model.tallies import Tally
 from lakebed.statestore.table_state.feed_records import (
     Connection,
     Gap,
@@ -42,8 +42,8 @@ REASON_BYTES_MAX = 1_000
 
 
 class Define(msgspec.Struct, frozen=True, array_like=True, tag="define"):
-    """From now on rows of a connection are made by this version of its definition, or a newer one
-    (R17). The first one makes the connection known."""
+    """Let rows of a connection be made by this version of its definition from now on, or a newer
+    one (R17). The first one makes the connection known."""
 
     connection: ConnectionId
     version: int
@@ -105,7 +105,7 @@ class TakeItems(msgspec.Struct, frozen=True, array_like=True, tag="items"):
                 connection=self.connection,
                 taken=len(taken),
                 of=len(self.items),
-                hint="drop them and send the others",
+                hint="drop them, then send what is left",
             )
         remembered = item_count(state, known)
         if remembered + len(self.items) > self.MAX:
@@ -137,7 +137,7 @@ class ForgetItems(msgspec.Struct, frozen=True, array_like=True, tag="forget_item
 
 
 class RecordGap(msgspec.Struct, frozen=True, array_like=True, tag="gap"):
-    """A source no longer had records that were never taken; it is gone on behind them (R15).
+    """A source no longer had records that were never taken; its reader goes on behind them.
 
     first, end: the position that was wanted, and the first one that there was, as the source
         writes them.

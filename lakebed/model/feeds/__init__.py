@@ -1,0 +1,1 @@
+"""Nouns of feeds: positions, and what became of records."""

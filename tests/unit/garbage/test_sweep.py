@@ -1,0 +1,72 @@
+"""A sweep raises the write floor, and forgets what nobody can send again (R8)."""
+
+import random
+
+import pytest
+
+from lakebed.garbage.sweep import SweepObjects
+from lakebed.model.names import ConnectionId, TableId, TableName
+from lakebed.statestore.log_entries.feed_changes import Define, TakeItems
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.table_changes import ChangeSettings
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.feed_records import connection_of, taken_items
+from tests.dsl import TableStory
+
+FEED = ConnectionId("feed")
+HOUR = 3_600
+SETTINGS = ChangeSettings({"pending_seconds_max": HOUR, "job_id_seconds_min": 48 * HOUR})
+OLD, NEW = bytes(16), bytes(15) + b"1"
+
+
+class FedTable:
+    """A table that took an old item, and a new one 47 hours later."""
+
+    def __init__(self) -> None:
+        self.story = story = TableStory()
+        story.when_committed(SETTINGS, Define(FEED, 1), TakeItems(FEED, (OLD,)))
+        self.commit_for(47)
+        story.when_committed(TakeItems(FEED, (NEW,)))
+        self.table = OpenTable(
+            id_=TableId("t"), name=TableName("t"), head=story.head, rng=random.Random(1)
+        )
+        self.sweep = SweepObjects(objects=story.objects)
+
+    def commit_for(self, hours: int) -> None:
+        for _ in range(hours):
+            self.story.clock.advance(HOUR)
+            self.story.when_committed(AddFiles(()))
+
+    def known(self) -> list[bytes]:
+        known = connection_of(self.story.state, FEED)
+        assert known is not None
+        return taken_items(self.story.state, known, (OLD, NEW))
+
+
+@pytest.fixture
+def fed() -> FedTable:
+    return FedTable()
+
+
+def test_items_are_remembered_as_long_as_ids_of_jobs(fed: FedTable) -> None:
+    fed.sweep.run(fed.table)
+    assert fed.known() == [OLD, NEW], "the floor has passed the old one, and it is 47 hours old"
+    assert fed.story.state.head().floor > 2
+    fed.commit_for(3)
+    fed.sweep.run(fed.table)
+    assert fed.known() == [NEW]
+
+
+def test_a_table_without_items_is_swept_by_entries_that_older_releases_know(
+    fed: FedTable,
+) -> None:
+    story = TableStory()
+    story.when_committed(SETTINGS)
+    table = OpenTable(id_=TableId("t"), name=TableName("t"), head=story.head, rng=random.Random(1))
+    for _ in range(50):
+        story.clock.advance(HOUR)
+        story.when_committed(AddFiles(()))
+    before = story.state.head().number
+    fed.sweep.run(table)
+    ((_, body),) = story.log.log.read_after(before)
+    assert body[0] == 1

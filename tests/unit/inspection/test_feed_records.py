@@ -1,0 +1,67 @@
+"""What a table says of the feeds that fill it: in its status, and when it contradicts itself."""
+
+import random
+
+import pytest
+
+from lakebed.backends.memory import MemoryJobTracker
+from lakebed.inspection.check_state import check_state
+from lakebed.inspection.status import ConnectionStatus, table_status
+from lakebed.model.feeds.tallies import Tally
+from lakebed.model.names import ConnectionId, TableId, TableName
+from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap, TakeItems
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.open_table import OpenTable
+from tests.dsl import TableStory
+from tests.dsl.table_story import next_position
+
+FEED, OTHER = ConnectionId("feed"), ConnectionId("other")
+
+
+@pytest.fixture
+def story() -> TableStory:
+    """Return a table that was fed from two source splits, an hour apart."""
+    story = TableStory()
+    story.when_committed(Define(OTHER, 1), Define(FEED, 2), TakeItems(OTHER, (bytes(16),)))
+    for split in ("0", "1"):
+        added = AddFiles(story.new_files("all", **{f"f{split}": 3}))
+        tally = Tally(read=5, stored=3, quarantined=1, filtered=1, bytes=100)
+        gap = RecordGap(FEED, 2, split, b"1", b"5", "gone")
+        changes = (added, Count(FEED, 2, split, tally), gap)
+        position = next_position(f"{FEED}/{split}", None, 10)
+        story.head.commit(story.transaction(*changes, positions=[position]))
+        story.clock.advance(3_600)
+    return story
+
+
+def test_a_status_says_what_became_of_the_records_of_each_connection(story: TableStory) -> None:
+    table = OpenTable(id_=TableId("t"), name=TableName("t"), head=story.head, rng=random.Random(0))
+    status = table_status(table, tracker=MemoryJobTracker())
+    fed = ConnectionStatus(
+        id="feed", version=2, source_splits=2, read=10, stored=6, quarantined=2, gaps=2
+    )
+    idle = ConnectionStatus(
+        id="other", version=1, source_splits=0, read=0, stored=0, quarantined=0, gaps=0
+    )
+    assert status.connections == (fed, idle)
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        ("UPDATE positions SET value = x'00'", "position-damaged"),
+        ("UPDATE tallies SET stored = stored + 1", "ledger-wrong"),
+        ("DELETE FROM connections", "ledger-wrong"),
+        ("UPDATE items SET connection = 7", "ledger-wrong"),
+        ("UPDATE gaps SET connection = 7", "ledger-wrong"),
+        ("UPDATE tallies SET connection = 7", "ledger-wrong"),
+        ("UPDATE items SET number = 99", "number-impossible"),
+        ("UPDATE gaps SET number = number + 99", "number-impossible"),
+        ("UPDATE connections SET number = 99", "number-impossible"),
+    ],
+)
+def test_what_contradicts_itself_is_found(story: TableStory, damage: str, code: str) -> None:
+    name = TableName("t")
+    assert list(check_state(story.state, name)) == []
+    assert story.state.connection.execute(damage).rowcount
+    assert {finding.code for finding in check_state(story.state, name)} == {code}
