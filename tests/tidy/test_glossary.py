@@ -42,7 +42,6 @@ KEPT = {
     "offset": "of bytes and of elements",
     "partition": "of a table; DynamoDB's key; AWS's regions",
     "process": "of the operating system",
-    "record": "Arrow's batch, and SQS's",
     "region": "AWS's",
     "replay": "entries of a log applied again",
     "run": "an attempt at a job, and the verb",
