@@ -3,26 +3,21 @@ sent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from lakebed.errors import out_of_memory
-from lakebed.model.files import FileReference
-from lakebed.model.names import CommitId, JobId, RequestDigest, file_name
-from lakebed.model.paths import file_path
-from lakebed.model.ranges import KeyRange
+from lakebed.ingest.stage_rows import StageRows, Writer, Written
+from lakebed.model.names import CommitId, JobId, RequestDigest
 from lakebed.model.schema import Schema
-from lakebed.model.shared_files import plan_files
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import NOT_COMMITTED, JobTracker
-from lakebed.ports.sorted_files import RowSorter, SortedFiles
+from lakebed.ports.sorted_files import SortedFiles
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
-from lakebed.statestore.table_state.leaves import leaves_of, refuse_if_busy
 from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
 
 BatchT = TypeVar("BatchT")
@@ -50,10 +45,6 @@ class RowSource(Protocol[BatchT_co]):
         ...
 
 
-Written = Callable[[int, int], None]
-"""Is called with how many rows are written, of how many."""
-
-
 class IngestRows(Generic[BatchT]):
     """Takes rows into a table. Idempotent by job id; safe to kill anywhere.
 
@@ -68,7 +59,7 @@ class IngestRows(Generic[BatchT]):
         tracker: JobTracker,
         commits: SendCommits | None = None,
     ) -> None:
-        self._files = files
+        self._stage = StageRows(files=files)
         self._commits = commits
         self._jobs = UserJobs("ingest", tracker=tracker, clock=clock)
 
@@ -96,39 +87,31 @@ class IngestRows(Generic[BatchT]):
     def _take(
         self, table: OpenTable, source: RowSource[BatchT], run: JobRun, on_written: Written
     ) -> Ingested:
-        with table.head.reading() as state:
-            processing = table.processing(state, "ingest")
-        sorter = self._files.sorter(source.schema, processing)
-        taken = 0
-        try:
-            for batch in source.batches():
-                taken += self._files.rows(batch)
-                sorter.add(batch)
-            references, kept = self._write(table, source.schema, sorter, run, on_written)
-            rows = sum(reference.rows for reference in references)
-            if processing is None and not rows == kept == taken:
-                raise AssertionError("no row is lost on the way")
-        except MemoryError as error:  # nothing was committed
-            raise out_of_memory(error) from error
-        finally:
-            sorter.close()
+        staged = self._stage.run(
+            table,
+            source.schema,
+            source.batches(),
+            writer=Writer(run.start.base, run.job, run.number),
+            on_written=on_written,
+        )
         digest = source.digest
         assert digest is not None, "known once all batches were read"
-        change = AddFiles(tuple(references))
+        change = AddFiles(staged.references)
         transaction = table.of_user(run.start, CommitId(run.job), digest, change)
-        files = len({r.file.name for r in references})
         done = Ingested(
             job=run.job,
             number=NOT_COMMITTED,
-            rows=rows,
-            files=files,
+            rows=staged.rows,
+            files=staged.files,
             run=run.name,
-            read=taken,
-            filtered=taken - kept,
+            read=staged.read,
+            filtered=staged.read - staged.kept,
         )
         if self._commits is not None:
             seconds = self._jobs.seconds(run)
-            requester = CommitRequester("ingest", run.job, run.name, rows, seconds, done.filtered)
+            requester = CommitRequester(
+                "ingest", run.job, run.name, done.rows, seconds, done.filtered
+            )
             self._commits.run(table.id, [QueuedCommit(transaction, requester)])
             return done
         number = table.head.commit(transaction)
@@ -138,57 +121,9 @@ class IngestRows(Generic[BatchT]):
             events.INGEST_COMMITTED,
             table=table.name,
             job=run.job,
-            rows_count=rows,
+            rows_count=done.rows,
             filtered_count=done.filtered,
-            files_count=files,
+            files_count=done.files,
             seconds=round(self._jobs.seconds(run), 3),
         )
         return msgspec.structs.replace(done, number=number)
-
-    def _write(
-        self,
-        table: OpenTable,
-        schema: Schema,
-        sorter: RowSorter[BatchT],
-        run: JobRun,
-        on_written: Written,
-    ) -> tuple[list[FileReference], int]:
-        """Return references to new files, and how many rows were not left out."""
-        with table.head.reading() as state:  # leaves as new as can be: a split may have come
-            leaves = leaves_of(state)
-            settings = state.settings()
-            counts = sorter.rows_in(leaves.key_ranges)
-            refuse_if_busy(state, leaves, counts)
-        references: list[FileReference] = []
-        done, total = 0, sum(counts)
-
-        def counted(batches: Iterator[BatchT]) -> Iterator[BatchT]:
-            nonlocal done
-            for batch in batches:
-                yield batch
-                done += self._files.rows(batch)
-                on_written(done, total)
-
-        leaf_groups = plan_files(counts, shared_file_rows_max=settings.shared_file_rows_max)
-        for sequence, leaf_group in enumerate(leaf_groups):
-            name = file_name(
-                base=run.start.base,
-                job=run.job,
-                run=run.number,
-                sequence=sequence,
-                shared=len(leaf_group) > 1,
-            )
-            key_ranges = [leaves.key_ranges[index] for index in leaf_group]
-            whole = KeyRange(key_ranges[0].min, key_ranges[-1].max)
-            written = self._files.write(
-                schema,
-                counted(sorter.sorted_batches(whole)),
-                name=name,
-                path=file_path(table.id, name),
-                key_ranges=key_ranges,
-                job_rows=total,
-                value_statistics=settings.value_statistics,
-            )
-            if written is not None:  # processing left rows
-                references += leaves.references(written, leaf_group)
-        return references, total
