@@ -25,7 +25,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.log_entries.feed_changes import ForgetItems
 from lakebed.statestore.log_entries.file_changes import RaiseFloor
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_state.feed_records import has_items
+from lakebed.statestore.table_state.feed_records import has_items_below
 from lakebed.statestore.table_state.state import TableState
 
 PATHS_AT_ONCE = 1_000
@@ -62,9 +62,11 @@ class SweepObjects:
             wanted = state.number_older_than(Micros(now - pending))
             ids = settings.job_id_seconds_min * MICROS_PER_SECOND
             users_below = state.number_older_than(Micros(now - ids))
-            forgets = (ForgetItems(min(users_below, wanted)),) if has_items(state) else ()
+            items_below = min(users_below, wanted)
+            forgets = has_items_below(state, items_below)
         if wanted > floor and (wanted > floor + 1 or self._is_any_unknown(table, wanted)):
-            return (RaiseFloor(wanted, users_below), *forgets)
+            raised = RaiseFloor(wanted, users_below)
+            return (raised, ForgetItems(items_below)) if forgets else (raised,)
         return ()
 
     def _is_any_unknown(self, table: OpenTable, upto: TransactionNumber) -> bool:

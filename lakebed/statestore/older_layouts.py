@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from lakebed.errors import FormatGateError
+from lakebed.statestore.table_state.layout import DIGESTED_WITH_ROWS
+
 TABLES = (
     "head",
     "commits",
@@ -28,7 +31,10 @@ def write_down(connection: sqlite3.Connection, layout: int) -> None:
     """Turn a copy of a state into one of an older layout, if no more is allowed.
 
     What later layouts added is left out: it is made anew, as far as it must be, by who opens the
-    snapshot. The digest stays, because entries that fill what is digested are not allowed either.
+    snapshot. The digest stays: what is digested holds no rows yet.
+
+    Raises:
+        FormatGateError: it holds rows that the older layout has no table for.
     """
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found <= layout:
@@ -39,6 +45,11 @@ def write_down(connection: sqlite3.Connection, layout: int) -> None:
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     for (name,) in connection.execute(query).fetchall():
         if name not in kept:
+            exists = f'SELECT EXISTS(SELECT 1 FROM "{name}")'  # noqa: S608 - a name of the layout
+            if name in DIGESTED_WITH_ROWS and connection.execute(exists).fetchone()[0]:
+                raise FormatGateError(
+                    "the lake does not allow this snapshot", holds=name, to=layout
+                )
             connection.execute(f'DROP TABLE "{name}"')
             if layout > 1:
                 connection.execute("DELETE FROM row_sums WHERE name = ?", (name,))

@@ -14,6 +14,7 @@ import msgspec
 
 from lakebed.errors import (
     ConflictError,
+    CorruptError,
     FencedError,
     GenerationError,
     InvalidError,
@@ -98,6 +99,13 @@ Change = (
 )
 
 
+def _revision_of(value: bytes) -> int:
+    try:
+        return decode_position(value).revision
+    except CorruptError as error:  # it was sent, not stored
+        raise InvalidError("not a position", value=value[:40].hex()) from error
+
+
 class PositionChange(msgspec.Struct, frozen=True, array_like=True):
     """How far a source has been taken, committed with its rows (R1).
 
@@ -115,8 +123,8 @@ class PositionChange(msgspec.Struct, frozen=True, array_like=True):
     def check(self, state: TableState) -> None:
         if self.name.startswith(OWN_NAMES) or not 0 < len(self.name.encode()) <= NAME_BYTES_MAX:
             raise InvalidError("not the name of a position", position=ascii(self.name)[:80])
-        begins = 0 if self.expected is None else decode_position(self.expected).revision
-        if decode_position(self.value).revision != begins + 1:
+        begins = 0 if self.expected is None else _revision_of(self.expected)
+        if _revision_of(self.value) != begins + 1:
             hint = "a position's revision rises by one with each commit"
             raise InvalidError("not the next position", position=self.name, hint=hint)
         found, owner = state.position(self.name) or (None, 0)

@@ -143,9 +143,10 @@ def item_count(state: TableState, connection: Connection) -> int:
     return int(state.connection.execute(query, (connection.key,)).fetchone()[0])
 
 
-def has_items(state: TableState) -> bool:
-    """Whether items are remembered of any connection."""
-    return bool(state.connection.execute("SELECT EXISTS(SELECT 1 FROM items)").fetchone()[0])
+def has_items_below(state: TableState, number: int) -> bool:
+    """Whether items are remembered that entries below a number took."""
+    query = "SELECT EXISTS(SELECT 1 FROM items WHERE number < ?)"
+    return bool(state.connection.execute(query, (number,)).fetchone()[0])
 
 
 def put_connection(state: TableState, id_: ConnectionId, version: int, number: int) -> None:

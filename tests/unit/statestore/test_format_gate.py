@@ -10,10 +10,11 @@ import zstandard
 from lakebed.backends.memory import MemoryTableRegistry, VirtualClock
 from lakebed.errors import FormatGateError, InvalidError, UnavailableError
 from lakebed.model.formats import NEWEST, OLDEST, Formats, formats_of
-from lakebed.model.names import TableId, TransactionNumber
+from lakebed.model.names import ConnectionId, TableId, TransactionNumber
 from lakebed.statestore.format_gate import KEPT_SECONDS, FormatGate
 from lakebed.statestore.log_entries import codec
 from lakebed.statestore.log_entries.codec import ENTRY_FORMAT
+from lakebed.statestore.log_entries.feed_changes import Define
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import ChangeSettings
 from lakebed.statestore.older_layouts import ADDED, SUMS, TABLES, write_down
@@ -150,6 +151,17 @@ def test_a_newer_layout_is_written_down_and_read_as_the_same_state(
             assert summed == OF_LAYOUT[layout] - {*SUMS}
     with closing(open_cache(file)) as connection:
         assert TableState(connection).digest() == story.state.digest()
+
+
+def test_what_an_older_layout_has_no_table_for_is_never_left_out(tmp_path: Path) -> None:
+    story = TableStory()
+    story.when_committed(Define(ConnectionId("feed"), 1))
+    allowed = Formats(entry=NEWEST.entry, state=2)
+    snapshots = Snapshots(TableId("t"), story.objects, scratch=tmp_path, formats=lambda: allowed)
+    with pytest.raises(FormatGateError, match="lakebed formats --raise"):
+        snapshots.write(story.state)
+    assert not list(snapshots.newest_first())
+    assert not list(tmp_path.iterdir())
 
 
 def tables_in(connection: sqlite3.Connection) -> set[str]:
