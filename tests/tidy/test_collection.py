@@ -14,7 +14,7 @@ def _names(hash_seed: int) -> list[str]:
     collected = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=True,
