@@ -100,7 +100,9 @@ def whole(
         patch.setenv("LAKEBED_CACHE", str(folder / "cache"))
         patch.setattr(transaction_logs, "BODY_BYTES_MAX", SMALL_BODY_BYTES)
         text = encode_resources(resources)
-        clients.ssm.put_parameter(Name=parameter_name(INSTANCE), Value=text, Type="String")
+        clients.ssm.put_parameter(
+            Name=parameter_name(INSTANCE), Value=text, Type="String", Overwrite=True
+        )
         with Lake(open_instance(INSTANCE)) as lake:
             fill(lake)
         here = folder / "cache" / INSTANCE

@@ -1,7 +1,9 @@
 """What only the log on DynamoDB has to keep: lost answers, throttling, bodies beside it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
+from types import SimpleNamespace
+from typing import NoReturn, cast
 
 import pytest
 
@@ -24,6 +26,7 @@ from lakebed.errors import (
 )
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import entries_prefix
+from lakebed.ports.object_store import ObjectWriter
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from tests.contracts.test_transaction_log import entries, filled, number
 from tests.dsl import TableStory
@@ -148,6 +151,49 @@ def test_a_large_body_lies_beside_the_log_under_a_name_of_its_own(
     other.append(number(2), LARGE[:BODY_BYTES_MAX])
     assert entries(other) == [(1, LARGE), (2, LARGE[:BODY_BYTES_MAX])]
     assert len(list(objects.list(entries_prefix(TABLE)))) == 2, "the loser's, too"
+
+
+class KilledServer(MemoryObjectStore):
+    """Was killed while it took an object: it knows the name and the size, and these bytes, and
+    nobody heard of it. None: it cannot read them."""
+
+    left: bytes | None = LARGE
+
+    def create(self, path: str) -> ObjectWriter:
+        writer = super().create(path)
+        finish = writer.finish
+
+        def killed() -> NoReturn:
+            finish()
+            raise UnknownOutcomeError("the server was killed")
+
+        return cast(
+            "ObjectWriter", SimpleNamespace(write=writer.write, finish=killed, abort=writer.abort)
+        )
+
+    def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        if self.left is None:
+            raise UnavailableError("the store is busy")
+        return [self.left[start:end] for start, end in ranges]
+
+
+@pytest.mark.parametrize("left", [None, LARGE[::-1], LARGE], ids=["unreadable", "torn", "whole"])
+def test_a_body_whose_answer_was_lost_is_read_back(
+    ministack: S3Server, clock: VirtualClock, left: bytes | None
+) -> None:
+    objects = KilledServer(clock)
+    objects.left = left
+    with closing(ministack.clients(clock=clock, patience=Patience())) as clients:
+        table = ministack.new_table(LOG_TABLE)
+        logs = DynamoTransactionLogs(clients, table, objects=objects, rng=system_random())
+        log = logs.open(TABLE)
+        if left == LARGE:
+            log.append(number(1), LARGE)
+            assert entries(log) == [(1, LARGE)]
+        else:
+            with pytest.raises(UnavailableError):
+                log.append(number(1), LARGE)
+            assert entries(log) == []
 
 
 def test_truncation_takes_bodies_beside_the_log_away_those_of_losers_too(
