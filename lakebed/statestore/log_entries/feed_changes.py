@@ -23,7 +23,7 @@ from lakebed.statestore.table_state.feed_records import (
     connection_of,
     forget_connection,
     forget_items,
-    item_count,
+    has_room_for,
     put_connection,
     put_gap,
     put_items,
@@ -107,12 +107,10 @@ class TakeItems(msgspec.Struct, frozen=True, array_like=True, tag="items"):
                 of=len(self.items),
                 hint="drop them, then send what is left",
             )
-        remembered = item_count(state, known)
-        if remembered + len(self.items) > self.MAX:
+        if not has_room_for(state, known, len(self.items), self.MAX):
             raise TableBusyError(
                 "too many items are remembered",
                 connection=self.connection,
-                remembered=remembered,
                 max=self.MAX,
                 hint="wait: they are forgotten when the write floor rises",
             )

@@ -137,10 +137,16 @@ def taken_items(state: TableState, connection: Connection, items: Iterable[bytes
     return [item for item in items if execute(query, (connection.key, item)).fetchone()]
 
 
-def item_count(state: TableState, connection: Connection) -> int:
-    """Return how many items of a connection are remembered."""
+def has_room_for(state: TableState, connection: Connection, items: int, items_max: int) -> bool:
+    """Whether a connection may have so many items more. Those of all connections are known at once,
+    its own are counted when they may be too many."""
+    execute = state.connection.execute
+    (of_all,) = execute("SELECT rows FROM row_sums WHERE name = 'items'").fetchone()
+    if of_all + items <= items_max:
+        return True
     query = "SELECT count(*) FROM items WHERE connection = ?"
-    return int(state.connection.execute(query, (connection.key,)).fetchone()[0])
+    (own,) = execute(query, (connection.key,)).fetchone()
+    return bool(own + items <= items_max)
 
 
 def has_items_below(state: TableState, number: int) -> bool:
