@@ -1,21 +1,33 @@
 """A sweep raises the write floor, and forgets what nobody can send again (R8)."""
 
 import random
+import sqlite3
 
 import pytest
 
+from lakebed.garbage import sweep
 from lakebed.garbage.sweep import SweepObjects
-from lakebed.model.names import ConnectionId, TableId, TableName
+from lakebed.model.names import (
+    ConnectionId,
+    JobId,
+    TableId,
+    TableName,
+    TransactionNumber,
+    file_name,
+)
+from lakebed.model.paths import file_path, files_prefix
 from lakebed.statestore.log_entries.feed_changes import Define, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import ChangeSettings
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state import proven_state, sums
 from lakebed.statestore.table_state.feed_records import connection_of, taken_items
 from tests.dsl import TableStory
 
 FEED = ConnectionId("feed")
 HOUR = 3_600
 SETTINGS = ChangeSettings({"pending_seconds_max": HOUR, "job_id_seconds_min": 48 * HOUR})
+UNKNOWN = 3_000
 OLD, NEW = bytes(16), bytes(15) + b"1"
 
 
@@ -70,3 +82,31 @@ def test_a_table_without_items_is_swept_by_entries_that_older_releases_know(
     fed.sweep.run(table)
     ((_, body),) = story.log.log.read_after(before)
     assert body[0] == 1
+
+
+@pytest.mark.parametrize(("of_a_proof", "proofs"), [(50_000, 1), (1_000, 3)])
+def test_a_state_is_proven_once_for_many_unknown_objects(
+    monkeypatch: pytest.MonkeyPatch, of_a_proof: int, proofs: int
+) -> None:
+    monkeypatch.setattr(sweep, "PATHS_OF_A_PROOF", of_a_proof)
+    monkeypatch.setattr(sums, "PROVEN_ROWS_MAX", 0)
+    proven: list[str] = []
+    verify_all = proven_state.verify_all
+
+    def counted(connection: sqlite3.Connection) -> None:
+        proven.append("all")
+        verify_all(connection)
+
+    monkeypatch.setattr(proven_state, "verify_all", counted)
+    fed = FedTable()
+    known = fed.story.file("known")
+    fed.story.given_files("all", known=1)
+    for number in range(UNKNOWN):
+        name = file_name(base=TransactionNumber(3), job=JobId(f"{number}"), run=1, sequence=0)
+        fed.story.objects.create(file_path(fed.table.id, name)).finish()
+    kept = file_path(fed.table.id, known)
+    fed.story.objects.create(kept).finish()
+    fed.commit_for(3)
+    assert fed.sweep.run(fed.table) == UNKNOWN
+    assert len(proven) == proofs
+    assert list(fed.story.objects.list(files_prefix(fed.table.id))) == [kept]
