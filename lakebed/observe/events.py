@@ -54,6 +54,8 @@ MERGE_HELPER_LOST = "merge_helper_lost"
 CACHE_SET_ASIDE = "cache_set_aside"
 LOCK_AWAITED = "lock_awaited"
 LOG_TIME_TOLD = "log_time_told"
+FEED_PROGRESSED = "feed_progressed"
+FEED_FAILED = "feed_failed"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
@@ -106,6 +108,8 @@ MEANINGS = {
     LOG_TIME_TOLD: "a clock was more than a day off log time: an entry recorded it, log time leapt"
     " or was set back",
     MERGE_HELPER_LOST: "a process that helped to merge failed; its part was merged without it",
+    FEED_PROGRESSED: "records of a feed became rows, and its position moved with them",
+    FEED_FAILED: "a feed stopped at what it cannot take; others go on",
 }
 """What each event says; `docs/reference/events.md` is made from it."""
 

@@ -1,0 +1,1 @@
+"""Feeds: what a source gives becomes rows of tables, each record once."""

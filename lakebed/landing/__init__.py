@@ -1,0 +1,1 @@
+"""Landing tables: the records of a feed as they came."""

@@ -1,0 +1,70 @@
+"""`lakebed feed`, as people use it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.programs import Shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path)
+    shell.ok("table", "create", "other", "--row-key", "id:string")
+    (tmp_path / "a.log").write_bytes(b"one\ntwo\nthr")
+    return shell
+
+
+def feeds(shell: Shell, text: str = "") -> str:
+    path = shell.folder / "feeds.toml"
+    path.write_text(text or f'[feed.access]\nfiles = "{shell.folder}/*.log"\n')
+    return str(path)
+
+
+def test_lines_are_landed_and_queried(shell: Shell) -> None:
+    said = shell.ok("feed", "run", feeds(shell), "--once")
+    assert said == "access: 2 records into access_landing, 1 commit\n"
+    rows = shell.ok("query", "access_landing", "--columns", "position,value", "--json")
+    assert rows.splitlines() == ['{"position":0,"value":"b25l"}', '{"position":4,"value":"dHdv"}']
+    (done,) = shell.json("feed", "run", feeds(shell), "--once")
+    assert (done["commits"], done["tally"][0], done["code"]) == (0, 0, "")
+    assert "1 source split, 2 records read, 2 stored" in shell.ok("status", "access_landing")
+    log = shell.ok("state", "log", "access_landing")
+    assert ": 2 read, 2 stored" in log
+    assert "at 8, revision 1" in log
+
+
+def test_a_feed_that_fails_is_told_and_others_go_on(shell: Shell) -> None:
+    text = Path(feeds(shell)).read_text("utf-8")
+    both = feeds(shell, text + f'[feed.second]\nfiles = "{shell.folder}/*.txt"\n')
+    shell.ok("feed", "run", both, "--once")
+    (shell.folder / "a.log").write_bytes(b"one\n")
+    (shell.folder / "b.txt").write_bytes(b"x\n")
+    result = shell.run("feed", "run", both, "--once")
+    assert result.exit_code == 2
+    assert "failed: feed access: invalid: a file has fewer bytes than were taken" in result.stderr
+    assert "second: 1 record into second_landing" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[feed.access]\nfile = "x"', "did you mean 'files'?"),
+        ('[feed.other-1]\nfiles = "x"\nrotate = 3', "did you mean 'rotate_bytes'?"),
+        ('[feed.No]\nfiles = "x"', "use 1 to 63"),
+        ("no toml", "no TOML"),
+    ],
+)
+def test_a_file_of_feeds_that_cannot_be_is_refused_and_makes_no_table(
+    shell: Shell, text: str, says: str
+) -> None:
+    code, error = shell.refused("feed", "run", feeds(shell, text), "--once")
+    assert code == 2
+    assert says in f"{error['message']} {error['hint']}"
+    assert shell.ok("table", "list").split() == ["other"]
+
+
+def test_a_file_that_is_not_there_is_named(shell: Shell) -> None:
+    code, error = shell.refused("feed", "run", "feeds.toml", "--once")
+    assert code == 2
+    assert "feeds.toml" in str(error)
