@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -65,8 +65,7 @@ def _feed_of(name: str, fields: Any) -> Feed:  # noqa: ANN401 - whatever TOML ho
         raise InvalidError("not allowed in a feed", at=at, problem=error) from None
 
 
-def _check_names(fields: Mapping[str, Any], known: Iterator[str] | Any, *, at: str) -> None:  # noqa: ANN401
-    names = list(known)
+def _check_names(fields: Mapping[str, Any], names: Sequence[str], *, at: str) -> None:
     for field in fields:
         if field not in names:
             where = f"{at}.{field}" if at else field

@@ -43,7 +43,10 @@ AGAIN = (PositionMovedError, GenerationError, FencedError)
 
 
 class FeedConnection(msgspec.Struct, frozen=True):
-    """What leads a feed into a table. version: of its definition."""
+    """What leads a feed into a table.
+
+    version: of its definition.
+    """
 
     id: ConnectionId
     version: int

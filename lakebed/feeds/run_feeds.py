@@ -21,7 +21,10 @@ BatchT = TypeVar("BatchT")
 
 
 class RunningFeed(msgspec.Struct, frozen=True):
-    """A feed with all that it needs. bytes_max: of records that are committed together."""
+    """A feed with all that it needs.
+
+    bytes_max: of records that are committed together.
+    """
 
     name: str
     table: OpenTable
@@ -33,7 +36,9 @@ class RunningFeed(msgspec.Struct, frozen=True):
 class FeedDone(msgspec.Struct, frozen=True, kw_only=True):
     """What a feed has taken.
 
-    commits: log entries. code, reason: why it stopped; "": it has taken all that there was.
+    commits: log entries.
+    code: of the error that stopped it; "": it has taken all that there was.
+    reason: what the error says.
     """
 
     name: str

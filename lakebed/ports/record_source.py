@@ -21,7 +21,8 @@ class SourceSplit(msgspec.Struct, frozen=True):
 class RecordLines(msgspec.Struct, frozen=True):
     """Whole records of a source split, from one position to another.
 
-    begin: position of the first record. end: position behind the last one.
+    begin: position of the first record.
+    end: position behind the last one.
     lines: the records' bytes, each ended by a line feed.
     """
 

@@ -16,7 +16,7 @@ from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.errors import ObjectMissingError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import SweepObjects
-from lakebed.ingest import ingest_rows
+from lakebed.ingest import stage_rows
 from lakebed.model.names import (
     MICROS_PER_SECOND,
     CommitId,
@@ -305,7 +305,7 @@ def names_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     def guessed(**given: Any) -> FileName:  # noqa: ANN401 - as the function it replaces
         return file_name(**given | {"job": JobId("job"), "run": 0})
 
-    for module in (ingest_rows, run_job):
+    for module in (stage_rows, run_job):
         monkeypatch.setattr(module, "file_name", guessed)
 
 
