@@ -182,3 +182,26 @@ def test_ci_runs_what_a_user_runs() -> None:
     ci = Path(ROOT / ".ci/run")
     assert os.access(ci, os.X_OK)
     assert ci.read_text(encoding="utf-8").splitlines()[-1] == "make test"
+
+
+def _committed_by_mistake(root: Path) -> list[str]:
+    """What git keeps and ignores at once, and links, which lead out of a fresh clone."""
+
+    def git(*words: str) -> list[str]:
+        command = ["git", "ls-files", "--cached", *words]
+        return subprocess.check_output(command, cwd=root, text=True).splitlines()
+
+    links = [line.partition("\t")[2] for line in git("--stage") if line.startswith("120000")]
+    return [*git("--ignored", "--exclude-standard"), *links]
+
+
+def test_nothing_that_make_makes_is_committed_and_no_link() -> None:
+    assert _committed_by_mistake(ROOT) == [], "git rm --cached it; .gitignore names what make makes"
+
+
+def test_a_committed_environment_is_found(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text((ROOT / ".gitignore").read_text("utf-8"), "utf-8")
+    (tmp_path / ".venv").symlink_to(tmp_path / "another-environment")
+    subprocess.run(["git", "add", "--force", ".gitignore", ".venv"], cwd=tmp_path, check=True)
+    assert _committed_by_mistake(tmp_path) == [".venv", ".venv"]
