@@ -117,6 +117,7 @@ lock: $(DEV)  ## write every requirements/*.txt from its .in
 	$(COMPILE) requirements/bundle-state.in --output-file requirements/bundle-state.txt
 	$(COMPILE) requirements/bundle-rows.in --output-file requirements/bundle-rows.txt
 	$(COMPILE) requirements/fast.in --output-file requirements/fast.txt
+	$(COMPILE) requirements/feeds.in --output-file requirements/feeds.txt
 	$(COMPILE) requirements/deploy.in --output-file requirements/deploy.txt
 	$(COMPILE) requirements/local.in --output-file requirements/local.txt
 	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt
@@ -152,12 +153,13 @@ $(DEPLOY): $(RUN) requirements/aws.txt requirements/deploy.txt
 		-r requirements/aws.txt -r requirements/deploy.txt
 	@touch $@
 
-$(DEV): $(DEPLOY) requirements/lambda.txt requirements/fast.txt requirements/local.txt \
-		requirements/dev.txt
+$(DEV): $(DEPLOY) requirements/lambda.txt requirements/fast.txt requirements/feeds.txt \
+		requirements/local.txt requirements/dev.txt
 	@echo "installing what tests and checks need" >&2
 	@$(PIP) install --require-hashes --only-binary :all: \
 		-r requirements/aws.txt -r requirements/lambda.txt -r requirements/fast.txt \
-		-r requirements/deploy.txt -r requirements/local.txt -r requirements/dev.txt
+		-r requirements/feeds.txt -r requirements/deploy.txt -r requirements/local.txt \
+		-r requirements/dev.txt
 	@touch $@
 
 # Beside the other environment. pip checks that what is installed is what pyproject.toml allows.

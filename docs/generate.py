@@ -107,7 +107,7 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        MADE.format(source="lakebed/errors.py"),
+        MADE.format(source="lakebed/errors.py` and `lakebed/feed_errors.py"),
         "An error is named by what to do next: its kind is for programs, its code for you.",
         "The exit code of `lakebed` is the kind's; 0: success, 1: a bug, 130: stopped by you.",
         "`lakebed explain CODE` prints the same.",

@@ -247,38 +247,6 @@ class GenerationError(ConflictError):
     """
 
 
-class PositionMovedError(ConflictError):
-    """The source split was taken on since this batch of it was read, or an operator moved it.
-
-    What is done: nothing was written, and this batch never will be. What you can do: nothing; the
-    worker forgets the batch and goes on at the position that is committed.
-    """
-
-
-class OwnerFencedError(FencedError):
-    """The source split has a newer owner: another worker has taken it over.
-
-    What is done: nothing was written. What you can do: nothing; the worker gives the source split
-    up, and its new owner goes on at the position that is committed.
-    """
-
-
-class DefinitionMovedError(ConflictError):
-    """The rows were made by an older definition of the connection than the table knows.
-
-    What is done: nothing was written. What you can do: nothing; the worker makes the rows anew, as
-    the newer definition says.
-    """
-
-
-class ItemsTakenError(ConflictError):
-    """Some items of the batch, such as messages of a queue, are in the table already.
-
-    What is done: nothing was written. What you can do: nothing; the worker drops those items and
-    sends the others again.
-    """
-
-
 class TableBusyError(UnavailableError):
     """A leaf holds more files than `leaf_files_max`: compaction must catch up first.
 

@@ -23,7 +23,7 @@ def run_feeds(app: App) -> RunFeeds[pa.RecordBatch]:
     return RunFeeds[pa.RecordBatch](records=FeedRecords(stage=stage, rows_of=landed_rows))
 
 
-def running_feed(app: App, feed: Feed) -> RunningFeed:
+def running_feed(app: App, feed: Feed) -> RunningFeed[pa.RecordBatch]:
     """Return a feed with its landing table, which is created where there is none.
 
     Raises:

@@ -6,9 +6,10 @@ From these the page `docs/reference/errors.md` and `lakebed explain CODE` are ma
 from __future__ import annotations
 
 import inspect
+from types import ModuleType
 from typing import NamedTuple
 
-from lakebed import errors
+from lakebed import errors, feed_errors
 from lakebed.errors import LakebedError
 
 
@@ -41,7 +42,11 @@ def explanation_of(error: type[LakebedError]) -> ErrorExplanation:
 
 def explanations() -> list[ErrorExplanation]:
     """Return the explanation of every error, kinds before what belongs to them."""
-    classes = inspect.getmembers(errors, inspect.isclass)
-    found = [e for _, e in classes if issubclass(e, LakebedError) and e is not LakebedError]
+    classes = {*_classes(errors), *_classes(feed_errors)}
+    found = [e for e in classes if issubclass(e, LakebedError) and e is not LakebedError]
     every = [explanation_of(error) for error in found]
     return sorted(every, key=lambda e: (e.exit_code, e.code != e.kind, e.code))
+
+
+def _classes(module: ModuleType) -> list[type]:
+    return [found for _, found in inspect.getmembers(module, inspect.isclass)]

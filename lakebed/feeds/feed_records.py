@@ -7,24 +7,19 @@ table's log holds, and is refused if another one was faster (protocol R1, R2).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Generic, TypeVar
 
 import msgspec
 
-from lakebed.errors import (
-    DefinitionMovedError,
-    FencedError,
-    GenerationError,
-    OwnerFencedError,
-    PositionMovedError,
-    UnknownOutcomeError,
-)
+from lakebed.errors import FencedError, GenerationError, UnknownOutcomeError
+from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError, PositionMovedError
 from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
 from lakebed.model.feeds.positions import Position, decode_position, encode_position, position_name
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, ConnectionId, JobId, TransactionNumber, digest_of
 from lakebed.observe import events
-from lakebed.ports.record_source import RecordLines, RecordSource, SourceSplit
+from lakebed.ports.record_source import Records, RecordSource, SourceSplit
 from lakebed.statestore.log_entries.feed_changes import Count, Define
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
@@ -80,7 +75,7 @@ class FeedRecords(Generic[BatchT]):
     """
 
     def __init__(
-        self, *, stage: StageRows[BatchT], rows_of: Callable[[str, RecordLines], BatchT]
+        self, *, stage: StageRows[BatchT], rows_of: Callable[[str, BatchT], BatchT]
     ) -> None:
         self._stage = stage
         self._rows_of = rows_of
@@ -89,7 +84,7 @@ class FeedRecords(Generic[BatchT]):
         self,
         table: OpenTable,
         connection: FeedConnection,
-        source: RecordSource,
+        source: RecordSource[BatchT],
         split: SourceSplit,
         *,
         bytes_max: int,
@@ -118,23 +113,27 @@ class FeedRecords(Generic[BatchT]):
         self,
         table: OpenTable,
         connection: FeedConnection,
-        source: RecordSource,
+        source: RecordSource[BatchT],
         split: SourceSplit,
         bytes_max: int,
     ) -> RecordsTaken | None:
         name = position_name(connection.id, split.name)
         known = self._known(table, connection, name)
-        before = Position(0, 0) if known.position is None else decode_position(known.position)
-        assert isinstance(before.next, int), "this source counts bytes"
-        records = source.read(split, before.next, bytes_max=bytes_max)
+        if known.position is None:
+            before = Position(0, source.start(split))
+        else:
+            before = decode_position(known.position)
+        assert isinstance(before.next, int), "sources count their records"
+        with closing(source.open(split, before.next, resume=before.resume)) as reader:
+            records = reader.read(bytes_max=bytes_max)
         if records is None:
             return None
         id_ = table.fresh_id()
         writer = Writer(known.start.base, JobId(id_), table.fresh_run())
-        rows = self._rows_of(split.name, records)
+        rows = self._rows_of(split.name, records.batch)
         staged = self._stage.run(table, table.schema, [rows], writer=writer)
         tally = _tally_of(staged, records)
-        after = encode_position(Position(before.revision + 1, records.end))
+        after = encode_position(Position(before.revision + 1, records.end, resume=records.resume))
         changes: list[Change] = []
         if not known.is_defined:
             changes.append(Define(connection.id, connection.version))
@@ -177,12 +176,12 @@ class FeedRecords(Generic[BatchT]):
         return _Known(start, position, owner, version == connection.version)
 
 
-def _tally_of(staged: StagedRows, records: RecordLines) -> Tally:
+def _tally_of(staged: StagedRows, records: Records[BatchT]) -> Tally:
     return Tally(
         read=staged.read,
         stored=staged.kept,
         filtered=staged.read - staged.kept,
-        bytes=len(records.lines),
+        bytes=records.size,
     )
 
 

@@ -20,7 +20,7 @@ from lakebed.statestore.open_table import OpenTable
 BatchT = TypeVar("BatchT")
 
 
-class RunningFeed(msgspec.Struct, frozen=True):
+class RunningFeed(msgspec.Struct, Generic[BatchT], frozen=True):
     """A feed with all that it needs.
 
     bytes_max: of records that are committed together.
@@ -29,7 +29,7 @@ class RunningFeed(msgspec.Struct, frozen=True):
     name: str
     table: OpenTable
     connection: FeedConnection
-    source: RecordSource
+    source: RecordSource[BatchT]
     bytes_max: int
 
 
@@ -57,7 +57,7 @@ class RunFeeds(Generic[BatchT]):
 
     def run(
         self,
-        feeds: Sequence[RunningFeed],
+        feeds: Sequence[RunningFeed[BatchT]],
         *,
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[FeedDone], None] = lambda _: None,
@@ -72,7 +72,7 @@ class RunFeeds(Generic[BatchT]):
 
     def _run(
         self,
-        feed: RunningFeed,
+        feed: RunningFeed[BatchT],
         should_stop: Callable[[], bool],
         on_progress: Callable[[FeedDone], None],
         failed: Callable[[FeedDone, LakebedError], None],

@@ -25,11 +25,11 @@ from lakebed.errors import (
     LogConflictError,
     NewerFormatError,
     ObjectMissingError,
-    PositionMovedError,
     TableMissingError,
     UnavailableError,
     UnknownOutcomeError,
 )
+from lakebed.feed_errors import PositionMovedError
 from lakebed.model.names import MICROS_PER_SECOND, TableId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.clock import Clock

@@ -21,6 +21,7 @@ EVERYWHERE = (
     "lakebed/bulk_import",
     "lakebed/config",
     "lakebed/errors.py",
+    "lakebed/feed_errors.py",
     "lakebed/garbage",
     "lakebed/model",
     "lakebed/observe",

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from lakebed.backends.local.file_tail import FileTail
-from lakebed.ports.record_source import RecordSource, SourceSplit
+from lakebed.decoding.raw_records import RAW_RECORDS
+from lakebed.ports.record_source import Records, RecordSource, SourceSplit
 
 
 class GrowingFiles:
@@ -14,7 +16,7 @@ class GrowingFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.source: RecordSource = FileTail(str(folder / "*.log"))
+        self.source: RecordSource[pa.RecordBatch] = FileTail(str(folder / "*.log"))
 
     def append(self, split: str, *lines: str) -> None:
         with (self.folder / f"{split}.log").open("ab") as file:
@@ -26,18 +28,38 @@ def given(tmp_path: Path) -> GrowingFiles:
     return GrowingFiles(tmp_path)
 
 
-def only(source: RecordSource) -> SourceSplit:
+def only(source: RecordSource[pa.RecordBatch]) -> SourceSplit:
     (split,) = source.splits()
     return split
 
 
-def all_lines(source: RecordSource, split: SourceSplit, bytes_max: int) -> Iterator[str]:
-    at = 0
-    while (records := source.read(split, at, bytes_max=bytes_max)) is not None:
+def all_lines(given: GrowingFiles, split: SourceSplit, bytes_max: int) -> Iterator[str]:
+    at = given.source.start(split)
+    reader = given.source.open(split, at)
+    while (records := reader.read(bytes_max=bytes_max)) is not None:
+        check(records)
         assert records.begin == at
-        assert records.end == at + len(records.lines)
-        yield from records.lines.decode().splitlines()
+        yield from texts(records)
         at = records.end
+    assert reader.behind() == 0
+    reader.close()
+
+
+def check(records: Records[pa.RecordBatch]) -> None:
+    """Look at what every source promises of a batch."""
+    batch = records.batch
+    batch.validate(full=True)
+    assert batch.schema == RAW_RECORDS
+    assert records.count == batch.num_rows > 0
+    positions = batch["position"].to_pylist()
+    assert positions == sorted(set(positions))
+    assert records.begin <= positions[0]
+    assert positions[-1] < records.end
+
+
+def texts(records: Records[pa.RecordBatch] | None) -> list[str]:
+    assert records is not None
+    return [value.decode() for value in records.batch["value"].to_pylist()]
 
 
 @pytest.mark.parametrize("bytes_max", [1, 7, 100, 1 << 20])
@@ -46,7 +68,7 @@ def test_all_records_are_read_in_order_in_batches_of_any_size(
 ) -> None:
     wanted = [f"line {number}" * (number % 3) for number in range(50)]
     given.append("a", *wanted)
-    assert list(all_lines(given.source, only(given.source), bytes_max)) == wanted
+    assert list(all_lines(given, only(given.source), bytes_max)) == wanted
 
 
 def test_the_same_position_gives_the_same_records_and_later_ones_come_behind(
@@ -54,16 +76,16 @@ def test_the_same_position_gives_the_same_records_and_later_ones_come_behind(
 ) -> None:
     given.append("a", "one", "two")
     split = only(given.source)
-    first = given.source.read(split, 0, bytes_max=100)
+    reader = given.source.open(split, 0)
+    first = reader.read(bytes_max=100)
     assert first is not None
-    assert given.source.read(split, first.end, bytes_max=100) is None
+    assert reader.read(bytes_max=100) is None
     given.append("a", "three")
-    again = given.source.read(split, 0, bytes_max=first.end)
+    again = given.source.open(split, 0).read(bytes_max=first.end)
     assert again == first
     assert only(given.source) == split
-    then = given.source.read(split, first.end, bytes_max=100)
-    assert then is not None
-    assert then.lines == b"three\n"
+    assert texts(reader.read(bytes_max=100)) == ["three"]
+    assert texts(given.source.open(split, first.end).read(bytes_max=100)) == ["three"]
 
 
 def test_source_splits_are_told_apart_and_come_later(given: GrowingFiles) -> None:

@@ -14,9 +14,13 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+import pyarrow as pa
+
+from lakebed.decoding.raw_records import lines_as_records
 from lakebed.errors import InvalidError
+from lakebed.feed_errors import PositionGoneError
 from lakebed.model import disk_errors
-from lakebed.ports.record_source import RecordLines, SourceSplit
+from lakebed.ports.record_source import Records, SourceSplit
 
 HEAD_BYTES = 1_024
 """Of the first line, that a file is known by."""
@@ -52,36 +56,75 @@ class FileTail:
         self._paths = found
         return [SourceSplit(name, str(path)) for name, path in found.items()]
 
-    def read(self, split: SourceSplit, begin: int, *, bytes_max: int) -> RecordLines | None:
-        """Return whole lines behind a byte of a file."""
-        path = self._paths.get(split.name, Path(split.title))
+    def start(self, split: SourceSplit) -> int:
+        """Return the first byte."""
+        return 0
+
+    def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> FileReader:
+        """Return a reader of whole lines from a byte of a file on."""
+        return FileReader(self._paths.get(split.name, Path(split.title)), split.name, begin)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class FileReader:
+    """Reads whole lines of one file. Nothing is open between two reads."""
+
+    def __init__(self, path: Path, name: str, begin: int) -> None:
+        self._path = path
+        self._name = name
+        self._next = begin
+        self._size = begin
+
+    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
+        """Return the next whole lines. It does not wait: looking again is as cheap."""
         with disk_errors.translated(READING):
             try:
-                with path.open("rb") as file:
-                    if _name_of(file) != split.name:  # another file has its name by now
+                with self._path.open("rb") as file:
+                    if _name_of(file) != self._name:  # another file has its name by now
                         return None
-                    return _lines(file, path, begin, bytes_max)
+                    lines = self._lines(file, bytes_max)
             except FileNotFoundError:
                 return None
-
-
-def _lines(file: BinaryIO, path: Path, begin: int, bytes_max: int) -> RecordLines | None:
-    size = os.fstat(file.fileno()).st_size
-    if size < begin:
-        hint = "it was cut, and what was appended since may be lost: let rotation rename it"
-        raise InvalidError(
-            "a file has fewer bytes than were taken", file=path, taken=begin, bytes=size, hint=hint
+        if not lines:
+            return None
+        begin, self._next = self._next, self._next + len(lines)
+        batch = lines_as_records(lines, begin)
+        return Records(
+            begin=begin, end=self._next, count=batch.num_rows, size=len(lines), batch=batch
         )
-    file.seek(begin)
-    text = file.read(bytes_max)
-    end = text.rfind(b"\n") + 1
-    if not end and len(text) == bytes_max:  # a line that is longer
-        text += file.read(LINE_BYTES_MAX)
-        end = text.find(b"\n") + 1
-        if not end and len(text) > LINE_BYTES_MAX:
-            hint = f"a line has at most {LINE_BYTES_MAX:,} bytes"
-            raise InvalidError("a line is too long", file=path, byte=begin, hint=hint)
-    return RecordLines(begin, begin + end, text[:end]) if end else None
+
+    def behind(self) -> int:
+        """Return how many bytes of the file come behind those that were read."""
+        return self._size - self._next
+
+    def acknowledge(self, end: int) -> None:
+        """Do nothing: a file keeps its lines."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _lines(self, file: BinaryIO, bytes_max: int) -> bytes:
+        begin, self._size = self._next, os.fstat(file.fileno()).st_size
+        if self._size < begin:
+            raise PositionGoneError(
+                "a file has fewer bytes than were taken: it was cut",
+                first=begin,
+                end=0,
+                file=self._path,
+                bytes=self._size,
+            )
+        file.seek(begin)
+        text = file.read(bytes_max)
+        end = text.rfind(b"\n") + 1
+        if not end and len(text) == bytes_max:  # a line that is longer
+            text += file.read(LINE_BYTES_MAX)
+            end = text.find(b"\n") + 1
+            if not end and len(text) > LINE_BYTES_MAX:
+                hint = f"a line has at most {LINE_BYTES_MAX:,} bytes"
+                raise InvalidError("a line is too long", file=self._path, byte=begin, hint=hint)
+        return text[:end]
 
 
 def _name_of_file(path: Path) -> str | None:

@@ -12,7 +12,8 @@ from typing import ClassVar
 
 import msgspec
 
-from lakebed.errors import DefinitionMovedError, InvalidError, ItemsTakenError, TableBusyError
+from lakebed.errors import InvalidError, TableBusyError
+from lakebed.feed_errors import DefinitionMovedError, ItemsTakenError
 from lakebed.model.feeds.positions import connection_id, position_name
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, TransactionNumber

@@ -12,15 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lakebed.errors import (
-    ConflictError,
-    CorruptError,
-    FencedError,
-    GenerationError,
-    InvalidError,
-    OwnerFencedError,
-    PositionMovedError,
-)
+from lakebed.errors import ConflictError, CorruptError, FencedError, GenerationError, InvalidError
+from lakebed.feed_errors import OwnerFencedError, PositionMovedError
 from lakebed.model.feeds.positions import NAME_BYTES_MAX, decode_position
 from lakebed.model.files import FileReference
 from lakebed.model.names import (

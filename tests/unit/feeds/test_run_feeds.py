@@ -173,7 +173,7 @@ def test_a_file_that_was_cut_fails_its_feed_and_no_other(fed: FedLake) -> None:
     with (fed.files / "x.other").open("ab") as other:
         other.write(b"y\n")
     bad, good = feeds.run(failed=lambda _, error: fed.failures.append(error))
-    assert (bad.code, good.code, good.tally.read) == ("invalid", "", 1)
+    assert (bad.code, good.code, good.tally.read) == ("position-gone", "", 1)
     assert "fewer bytes than were taken" in bad.reason
 
 

@@ -7,12 +7,8 @@ import msgspec
 import pytest
 
 from lakebed.backends.memory import MemoryJobTracker, MemoryTransactionLog
-from lakebed.errors import (
-    ConflictError,
-    JobIdReusedError,
-    PositionMovedError,
-    UnavailableError,
-)
+from lakebed.errors import ConflictError, JobIdReusedError, UnavailableError
+from lakebed.feed_errors import PositionMovedError
 from lakebed.model.names import JobId, TableId
 from lakebed.ports.job_queue import Message
 from lakebed.ports.job_tracker import JobReport

@@ -5,13 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.errors import (
-    DefinitionMovedError,
-    InvalidError,
-    ItemsTakenError,
-    LakebedError,
-    TableBusyError,
-)
+from lakebed.errors import InvalidError, LakebedError, TableBusyError
+from lakebed.feed_errors import DefinitionMovedError, ItemsTakenError
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, TableId, TransactionNumber
 from lakebed.statestore.log_entries.feed_changes import (

@@ -2,14 +2,8 @@
 
 import pytest
 
-from lakebed.errors import (
-    ConflictError,
-    CorruptError,
-    InvalidError,
-    NewerFormatError,
-    OwnerFencedError,
-    PositionMovedError,
-)
+from lakebed.errors import ConflictError, CorruptError, InvalidError, NewerFormatError
+from lakebed.feed_errors import OwnerFencedError, PositionMovedError
 from lakebed.model.feeds.positions import (
     Position,
     connection_id,

@@ -1,0 +1,54 @@
+"""Errors of feeds, by what the catcher should do next, as in `lakebed.errors`."""
+
+from __future__ import annotations
+
+from lakebed.errors import ConflictError, FencedError, InvalidError
+
+
+class PositionMovedError(ConflictError):
+    """The source split was taken on since this batch of it was read, or an operator moved it.
+
+    What is done: nothing was written, and this batch never will be. What you can do: nothing; the
+    worker forgets the batch and goes on at the position that is committed.
+    """
+
+
+class OwnerFencedError(FencedError):
+    """The source split has a newer owner: another worker has taken it over.
+
+    What is done: nothing was written. What you can do: nothing; the worker gives the source split
+    up, and its new owner goes on at the position that is committed.
+    """
+
+
+class DefinitionMovedError(ConflictError):
+    """The rows were made by an older definition of the connection than the table knows.
+
+    What is done: nothing was written. What you can do: nothing; the worker makes the rows anew, as
+    the newer definition says.
+    """
+
+
+class ItemsTakenError(ConflictError):
+    """Some items of the batch, such as messages of a queue, are in the table already.
+
+    What is done: nothing was written. What you can do: nothing; the worker drops those items and
+    sends the others again.
+    """
+
+
+class PositionGoneError(InvalidError):
+    """The source no longer has the records behind the position: its retention or a truncation took
+    them before they were read.
+
+    What is done: nothing was written. What you can do: the records are lost in the source. Let the
+    feed go on behind the gap, which is then recorded (policy `gap = "record"`), or reset the
+    position.
+    """
+
+    def __init__(self, message: str, *, first: int, end: int, **facts: object) -> None:
+        """first: the position that was wanted. end: the first one that the source has."""
+        hint = "let the policy record gaps, or reset the position"
+        super().__init__(message, wanted=first, oldest=end, hint=hint, **facts)
+        self.first = first
+        self.end = end
