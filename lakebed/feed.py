@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lakebed.bootstrap.feeds import run_feeds, running_feed
+from lakebed.bootstrap.feeds import running_feed
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feeds import feeds_of
+from lakebed.feeds.run_feeds import run_feeds
 
 if TYPE_CHECKING:
     from lakebed.errors import LakebedError
@@ -28,7 +29,6 @@ class Feeds(OpenLake):
         app = lake._app  # noqa: SLF001 - a lake's own face
         super().__init__(app)
         self._feeds = [running_feed(app, feed) for feed in feeds_of(text)]
-        self._run = run_feeds(app)
 
     def run(
         self,
@@ -43,6 +43,6 @@ class Feeds(OpenLake):
         on_progress: called after each commit, with what its feed has taken so far.
         failed: called with each feed that failed, and why; others go on.
         """
-        return self._run.run(
+        return run_feeds(
             self._feeds, should_stop=should_stop, on_progress=on_progress, failed=failed
         )

@@ -44,13 +44,18 @@ class StagedRows(msgspec.Struct, frozen=True):
 
     read: rows that were given.
     rows: of the files; fewer than were read where the table leaves rows out or merges them.
-    kept: rows that were not left out, before any were merged.
+    kept_of: of each batch that was given, how many rows were not left out, before any were merged.
     """
 
     references: tuple[FileReference, ...]
     read: int
     rows: int
-    kept: int
+    kept_of: tuple[int, ...]
+
+    @property
+    def kept(self) -> int:
+        """How many rows were not left out, before any were merged."""
+        return sum(self.kept_of)
 
     @property
     def files(self) -> int:
@@ -84,20 +89,20 @@ class StageRows(Generic[BatchT]):
         with table.head.reading() as state:
             processing = table.processing(state, "ingest")
         sorter = self._files.sorter(schema, processing)
-        read = 0
+        read, kept_of = 0, list[int]()
         try:
             for batch in batches:
                 read += self._files.rows(batch)
-                sorter.add(batch)
-            references, kept = self._write(table, schema, sorter, writer, on_written)
+                kept_of.append(sorter.add(batch))
+            references = self._write(table, schema, sorter, writer, on_written)
         except MemoryError as error:  # nothing was committed
             raise out_of_memory(error) from error
         finally:
             sorter.close()
         rows = sum(reference.rows for reference in references)
-        if processing is None and not rows == kept == read:
+        if processing is None and not rows == sum(kept_of) == read:
             raise AssertionError("no row is lost on the way")
-        return StagedRows(tuple(references), read, rows, kept)
+        return StagedRows(tuple(references), read, rows, tuple(kept_of))
 
     def _write(
         self,
@@ -106,8 +111,8 @@ class StageRows(Generic[BatchT]):
         sorter: RowSorter[BatchT],
         writer: Writer,
         on_written: Written,
-    ) -> tuple[list[FileReference], int]:
-        """Return references to new files, and how many rows were not left out."""
+    ) -> list[FileReference]:
+        """Return references to new files."""
         with table.head.reading() as state:  # leaves as new as can be: a split may have come
             leaves = leaves_of(state)
             settings = state.settings()
@@ -145,4 +150,4 @@ class StageRows(Generic[BatchT]):
             )
             if written is not None:  # processing left rows
                 references += leaves.references(written, leaf_group)
-        return references, total
+        return references

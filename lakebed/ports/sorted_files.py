@@ -91,8 +91,9 @@ class RowSorter(Protocol[BatchT]):
     """Sorts any number of rows in bounded memory, spilling to local disk. Closes itself in
     `with`."""
 
-    def add(self, batch: BatchT) -> None:
-        """Take rows in any order, already of the table's schema.
+    def add(self, batch: BatchT) -> int:
+        """Take rows in any order, already of the table's schema. Returns how many of them
+        processing did not leave out.
 
         Raises:
             InvalidError: a key is null or too long.

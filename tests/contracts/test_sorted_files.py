@@ -235,8 +235,8 @@ def test_samples_hold_whole_keys_and_are_cut_to_the_key_range(lake: Lake) -> Non
 def test_a_sorter_sorts_counts_and_gives_key_ranges(lake: Lake) -> None:
     rows = [row(name, day) for name in "dacb" for day in (3, 1, 2)]
     with lake.files.sorter(SCHEMA) as sorter:
-        sorter.add(lake.batch(rows[:5]))
-        sorter.add(lake.batch(rows[5:]))
+        assert sorter.add(lake.batch(rows[:5])) == 5
+        assert sorter.add(lake.batch(rows[5:])) == 7
         assert sorter.rows_in([below("b"), above("b"), EVERYTHING, above("z")]) == [3, 9, 12, 0]
         assert lake.rows(sorter.sorted_batches(EVERYTHING)) == sorted(rows, key=order)
         assert {r[0] for r in lake.rows(sorter.sorted_batches(above("c")))} == {"c", "d"}

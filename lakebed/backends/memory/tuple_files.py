@@ -79,8 +79,9 @@ class TupleSorter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def add(self, batch: Batch) -> None:
-        """Take rows in any order."""
+    def add(self, batch: Batch) -> int:
+        """Take rows in any order. Returns how many are kept."""
+        before = len(self._rows)
         checked = map(self._layout.checked, batch)
         if self._work is None:
             self._rows += checked
@@ -88,6 +89,7 @@ class TupleSorter:
             rows = self._work.selected(row for _, row in checked)
             self._rows += [(self._layout.key(row), row) for row in rows]
         self._sorted = False
+        return len(self._rows) - before
 
     def rows_in(self, key_ranges: Sequence[KeyRange]) -> list[int]:
         """Return how many rows were added in each key range, and not left out."""

@@ -15,6 +15,8 @@ from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 from lakebed.model.names import ConnectionId
 
 FORM = 1
+PENDING_FORM = 2
+"""Of positions that are pending: an older release must not take them for ordinary ones."""
 NAME_BYTES_MAX = 500
 """Of a connection with the name of a source split in it."""
 
@@ -28,12 +30,15 @@ class Position(msgspec.Struct, frozen=True):
     next: the number of the record where the source counts them, else what the source calls it.
     incarnation: of the source split: one that was made anew under the same name has another.
     resume: what the adaptor needs beside, such as a cursor.
+    is_pending: the quarantine may hold records at this position or behind it, which no commit of
+        the table has counted yet (protocol R13).
     """
 
     revision: int
     next: int | bytes
     incarnation: str = ""
     resume: bytes = b""
+    is_pending: bool = False
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
@@ -51,7 +56,8 @@ _decode = msgspec.msgpack.Decoder(_Stored).decode
 def encode_position(position: Position) -> bytes:
     """Return the bytes of a position, the same for the same position."""
     p = position
-    return _encode(_Stored(FORM, p.revision, p.next, p.incarnation, p.resume))
+    form = PENDING_FORM if p.is_pending else FORM
+    return _encode(_Stored(form, p.revision, p.next, p.incarnation, p.resume))
 
 
 def decode_position(value: bytes) -> Position:
@@ -63,14 +69,20 @@ def decode_position(value: bytes) -> Position:
     """
     try:
         stored = msgspec.msgpack.decode(value)
-        if isinstance(stored, list) and stored and isinstance(stored[0], int) and stored[0] > FORM:
+        if (
+            isinstance(stored, list)
+            and stored
+            and isinstance(stored[0], int)
+            and stored[0] > PENDING_FORM
+        ):
             raise NewerFormatError("a newer position", form=stored[0])
         found = _decode(value)
     except msgspec.DecodeError as error:
         raise CorruptError("not a position", reason=error) from None
-    if found.form != FORM or found.revision < 1:
+    if found.form not in {FORM, PENDING_FORM} or found.revision < 1:
         raise CorruptError("not a position", form=found.form, revision=found.revision)
-    return Position(found.revision, found.next, found.incarnation, found.resume)
+    is_pending = found.form == PENDING_FORM
+    return Position(found.revision, found.next, found.incarnation, found.resume, is_pending)
 
 
 def connection_id(id_: str) -> ConnectionId:

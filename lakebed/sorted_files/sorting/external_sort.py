@@ -114,8 +114,8 @@ class ExternalSorter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows in any order, already of the table's schema."""
+    def add(self, batch: pa.RecordBatch) -> int:
+        """Take rows in any order, already of the table's schema. Returns how many are kept."""
         if not batch.schema.equals(self._columns):
             raise AssertionError(f"not the table's columns: {batch.schema}")
         check_keys(batch, self._keys)
@@ -136,6 +136,7 @@ class ExternalSorter:
             self._small.append(part)
             if len(self._small) == SMALL_BATCHES_MAX:
                 self._join_small()
+        return len(batch)
 
     def _join_small(self) -> None:
         if self._small:

@@ -1,0 +1,274 @@
+"""A round of a feed: records of several source splits become rows of one table, in one transaction
+with the positions behind them.
+
+Nothing is remembered between two rounds, so a process may be killed anywhere, and several may work
+at once: a round begins at the positions that the table's log holds, and is refused if another one
+was faster (protocol R1, R2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Generic, TypeVar
+
+import msgspec
+
+from lakebed.feeds.committed import (
+    CommittedFeed,
+    FeedConnection,
+    SplitAt,
+    commit_until_known,
+    count_of,
+    read_committed,
+)
+from lakebed.feeds.made_rows import MadeRows, MakeRows
+from lakebed.feeds.quarantine import OwnedSplit, Quarantine
+from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
+from lakebed.model.feeds.positions import Position
+from lakebed.model.feeds.tallies import Tally
+from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
+from lakebed.observe import events
+from lakebed.ports.record_source import Records
+from lakebed.statestore.log_entries.feed_changes import Count, Define
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.transactions import Change, Transaction
+from lakebed.statestore.open_table import OpenTable
+
+BatchT = TypeVar("BatchT")
+
+
+class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):
+    """What a round takes of a source split.
+
+    owner: number of its owner.
+    at: how far it was taken when the records were read.
+    records: that come next, in order; none: only the position is written down.
+    """
+
+    split: str
+    owner: int
+    at: SplitAt
+    records: tuple[Records[BatchT], ...]
+
+    @property
+    def end(self) -> int:
+        """The position behind the records."""
+        return self.records[-1].end if self.records else count_of(self.at.position)
+
+
+class RoundCommitted(msgspec.Struct, frozen=True):
+    """A round that is in the log.
+
+    number: of the log entry.
+    at: where each of its source splits is now.
+    tally: of all its records.
+    """
+
+    number: TransactionNumber
+    at: dict[str, SplitAt]
+    tally: Tally
+
+
+class _Made(msgspec.Struct, Generic[BatchT], frozen=True):
+    """The rows of a source split's records. at: where it is, marks counted. reach: behind the
+    records that its quarantine may hold."""
+
+    part: SplitRecords[BatchT]
+    at: SplitAt
+    rows: tuple[MadeRows[BatchT], ...]
+    reach: int = 0
+
+
+class _Round(msgspec.Struct, frozen=True):
+    """What all of a round needs. known: read before its first effect."""
+
+    table: OpenTable
+    connection: FeedConnection
+    known: CommittedFeed
+
+
+class CommitRound(Generic[BatchT]):
+    """Stages and commits rounds of one connection. quarantine: None where records always become
+    rows."""
+
+    def __init__(
+        self,
+        *,
+        stage: StageRows[BatchT],
+        make_rows: MakeRows[BatchT],
+        quarantine: Quarantine[BatchT] | None = None,
+    ) -> None:
+        self._stage = stage
+        self._make_rows = make_rows
+        self._quarantine = quarantine
+
+    def run(
+        self,
+        table: OpenTable,
+        connection: FeedConnection,
+        parts: Sequence[SplitRecords[BatchT]],
+    ) -> RoundCommitted:
+        """Commit records with the positions behind them, all or none.
+
+        Raises:
+            PositionMovedError, GenerationError, FencedError: forget these records, read the
+                committed positions and the records behind them again.
+            OwnerFencedError: another worker has taken a source split over.
+            DefinitionMovedError: the table knows a newer definition.
+            InvalidError: the policy stops the feed at one of the records.
+            TableBusyError: compaction must catch up first.
+            UnavailableError, ConflictError, UnknownOutcomeError: begin again: what was committed is
+                found.
+        """
+        known = read_committed(table, connection, ())
+        round_ = _Round(table, connection, known)
+        made = self._made(round_, parts)
+        id_ = table.fresh_id()
+        writer = Writer(known.start.base, JobId(id_), table.fresh_run())
+        batches = [one.rows for split in made for one in split.rows if one.rows is not None]
+        staged = self._stage.run(table, self._make_rows.schema, batches, writer=writer)
+        tallies = _tallies(made, staged)
+        moves = {
+            one.part.split: one.at.moved(
+                connection.id, one.part.split, _behind(one), one.part.owner
+            )
+            for one in made
+        }
+        changes = _changes(round_, staged, tallies)
+        positions = tuple(move.change for move in moves.values())
+        transaction = Transaction(
+            CommitId(id_),
+            digest_of(id_.encode()),
+            known.start.base,
+            known.start.generation,
+            changes,
+            positions,
+        )
+        number = commit_until_known(table, transaction)
+        tally = reduce(Tally.plus, tallies.values(), Tally())
+        events.emit(
+            events.FEED_PROGRESSED,
+            table=table.name,
+            connection=connection.id,
+            read_count=tally.read,
+            stored_count=tally.stored,
+            bytes_count=tally.bytes,
+        )
+        return RoundCommitted(number, {split: move.to for split, move in moves.items()}, tally)
+
+    def _made(self, round_: _Round, parts: Sequence[SplitRecords[BatchT]]) -> list[_Made[BatchT]]:
+        """Return the rows of all records; what can be none is in the quarantine by then."""
+        made = [_Made(part, part.at, ()) for part in parts]
+        held: dict[str, tuple[BatchT, ...]] = {}
+        in_quarantine: dict[str, SplitAt] = {}
+        pending = [part for part in parts if part.at.position.is_pending]
+        if pending:
+            assert self._quarantine is not None, "a feed that marks positions has a quarantine"
+            found = self._quarantine.take_over(
+                round_.table,
+                round_.known.start,
+                round_.connection,
+                _owned(pending),
+                _ends(pending),
+            )
+            held = {split: one.rows for split, one in found.items()}
+            in_quarantine = {split: one.in_quarantine for split, one in found.items()}
+            made = [
+                _Made(one.part, found[one.part.split].at, ()) if one.part in pending else one
+                for one in made
+            ]
+        made = [self._rows_of(one, held.get(one.part.split, ()), in_quarantine) for one in made]
+        bad = [one for one in made if any(rows.quarantine is not None for rows in one.rows)]
+        if bad:
+            made = self._quarantined(round_, made, bad, in_quarantine)
+        return made
+
+    def _rows_of(
+        self,
+        one: _Made[BatchT],
+        held: Sequence[BatchT],
+        in_quarantine: Mapping[str, SplitAt],
+    ) -> _Made[BatchT]:
+        split = one.part.split
+        rows = tuple(self._make_rows(split, records, held) for records in one.part.records)
+        reach = count_of(in_quarantine[split].position) if split in in_quarantine else 0
+        return _Made(one.part, one.at, rows, reach)
+
+    def _quarantined(
+        self,
+        round_: _Round,
+        made: list[_Made[BatchT]],
+        bad: Sequence[_Made[BatchT]],
+        in_quarantine: Mapping[str, SplitAt],
+    ) -> list[_Made[BatchT]]:
+        assert self._quarantine is not None, "who makes bad rows was given a quarantine"
+        parts = [one.part for one in bad]
+        fresh = [part for part in parts if part.split not in in_quarantine]
+        at = dict(in_quarantine)
+        marked: dict[str, SplitAt] = {}
+        if fresh:
+            at |= self._quarantine.look(round_.connection, [part.split for part in fresh])
+            marked = self._quarantine.mark(
+                round_.table, round_.known.start, round_.connection, _owned(fresh)
+            )
+        rows = [r.quarantine for one in bad for r in one.rows if r.quarantine is not None]
+        self._quarantine.add(round_.connection, _owned(parts), at, rows, _ends(parts))
+        return [msgspec.structs.replace(one, at=marked.get(one.part.split, one.at)) for one in made]
+
+
+def _owned(parts: Sequence[SplitRecords[BatchT]]) -> list[OwnedSplit]:
+    return [OwnedSplit(part.split, part.owner, part.at) for part in parts]
+
+
+def _ends(parts: Sequence[SplitRecords[BatchT]]) -> dict[str, int]:
+    return {part.split: part.end for part in parts}
+
+
+def _behind(one: _Made[BatchT]) -> Position:
+    """Return the position behind a source split's records."""
+    position, part = one.at.position, one.part
+    resume = part.records[-1].resume if part.records else position.resume
+    return Position(
+        position.revision + 1,
+        part.end,
+        position.incarnation,
+        resume,
+        is_pending=one.reach > part.end,
+    )
+
+
+def _tallies(made: Sequence[_Made[BatchT]], staged: StagedRows) -> dict[str, Tally]:
+    """Return what became of the records of each source split."""
+    kept_of, found = iter(staged.kept_of), dict[str, Tally]()
+    for one in made:
+        tally = Tally()
+        for records, rows in zip(one.part.records, one.rows, strict=True):
+            kept = next(kept_of) if rows.rows is not None else 0
+            tally = tally.plus(
+                Tally(
+                    read=records.count,
+                    stored=kept,
+                    filtered=rows.filtered + rows.rows_count - kept,
+                    quarantined=rows.quarantined,
+                    bytes=records.size,
+                )
+            )
+        found[one.part.split] = tally
+    return found
+
+
+def _changes(
+    round_: _Round, staged: StagedRows, tallies: Mapping[str, Tally]
+) -> tuple[Change, ...]:
+    connection, changes = round_.connection, list[Change]()
+    if not round_.known.is_defined:
+        changes.append(Define(connection.id, connection.version))
+    if staged.references:
+        changes.append(AddFiles(staged.references))
+    changes += [
+        Count(connection.id, connection.version, split, tally)
+        for split, tally in tallies.items()
+        if tally.read
+    ]
+    return tuple(changes)

@@ -1,0 +1,116 @@
+"""How far a feed has come, as its table says: what a worker reads before it reads records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from lakebed.errors import UnknownOutcomeError
+from lakebed.feed_errors import DefinitionMovedError
+from lakebed.model.feeds.positions import Position, decode_position, encode_position, position_name
+from lakebed.model.names import ConnectionId, TransactionNumber
+from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
+from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.statestore.table_state.feed_records import connection_of
+
+SENT_MAX = 3
+"""How often a commit without an answer is sent; each time it is tried for a minute."""
+
+
+class FeedConnection(msgspec.Struct, frozen=True):
+    """What leads a feed into a table.
+
+    version: of its definition.
+    """
+
+    id: ConnectionId
+    version: int
+
+
+class SplitAt(msgspec.Struct, frozen=True):
+    """How far a source split has been taken.
+
+    value: the bytes that the table holds; None: it has none, and `position` is where to begin.
+    """
+
+    value: bytes | None
+    position: Position
+
+    def moved(self, connection: ConnectionId, split: str, to: Position, owner: int) -> Move:
+        """Return a move to another position, one revision later."""
+        return Move(
+            split,
+            SplitAt(encode_position(to), to),
+            PositionChange(
+                position_name(connection, split), self.value, encode_position(to), owner
+            ),
+        )
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A change of a position, and where the source split is when it is committed."""
+
+    split: str
+    to: SplitAt
+    change: PositionChange
+
+
+class CommittedFeed(msgspec.Struct, frozen=True):
+    """What a table says of a connection.
+
+    start: where work begins that is based on it.
+    is_defined: whether the table knows this version of its definition.
+    splits: the source splits that were asked for and have a position.
+    """
+
+    start: Start
+    is_defined: bool
+    splits: dict[str, SplitAt]
+
+
+def read_committed(
+    table: OpenTable, connection: FeedConnection, splits: Iterable[str]
+) -> CommittedFeed:
+    """Follow the table's log, then return how far source splits have been taken.
+
+    Raises:
+        DefinitionMovedError: the table knows a newer definition.
+        CorruptError, NewerFormatError: a position cannot be read.
+        UnavailableError: ask again.
+    """
+    table.head.follow()
+    found = dict[str, SplitAt]()
+    with table.head.reading() as state:
+        for split in splits:
+            value, _ = state.position(position_name(connection.id, split)) or (None, 0)
+            if value is not None:
+                found[split] = SplitAt(value, decode_position(value))
+        known, start = connection_of(state, connection.id), start_of(state)
+    version = 0 if known is None else known.version
+    if version > connection.version:
+        raise DefinitionMovedError(
+            "the table knows a newer definition of this feed",
+            version=connection.version,
+            newest=version,
+            hint="run the feed as its newest definition says",
+        )
+    return CommittedFeed(start, version == connection.version, found)
+
+
+def count_of(position: Position) -> int:
+    """Return the number of the next record."""
+    assert isinstance(position.next, int), "sources count their records"
+    return position.next
+
+
+def commit_until_known(table: OpenTable, transaction: Transaction) -> TransactionNumber:
+    """Commit, and send the very same transaction again while it is not known whether it landed
+    (protocol R4)."""
+    for sent in range(1, SENT_MAX + 1):
+        try:
+            return table.head.commit(transaction)
+        except UnknownOutcomeError:
+            if sent == SENT_MAX:
+                raise
+    raise AssertionError("the last try returns or raises")

@@ -1,0 +1,237 @@
+"""One connection at work in one process: records of its source splits on their way into its table.
+
+What is held here is only what was read ahead. It may be dropped at any moment: the table's log says
+how far each source split was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import msgspec
+
+from lakebed.errors import FencedError, GenerationError
+from lakebed.feed_errors import OwnerFencedError, PositionGoneError, PositionMovedError
+from lakebed.feeds.commit_round import CommitRound, RoundCommitted, SplitRecords
+from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
+from lakebed.feeds.rotation import RotationLimits, Waiting, reason_to_commit
+from lakebed.model.feeds.positions import Position
+from lakebed.ports.record_source import Records, RecordSource, SourceSplit, SplitReader
+from lakebed.statestore.open_table import OpenTable
+
+BatchT = TypeVar("BatchT")
+
+TRIES_MAX = 5
+"""Of rounds in a row that are refused because another worker commits, too."""
+READ_BYTES = 4 << 20
+"""Of one read: so source splits take turns."""
+DISCOVER_SECONDS = 30.0
+
+AGAIN = (PositionMovedError, GenerationError, FencedError)
+"""What refuses one round, and not the next."""
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What one turn of a pipeline did.
+
+    has_read: whether records were read.
+    committed: the round that was committed; None: none was.
+    """
+
+    has_read: bool
+    committed: RoundCommitted | None
+
+
+@dataclass
+class _OpenSplit(Generic[BatchT]):
+    """A source split that is being read. at: how far it was taken when `held` was read."""
+
+    split: SourceSplit
+    owner: int
+    at: SplitAt
+    reader: SplitReader[BatchT]
+    held: list[Records[BatchT]] = field(default_factory=list)
+
+
+class Pipeline(Generic[BatchT]):
+    """Takes records of a source into a table, turn by turn.
+
+    owners: gives the source splits that this process owns, of those that there are, each with the
+        number of its owner.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: OpenTable,
+        connection: FeedConnection,
+        source: RecordSource[BatchT],
+        rounds: CommitRound[BatchT],
+        monotonic: Callable[[], float],
+        limits: RotationLimits | None = None,
+        owners: Callable[[list[str]], Mapping[str, int]] = lambda names: dict.fromkeys(names, 0),
+    ) -> None:
+        self.table = table
+        self.connection = connection
+        self._source = source
+        self._rounds = rounds
+        self._monotonic = monotonic
+        self._limits = limits or RotationLimits()
+        self._owners = owners
+        self._open: dict[str, _OpenSplit[BatchT]] = {}
+        self._refused = 0
+        self._discovered: float | None = None
+        self._since = self._newest = 0.0
+        self._caught_up = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there was nothing left to read or to commit at the end of the last turn."""
+        return self._caught_up and not any(one.held for one in self._open.values())
+
+    def turn(self, *, is_draining: bool = False) -> Turn:
+        """Read a part of what there is, and commit if it is time.
+
+        is_draining: commit what is held and read nothing.
+
+        Raises:
+            PositionGoneError: the source has no longer what comes next; what it still had is
+                committed first.
+            OwnerFencedError: another worker has taken a source split over.
+            DefinitionMovedError: the table knows a newer definition.
+            InvalidError: the source, or what it gives, can never work as it is.
+            DeniedError: our credentials are refused.
+            TableBusyError: compaction must catch up first.
+            UnavailableError, ConflictError, UnknownOutcomeError: take a turn again.
+        """
+        has_read = False
+        if not is_draining:
+            self._discover()
+            has_read = self._read()
+        waiting = self._waiting()
+        if waiting.records and is_draining:
+            return Turn(has_read, self._commit())
+        if reason_to_commit(self._limits, waiting, self._monotonic()):
+            return Turn(has_read, self._commit())
+        return Turn(has_read, None)
+
+    def look_again(self) -> None:
+        """Ask the source for new source splits with the next turn."""
+        self._discovered = None
+
+    def forget(self) -> None:
+        """Drop what was read and not committed: it is read again, behind what is committed."""
+        for one in self._open.values():
+            one.reader.close()
+        self._open.clear()
+        self.look_again()
+
+    def close(self) -> None:
+        """Drop what is held, and the source's connections."""
+        self.forget()
+        self._source.close()
+
+    def _discover(self) -> None:
+        now = self._monotonic()
+        if self._discovered is not None and now - self._discovered < DISCOVER_SECONDS:
+            return
+        splits = {split.name: split for split in self._source.splits()}
+        owners = self._owners(list(splits))
+        for name in [name for name in self._open if name not in owners]:
+            if not self._open[name].held:
+                self._open.pop(name).reader.close()
+        for name in owners:
+            if name in self._open:
+                self._open[name].split = splits[name]
+        fresh = [name for name in owners if name not in self._open]
+        if fresh:
+            self._begin([splits[name] for name in fresh], owners)
+        self._discovered = now
+
+    def _begin(self, splits: list[SourceSplit], owners: Mapping[str, int]) -> None:
+        """Open source splits where the table says that they have been taken to."""
+        known = read_committed(self.table, self.connection, [split.name for split in splits])
+        starts = {
+            split.name: known.splits[split.name]
+            if split.name in known.splits
+            else SplitAt(None, Position(0, self._source.start(split)))
+            for split in splits
+        }
+        unpinned = [
+            SplitRecords[BatchT](name, owners[name], at, ())
+            for name, at in starts.items()
+            if at.value is None and at.position.next
+        ]
+        if unpinned:  # where a feed begins is asked of the source once
+            starts |= self._rounds.run(self.table, self.connection, unpinned).at
+        for split in splits:
+            at = starts[split.name]
+            reader = self._source.open(split, count_of(at.position), resume=at.position.resume)
+            self._open[split.name] = _OpenSplit(split, owners[split.name], at, reader)
+
+    def _read(self) -> bool:
+        """Read a little of each source split, as long as there is room."""
+        room = self._limits.size - self._waiting().size
+        has_read, self._caught_up = False, True
+        for one in self._in_turn():
+            if room <= 0:
+                self._caught_up = False
+                break
+            try:
+                records = one.reader.read(bytes_max=max(1, min(room, READ_BYTES)))
+            except PositionGoneError:
+                if one.held:  # they are committed first
+                    continue
+                raise
+            if records is None:
+                continue
+            now = self._monotonic()
+            if not has_read and not any(split.held for split in self._open.values()):
+                self._since = now
+            self._newest = now
+            one.held.append(records)
+            room -= records.size
+            has_read, self._caught_up = True, False
+        return has_read
+
+    def _in_turn(self) -> Iterator[_OpenSplit[BatchT]]:
+        """Yield source splits, those with the fewest bytes first: none keeps another from being
+        read."""
+        yield from sorted(
+            self._open.values(), key=lambda one: sum(records.size for records in one.held)
+        )
+
+    def _waiting(self) -> Waiting:
+        held = [records for one in self._open.values() for records in one.held]
+        return Waiting(
+            size=sum(records.size for records in held),
+            records=sum(records.count for records in held),
+            since=self._since,
+            newest=self._newest,
+            is_caught_up=self._caught_up,
+        )
+
+    def _commit(self) -> RoundCommitted | None:
+        """Commit what is held. None: the round was refused, and is read again."""
+        taken = [one for one in self._open.values() if one.held]
+        parts = [SplitRecords(one.split.name, one.owner, one.at, tuple(one.held)) for one in taken]
+        try:
+            done = self._rounds.run(self.table, self.connection, parts)
+        except OwnerFencedError:
+            self.forget()
+            raise
+        except AGAIN:
+            self.forget()
+            self._refused += 1
+            if self._refused >= TRIES_MAX:
+                self._refused = 0
+                raise
+            return None
+        self._refused = 0
+        for one in taken:
+            one.at = done.at[one.split.name]
+            one.held.clear()
+            one.reader.acknowledge(count_of(one.at.position))
+        return done
