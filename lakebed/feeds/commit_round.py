@@ -8,7 +8,7 @@ was faster (protocol R1, R2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Generic, TypeVar
 
@@ -30,7 +30,7 @@ from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.record_source import Records
-from lakebed.statestore.log_entries.feed_changes import Count, Define
+from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable
@@ -44,16 +44,21 @@ class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):
     owner: number of its owner.
     at: how far it was taken when the records were read.
     records: that come next, in order; none: only the position is written down.
+    gap_end: behind records that the source has no longer, where these would come next; None: it has
+        them.
     """
 
     split: str
     owner: int
     at: SplitAt
-    records: tuple[Records[BatchT], ...]
+    records: tuple[Records[BatchT], ...] = ()
+    gap_end: int | None = None
 
     @property
     def end(self) -> int:
         """The position behind the records."""
+        if self.gap_end is not None:
+            return self.gap_end
         return self.records[-1].end if self.records else count_of(self.at.position)
 
 
@@ -135,7 +140,7 @@ class CommitRound(Generic[BatchT]):
             )
             for one in made
         }
-        changes = _changes(round_, staged, tallies)
+        changes = (*_changes(round_, staged, tallies), *_gaps(connection, parts))
         positions = tuple(move.change for move in moves.values())
         transaction = Transaction(
             CommitId(id_),
@@ -256,6 +261,20 @@ def _tallies(made: Sequence[_Made[BatchT]], staged: StagedRows) -> dict[str, Tal
             )
         found[one.part.split] = tally
     return found
+
+
+def _gaps(connection: FeedConnection, parts: Sequence[SplitRecords[BatchT]]) -> Iterator[RecordGap]:
+    for part in parts:
+        if part.gap_end is not None:
+            assert not part.records, "what comes before a gap is committed first"
+            yield RecordGap(
+                connection.id,
+                connection.version,
+                part.split,
+                str(count_of(part.at.position)).encode(),
+                str(part.gap_end).encode(),
+                "the source has these records no longer",
+            )
 
 
 def _changes(

@@ -12,12 +12,13 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from lakebed.errors import FencedError, GenerationError
+from lakebed.errors import FencedError, GenerationError, LakebedError
 from lakebed.feed_errors import OwnerFencedError, PositionGoneError, PositionMovedError
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted, SplitRecords
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
 from lakebed.feeds.rotation import RotationLimits, Waiting, reason_to_commit
 from lakebed.model.feeds.positions import Position
+from lakebed.observe import events
 from lakebed.ports.record_source import Records, RecordSource, SourceSplit, SplitReader
 from lakebed.statestore.open_table import OpenTable
 
@@ -58,6 +59,7 @@ class _OpenSplit(Generic[BatchT]):
 class Pipeline(Generic[BatchT]):
     """Takes records of a source into a table, turn by turn.
 
+    records_gaps: whether it goes on behind records that the source has no longer; else it stops.
     owners: gives the source splits that this process owns, of those that there are, each with the
         number of its owner.
     """
@@ -71,6 +73,7 @@ class Pipeline(Generic[BatchT]):
         rounds: CommitRound[BatchT],
         monotonic: Callable[[], float],
         limits: RotationLimits | None = None,
+        records_gaps: bool = False,
         owners: Callable[[list[str]], Mapping[str, int]] = lambda names: dict.fromkeys(names, 0),
     ) -> None:
         self.table = table
@@ -79,6 +82,7 @@ class Pipeline(Generic[BatchT]):
         self._rounds = rounds
         self._monotonic = monotonic
         self._limits = limits or RotationLimits()
+        self._records_gaps = records_gaps
         self._owners = owners
         self._open: dict[str, _OpenSplit[BatchT]] = {}
         self._refused = 0
@@ -160,7 +164,7 @@ class Pipeline(Generic[BatchT]):
             for split in splits
         }
         unpinned = [
-            SplitRecords[BatchT](name, owners[name], at, ())
+            SplitRecords[BatchT](name, owners[name], at)
             for name, at in starts.items()
             if at.value is None and at.position.next
         ]
@@ -181,10 +185,11 @@ class Pipeline(Generic[BatchT]):
                 break
             try:
                 records = one.reader.read(bytes_max=max(1, min(room, READ_BYTES)))
-            except PositionGoneError:
+            except PositionGoneError as error:
                 if one.held:  # they are committed first
                     continue
-                raise
+                self._pass_gap(one, error)
+                return has_read
             if records is None:
                 continue
             now = self._monotonic()
@@ -195,6 +200,25 @@ class Pipeline(Generic[BatchT]):
             room -= records.size
             has_read, self._caught_up = True, False
         return has_read
+
+    def _pass_gap(self, one: _OpenSplit[BatchT], error: PositionGoneError) -> None:
+        """Go on behind records that the source no longer has, and record that (protocol R15)."""
+        if not self._records_gaps or error.end <= count_of(one.at.position):
+            raise error
+        name = one.split.name
+        gap = SplitRecords[BatchT](name, one.owner, one.at, gap_end=error.end)
+        self._open.pop(name).reader.close()
+        self.look_again()
+        self._caught_up = False
+        if self._commit_parts([gap]) is not None:
+            events.emit(
+                events.FEED_GAP_RECORDED,
+                table=self.table.name,
+                connection=self.connection.id,
+                source_split=name,
+                first=error.first,
+                end=error.end,
+            )
 
     def _in_turn(self) -> Iterator[_OpenSplit[BatchT]]:
         """Yield source splits, those with the fewest bytes first: none keeps another from being
@@ -217,21 +241,25 @@ class Pipeline(Generic[BatchT]):
         """Commit what is held. None: the round was refused, and is read again."""
         taken = [one for one in self._open.values() if one.held]
         parts = [SplitRecords(one.split.name, one.owner, one.at, tuple(one.held)) for one in taken]
-        try:
-            done = self._rounds.run(self.table, self.connection, parts)
-        except OwnerFencedError:
-            self.forget()
-            raise
-        except AGAIN:
-            self.forget()
-            self._refused += 1
-            if self._refused >= TRIES_MAX:
-                self._refused = 0
-                raise
+        done = self._commit_parts(parts)
+        if done is None:
             return None
-        self._refused = 0
         for one in taken:
             one.at = done.at[one.split.name]
             one.held.clear()
             one.reader.acknowledge(count_of(one.at.position))
+        return done
+
+    def _commit_parts(self, parts: list[SplitRecords[BatchT]]) -> RoundCommitted | None:
+        """Commit a round. None: it was refused, and everything is read again."""
+        try:
+            done = self._rounds.run(self.table, self.connection, parts)
+        except LakebedError as error:  # it may have marked positions before it failed
+            self.forget()
+            is_refused = isinstance(error, AGAIN) and not isinstance(error, OwnerFencedError)
+            self._refused = self._refused + 1 if is_refused else 0
+            if not is_refused or self._refused >= TRIES_MAX:
+                raise
+            return None
+        self._refused = 0
         return done

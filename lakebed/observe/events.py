@@ -56,6 +56,7 @@ LOCK_AWAITED = "lock_awaited"
 LOG_TIME_TOLD = "log_time_told"
 FEED_PROGRESSED = "feed_progressed"
 FEED_FAILED = "feed_failed"
+FEED_GAP_RECORDED = "feed_gap_recorded"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
@@ -110,6 +111,7 @@ MEANINGS = {
     MERGE_HELPER_LOST: "a process that helped to merge failed; its part was merged without it",
     FEED_PROGRESSED: "records of a feed became rows, and its position moved with them",
     FEED_FAILED: "a feed stopped at what it cannot take; others go on",
+    FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
 }
 """What each event says; `docs/reference/events.md` is made from it."""
 

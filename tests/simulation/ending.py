@@ -128,7 +128,7 @@ def check_world(world: World) -> None:
         raise Violation(STARTS, f"a process without a cache: {error}") from error
     for table in named:
         auditor = world.auditors[table.id]
-        check_rows(world, machine, table, auditor)
+        world.check_rows(machine, table, auditor)
         check_replay(world, table, auditor)
         check_rest(world, table, auditor)
     check_dropped(world, machine)

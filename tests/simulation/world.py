@@ -32,7 +32,7 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.state import TableState
 from tests.simulation.actors import ACTORS, THEMES, THEMES_OF_TWINS, WHILE_OTHERS_STALL, Actor
 from tests.simulation.auditor import Auditor
-from tests.simulation.ending import check_world, end_in_peace
+from tests.simulation.ending import check_rows, check_world, end_in_peace
 from tests.simulation.faults.damaged_cache import make_states_large
 from tests.simulation.faults.lies import IDLE_CHANCE, IDLE_CHANCES, LYING_EVERY, Lies
 from tests.simulation.faults.rolled_back import check_rolled_back
@@ -64,6 +64,8 @@ PARQUET_EVERY = 50
 class World:
     """All that one seed decides."""
 
+    may_use_parquet = True
+
     def __init__(
         self,
         seed: int,
@@ -75,7 +77,7 @@ class World:
     ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
-        self.parquet = seed % PARQUET_EVERY == PARQUET_EVERY - 1
+        self.parquet = self.may_use_parquet and seed % PARQUET_EVERY == PARQUET_EVERY - 1
         self.clock = VirtualClock()
         self.scheduler = Scheduler(self.clock, self.rng)
         self.weather = Weather(self.rng, pause=self.scheduler.pause, advance=self.clock.advance)
@@ -296,6 +298,10 @@ class World:
         """Look at everything with fresh eyes."""
         check_world(self)
         check_rolled_back(self)
+
+    def check_rows(self, machine: Machine, table: OpenTable, auditor: Auditor) -> None:
+        """Look at the rows of a table as a fresh reader."""
+        check_rows(self, machine, table, auditor)
 
     def close(self) -> None:
         """Forget the world."""

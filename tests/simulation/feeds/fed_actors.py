@@ -1,0 +1,85 @@
+"""What goes on in a world with a feed: turns of workers, a changing source, housekeeping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakebed.errors import LakebedError
+from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError
+from lakebed.statestore.log_entries.table_changes import Clear
+from lakebed.statestore.open_table import start_of
+from tests.simulation import actors
+from tests.simulation.machine import Machine
+
+if TYPE_CHECKING:
+    from tests.simulation.actors import Actor
+    from tests.simulation.feeds.fed_world import FedWorld
+
+
+def take_turns(world: FedWorld, machine: Machine) -> None:
+    """Let a machine's worker read and commit. It stops where others were faster, and begins again
+    as they do: with a new number of an owner, and the newest definition."""
+    pipeline = world.pipeline_of(machine)
+    try:
+        for _ in range(world.rng.randrange(1, 5)):
+            pipeline.turn(is_draining=world.rng.random() < 0.4)
+    except OwnerFencedError:
+        world.forget_pipeline(machine)
+        raise
+    except DefinitionMovedError:
+        world.forget_pipeline(machine, to_newest=True)
+        raise
+    except LakebedError:
+        if world.rng.random() < 0.5:
+            pipeline.forget()
+        raise
+
+
+def produce(world: FedWorld, machine: Machine) -> None:
+    world.source.produce(world.rng.randrange(1, 20))
+
+
+def grow(world: FedWorld, machine: Machine) -> None:
+    world.source.grow()
+
+
+def make_anew(world: FedWorld, machine: Machine) -> None:
+    world.source.make_anew()
+
+
+def forget_old(world: FedWorld, machine: Machine) -> None:
+    world.source.forget_old()
+
+
+def define(world: FedWorld, machine: Machine) -> None:
+    """Change the feed's definition: workers notice when they are refused."""
+    world.version += 1
+
+
+def clear(world: FedWorld, machine: Machine) -> None:
+    """Clear the table, and not its quarantine."""
+    table = machine.catalog.find("fed")
+    with table.head.reading() as state:
+        start = start_of(state)
+    table.head.commit(table.own(start, Clear(())))
+
+
+FED_ACTORS: dict[Actor, int] = {
+    take_turns: 60,
+    produce: 25,
+    grow: 2,
+    make_anew: 1,
+    forget_old: 2,
+    define: 1,
+    clear: 1,
+    actors.create_jobs: 6,
+    actors.work: 8,
+    actors.run_any_job: 2,
+    actors.give_up: 1,
+    actors.split: 5,
+    actors.collect: 4,
+    actors.sweep: 5,
+    actors.snapshot: 2,
+    actors.snapshot_twice: 2,
+    actors.damage_snapshot: 1,
+}

@@ -1,0 +1,69 @@
+"""Rows that a feed makes in the simulation: some records are bad, and some only now and then."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from lakebed.feeds.made_rows import MadeRows
+from lakebed.model.names import ConnectionId
+from lakebed.model.schema import Schema, schema_of
+from lakebed.ports.record_source import Records
+
+FED_SCHEMA = schema_of(
+    row_keys={"key": "int64"},
+    values={"split": "string", "position": "int64", "id": "int64"},
+)
+QUARANTINE_SCHEMA = schema_of(
+    row_keys={"connection": "string", "source_split": "string", "position": "int64"},
+    values={"id": "int64"},
+)
+BAD_EVERY = 7
+FLAKY_CHANCE = 0.15
+FILTERED_EVERY = 11
+
+
+def is_filtered(position: int) -> bool:
+    """Whether the connection leaves a record out."""
+    return position % FILTERED_EVERY == 0
+
+
+class ModelRows:
+    """Makes rows. What is bad is decided anew each time, for some records: a decoder that depends
+    on memory, time or a dictionary."""
+
+    def __init__(self, connection: ConnectionId, rng: random.Random, *, width: int) -> None:
+        self._connection = connection
+        self._rng = rng
+        self._width = width
+
+    @property
+    def schema(self) -> Schema:
+        """That of the table."""
+        return FED_SCHEMA
+
+    def __call__(
+        self, split: str, records: Records[list[Any]], in_quarantine: Sequence[list[Any]]
+    ) -> MadeRows[list[Any]]:
+        """Return what became of some records."""
+        there = {row[2] for batch in in_quarantine for row in batch}
+        rows, bad, filtered, quarantined = [], [], 0, 0
+        for position, id_ in records.batch:
+            if position in there:
+                quarantined += 1
+            elif position % BAD_EVERY == 0 or self._rng.random() < FLAKY_CHANCE:
+                quarantined += 1
+                bad.append((self._connection, split, position, id_))
+            elif is_filtered(position):
+                filtered += 1
+            else:
+                key = (position * 7919 + len(split)) % self._width
+                rows.append((key, split, position, id_))
+        return MadeRows(
+            rows=rows or None,
+            rows_count=len(rows),
+            filtered=filtered,
+            quarantined=quarantined,
+            quarantine=bad or None,
+        )

@@ -1,0 +1,170 @@
+"""A world with a feed: machines take records of one source into a table and its quarantine, while
+both are compacted, split, swept and cleared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lakebed.errors import LakebedError, UnavailableError
+from lakebed.feeds.commit_round import CommitRound
+from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.quarantine import Quarantine
+from lakebed.feeds.rotation import RotationLimits
+from lakebed.ingest.stage_rows import StageRows
+from lakebed.model.feeds.positions import connection_id
+from lakebed.model.names import TableId
+from lakebed.statestore.open_table import OpenTable
+from tests.simulation.auditor import Auditor
+from tests.simulation.ending import check_exact, keep_house
+from tests.simulation.feeds.fed_actors import FED_ACTORS
+from tests.simulation.feeds.fed_auditor import FedAuditor
+from tests.simulation.feeds.fed_checks import check_fed
+from tests.simulation.feeds.fed_rows import FED_SCHEMA, QUARANTINE_SCHEMA, ModelRows
+from tests.simulation.feeds.model_source import ModelDoor, ModelSource
+from tests.simulation.machine import Machine, Parts
+from tests.simulation.violation import ENDS, Violation
+from tests.simulation.world import World
+
+CONNECTION = connection_id("fe" * 16)
+ROUNDS_MAX = 400
+"""After which a feed in peace has taken all that its source had."""
+
+
+QUIET_ROUNDS = 12
+"""After which nothing is left: the source gives nothing now and then."""
+
+
+class FedWorld(World):
+    """All that one seed decides, with a feed."""
+
+    connection = CONNECTION
+
+    may_use_parquet = False
+    pipeline = Pipeline
+    source_type = ModelSource
+
+    def __init__(self, seed: int, scratch: Path, parts: Parts | None = None) -> None:
+        self._pipelines: dict[Machine, Pipeline[list[Any]]] = {}
+        self._versions: dict[Machine, int] = {}
+        super().__init__(seed, scratch, parts, theme="all")
+        self.actors = list(FED_ACTORS)
+        self.weights = [weight * self.rng.choice((1, 1, 2)) for weight in FED_ACTORS.values()]
+        self._latest = self.actors[0]
+        self.source = self.source_type(self.rng)
+        self.source.grow()
+        self.owner = 0
+        self.version = 1
+        self.width = self.rng.choice((3, 30, 300))
+        with self.weather.none():
+            catalog = self.calm_machine().catalog
+            settings = self.some_settings()
+            self.fed = catalog.create("fed", FED_SCHEMA, settings=settings)
+            self.quarantine = catalog.create("quarantine", QUARANTINE_SCHEMA, settings=settings)
+        self.fed_auditor.records_in = self._records_in
+
+    def auditor_of(self, table: TableId) -> Auditor:
+        """Return a table's auditor."""
+        if table not in self.auditors:
+            self.auditors[table] = FedAuditor(table, self.clock, self._requests, self._facts)
+        return self.auditors[table]
+
+    @property
+    def fed_auditor(self) -> FedAuditor:
+        """That of the table which the feed fills."""
+        found = self.auditors[self.fed.id]
+        assert isinstance(found, FedAuditor)
+        return found
+
+    def some_table(self, machine: Machine) -> OpenTable:
+        """Return one of the two tables."""
+        return machine.catalog.find("fed" if self.rng.random() < 0.7 else "quarantine")
+
+    def pipeline_of(self, machine: Machine) -> Pipeline[list[Any]]:
+        """Return the machine's worker, which may have read ahead long ago. It is a new owner when
+        it begins, and believes so for ever."""
+        if machine not in self._pipelines:
+            self.owner += 1
+            owner = self.owner
+            version = self._versions.pop(machine, self.version)
+            self._pipelines[machine] = self._made_pipeline(machine, owner, version)
+        return self._pipelines[machine]
+
+    def _made_pipeline(
+        self, machine: Machine, owner: int, version: int, *, is_calm: bool = False
+    ) -> Pipeline[list[Any]]:
+        stage = StageRows[Any](files=machine.files)
+        rounds = CommitRound(
+            stage=stage,
+            make_rows=ModelRows(CONNECTION, self.rng, width=self.width),
+            quarantine=Quarantine(
+                stage=stage,
+                query=machine.query,
+                open_table=lambda: machine.catalog.find("quarantine"),
+            ),
+        )
+        return self.pipeline(
+            table=machine.catalog.find("fed"),
+            connection=FeedConnection(CONNECTION, version),
+            source=ModelDoor(self.source, self.rng, is_calm=is_calm),
+            rounds=rounds,
+            monotonic=machine.clock.monotonic,
+            limits=RotationLimits(size=self.rng.choice((60, 300)), seconds=100),
+            records_gaps=True,
+            owners=lambda names: dict.fromkeys(names, owner),
+        )
+
+    def forget_pipeline(self, machine: Machine, *, to_newest: bool = False) -> None:
+        """Let a machine begin as a new owner with its next turn. to_newest: by the definition of
+        now; else by the one that it knows."""
+        gone = self._pipelines.pop(machine, None)
+        if gone is not None and not to_newest:
+            self._versions[machine] = gone.connection.version
+
+    def _records_in(self, split: str, begin: int, end: int) -> int:
+        return sum(len(one.between(begin, end)) for one in self.source.splits if one.name == split)
+
+    # the end
+
+    def end(self) -> None:
+        """Let the feed take all that there is, in peace, between rounds of housekeeping."""
+        self.weather.clear_up()
+        self.scheduler.finish()
+        machine = self.calm_machine(informed=True)
+        self.machines.append(machine)
+        self.owner += 1
+        pipeline = self._made_pipeline(machine, self.owner, self.version, is_calm=True)
+        quiet = 0
+        for count in range(ROUNDS_MAX):
+            if quiet == QUIET_ROUNDS:
+                break
+            try:
+                turn = pipeline.turn(is_draining=count % 3 == 2)
+            except UnavailableError:  # the source, or a leaf that compaction must shrink first
+                self.clock.advance(60)
+                self._compact(machine)
+                continue
+            except LakebedError as error:
+                raise Violation(ENDS, f"a feed in peace: {error}") from error
+            quiet += 1
+            if turn.has_read or turn.committed is not None:
+                quiet = 0
+            else:
+                self.clock.advance(120)
+                pipeline.look_again()
+            if count % 20 == 19:
+                self._compact(machine)
+        super().end()
+
+    def _compact(self, machine: Machine) -> None:
+        for name in ("fed", "quarantine"):
+            keep_house(self, machine, machine.catalog.find(name))
+
+    def check_rows(self, machine: Machine, table: OpenTable, auditor: Auditor) -> None:
+        """Compare what the feed filled with what its source ever gave."""
+        if table.id == self.fed.id:
+            check_fed(self, machine, table)
+        elif table.id != self.quarantine.id:
+            super().check_rows(machine, table, auditor)
+        check_exact(machine, table)

@@ -1,0 +1,52 @@
+"""The checkers of feeds are tested: each twin is caught, by a checker that it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakebed.errors import LakebedError
+from tests.simulation import violation
+from tests.simulation.feeds.fed_twins import FED_TWINS, FedTwin
+from tests.simulation.violation import Violation
+
+SEEDS_MAX = 300
+
+
+def caught(twin: FedTwin, seed: int, scratch: Path) -> str | None:
+    """Return the checker that a world with the twin fails, or None."""
+    world = twin.world(seed, scratch)
+    try:
+        world.run()
+        world.end()
+        world.check()
+    except Violation as error:
+        return error.checker
+    except (AssertionError, LakebedError) as error:
+        return type(error).__name__
+    finally:
+        world.close()
+    return None
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", FED_TWINS)
+def test_the_world_notices_the_twin_of_a_feed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = FED_TWINS[name]
+    for patch in twin.patches:
+        patch(monkeypatch)
+    others = set()
+    for seed in range(SEEDS_MAX):
+        checker = caught(twin, seed, tmp_path)
+        if checker in twin.checkers:
+            return
+        others.add(checker)
+    pytest.fail(f"{name}: {twin.checkers} did not notice in {SEEDS_MAX} seeds; seen: {others}")
+
+
+def test_every_checker_of_feeds_has_a_twin_that_it_catches() -> None:
+    checkers = {value for name, value in vars(violation).items() if name.startswith("FED_")}
+    assert checkers == {c for twin in FED_TWINS.values() for c in twin.checkers if c in checkers}
