@@ -1,0 +1,101 @@
+"""A feed's round is killed before and after each of its effects, and loses each answer.
+
+Its records are rows and bad ones, so that it marks positions, adds to the quarantine and commits.
+Afterwards another worker takes over, whose decoder answers differently; then all checkers look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.faulty import CALM, Crash, CrashPlan
+from lakebed.backends.faulty.crash_plan import Moment
+from lakebed.errors import LakebedError
+from tests.simulation.feeds.fed_world import FedWorld
+from tests.simulation.machine import Machine
+from tests.simulation.test_crash_points import SETTINGS, LosesAnswer
+
+SEED = 2
+EFFECTS = range(4, 40)
+"""Marks, files and commits of two logs, at least."""
+TURNS = 12
+
+
+class CalmWorld(FedWorld):
+    """A world in which nothing happens but what a test does."""
+
+    def some_settings(self) -> dict[str, object]:
+        """Return settings that do not depend on chance."""
+        return dict(SETTINGS)
+
+
+def take_all(world: FedWorld, machine: Machine) -> None:
+    """Let a machine's worker take what there is, in a few rounds."""
+    pipeline = world.pipeline_of(machine)
+    for turn in range(TURNS):
+        with suppress(LakebedError):  # the source does not answer now and then
+            pipeline.turn(is_draining=turn % 4 == 3)
+
+
+def worlds(
+    scratch: Path, crashes: Iterator[CrashPlan], *, behind_another: bool
+) -> Iterator[tuple[FedWorld, Machine]]:
+    """Yield one world after another in which a machine with the next plan is about to begin.
+
+    behind_another: whether a worker died before it, between quarantine and table.
+    """
+    for plan in crashes:
+        world = CalmWorld(SEED, scratch)
+        world.weather.rates = CALM
+        world.machines = []
+        world.source.produce(30)
+        if behind_another:
+            first = world.killed_machine(effect=4, moment="after")
+            world.machines.append(first)
+            with pytest.raises(Crash):
+                take_all(world, first)
+        machine = world.calm_machine(informed=True, crashes=plan)
+        world.machines.append(machine)
+        try:
+            yield world, machine
+            world.machines = [m for m in world.machines if not m.crashes.dead]
+            world.end()
+            world.check()
+        finally:
+            world.close()
+
+
+def effects_of(scratch: Path, *, behind_another: bool) -> list[str]:
+    effects: list[str] = []
+    for world, machine in worlds(scratch, iter([CrashPlan()]), behind_another=behind_another):
+        take_all(world, machine)
+        effects = list(machine.crashes.effects)
+    return effects
+
+
+@pytest.mark.parametrize("behind_another", [False, True])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_round_may_be_killed_at_every_effect(
+    moment: Moment, tmp_path: Path, *, behind_another: bool
+) -> None:
+    effects = effects_of(tmp_path, behind_another=behind_another)
+    assert len(effects) in EFFECTS, effects
+    assert {"log append", "object put"} <= {effect.partition(" of ")[0] for effect in effects}
+    plans = (CrashPlan(at, moment) for at in range(1, len(effects) + 1))
+    for world, machine in worlds(tmp_path, plans, behind_another=behind_another):
+        with pytest.raises(Crash):
+            take_all(world, machine)
+
+
+def test_a_round_may_lose_the_answer_to_every_effect(tmp_path: Path) -> None:
+    effects = effects_of(tmp_path, behind_another=True)
+    plans = (LosesAnswer(at) for at in range(1, len(effects) + 1))
+    for world, machine in worlds(tmp_path, plans, behind_another=True):
+        world.weather.choose = machine.crashes.choose  # type: ignore[method-assign] # only it
+        take_all(world, machine)
+        del world.weather.choose
+        assert machine.crashes.has_lost
