@@ -52,3 +52,20 @@ class PositionGoneError(InvalidError):
         super().__init__(message, wanted=first, oldest=end, hint=hint, **facts)
         self.first = first
         self.end = end
+
+
+class DefinitionChangedError(ConflictError):
+    """Another process changed, dropped or created a definition, or started or stopped what it
+    defines, since it was read.
+
+    What is done: nothing was changed by this call. What you can do: run the same command again; it
+    reads the definitions anew.
+    """
+
+
+class SecretMissingError(InvalidError):
+    """A definition names a secret that is not where secrets are looked for.
+
+    What is done: nothing; the feed does not begin. What you can do: store the secret under that
+    name: in the environment, in a file that only its owner may read, or in Secrets Manager.
+    """

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakebed.backends.local.lake_directory import LakeDirectory
 from lakebed.backends.local.process_folder import ProcessFolder
+from lakebed.bootstrap.feed_stores import FeedStores
 from lakebed.bootstrap.inspection_services import InspectionServices
 from lakebed.bootstrap.leftovers import Leftovers
 from lakebed.compaction.create_jobs import CreateCompactionJobs
@@ -62,6 +63,7 @@ class App:
     location: of the lake, in words.
     queue: of compaction jobs.
     spill: this process's folder for rows on their way.
+    feeds: leases, definitions and secrets.
     inspection: services that few commands use, built when they are asked for.
     open_heads: opens states of tables beside `heads`, which take at most the bytes given; the
         caller closes them.
@@ -79,6 +81,7 @@ class App:
     logs: TransactionLogs
     registry: TableRegistry
     tracker: JobTracker
+    feeds: FeedStores
     queues: JobQueues
     queue: JobQueue
     commit_queue: JobQueue

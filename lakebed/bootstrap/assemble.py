@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakebed.backends.local.process_folder import ProcessFolder
 from lakebed.bootstrap.app import App, LocalParts
+from lakebed.bootstrap.feed_stores import FeedStores
 from lakebed.bootstrap.inspection_services import (
     InspectedParts,
     InspectionServices,
@@ -70,6 +71,7 @@ class Stores:
     registry: TableRegistry
     queues: JobQueues
     tracker: JobTracker
+    feeds: FeedStores
     for_processes: ObjectsLocation | None = None
     bring_back: Callable[[str], bool] | None = None
     source_files: Callable[[Path], SourceFiles | None] = lambda _: None
@@ -161,6 +163,7 @@ def _app(
         logs=stores.logs,
         registry=stores.registry,
         tracker=tracker,
+        feeds=stores.feeds,
         queues=stores.queues,
         queue=queue,
         commit_queue=commit_queue,

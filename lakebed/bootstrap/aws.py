@@ -18,6 +18,7 @@ from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.aws_stores import objects_of, source_files_of
+from lakebed.bootstrap.feed_stores import instance_feed_stores
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.object_places import ObjectsLocation, location_of
 from lakebed.config.instance import (
@@ -179,6 +180,7 @@ def _stores(
         registry=DynamoTableRegistry(clients, resources.registry_table),
         queues=queues,
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
+        feeds=instance_feed_stores(clients, resources, rng),
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         source_files=partial(source_files_of, clients, rng),

@@ -19,6 +19,7 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import App, LocalParts
 from lakebed.bootstrap.assemble import Stores, assemble
+from lakebed.bootstrap.feed_stores import local_feed_stores
 from lakebed.bootstrap.machine import open_tables_max
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.object_places import (
@@ -58,6 +59,7 @@ def open_local(
         tracker = undo.enter_context(closing(SqliteJobTracker(directory.queues)))
         registry = undo.enter_context(closing(SqliteTableRegistry(directory.path)))
         queues = undo.enter_context(closing(SqliteJobQueues(directory.queues, clock=clock)))
+        feeds = local_feed_stores(directory.path, undo)
         logs = SqliteTransactionLogs(directory.logs, clock, open_max=open_tables_max())
         undo.callback(logs.close)
         stores = Stores(
@@ -69,6 +71,7 @@ def open_local(
             registry=registry,
             queues=queues,
             tracker=tracker,
+            feeds=feeds,
             for_processes=_for_processes(directory, objects, store),
             close=undo.pop_all().close,
         )

@@ -42,7 +42,10 @@ LOG_TABLE = DynamoTable(part="log", sort_key="N")
 """pk: a table's id. sk: the number of an entry."""
 
 REGISTRY_TABLE = DynamoTable(part="registry", sort_key="S")
-"""pk: names, ids, marks or formats. sk: the name, the id, or the form."""
+"""pk: names, ids, marks or formats. sk: the name, the id, or the form.
+
+Of feeds pk is feed-definitions, feed-connections, feed-policies, feed-number, feed-workers or
+feed-owners; sk: a name."""
 
 TRACKER_TABLE = DynamoTable(
     part="tracker",

@@ -1,6 +1,7 @@
 """Every backend of every port. A backend is added here, and meets all contracts."""
 
 import os
+import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -8,22 +9,42 @@ from pathlib import Path
 
 import pytest
 
+from lakebed.backends.aws.feed_registry import DynamoFeedRegistry
 from lakebed.backends.aws.job_queues import SqsJobQueues
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+from lakebed.backends.aws.leases import DynamoLeases
+from lakebed.backends.aws.secrets import SecretsManagerSecrets
 from lakebed.backends.aws.table_marks import DynamoTableMarks
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
+from lakebed.backends.faulty import (
+    CALM,
+    Faults,
+    FaultyFeedRegistry,
+    FaultyLeases,
+    RegistryFaults,
+    RestoredLeases,
+)
 from lakebed.backends.local import (
+    EnvironmentSecrets,
+    FileSecrets,
+    FirstOfSecrets,
     LocalObjectStore,
+    SqliteFeedRegistry,
     SqliteJobQueues,
     SqliteJobTracker,
+    SqliteLeases,
     SqliteTableRegistry,
     SqliteTransactionLogs,
 )
+from lakebed.backends.local.secrets import variable_of
 from lakebed.backends.memory import (
+    MemoryFeedRegistry,
     MemoryJobQueues,
     MemoryJobTracker,
+    MemoryLeases,
     MemoryObjectStore,
+    MemorySecrets,
     MemoryTableMarks,
     MemoryTableRegistry,
     MemoryTransactionLogs,
@@ -31,9 +52,12 @@ from lakebed.backends.memory import (
 )
 from lakebed.backends.system import SystemClock, system_random
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
+from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
+from lakebed.ports.leases import Leases
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.secrets import Secrets
 from lakebed.ports.table_marks import TableMarks
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
@@ -93,6 +117,9 @@ Queues = Callable[[], JobQueues]
 Registry = Callable[[], TableRegistry]
 Marks = Callable[[], TableMarks]
 Tracker = Callable[[], JobTracker]
+LeasesOf = Callable[[], Leases]
+Definitions = Callable[[], FeedRegistry]
+StoreSecret = Callable[[str, bytes], Secrets]
 
 
 @pytest.fixture(params=BACKENDS)
@@ -224,3 +251,84 @@ def tracker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tracker]
         table = server.new_table(TRACKER_TABLE)
         with closing(server.clients()) as clients:
             yield lambda: DynamoDbJobTracker(clients, table)
+
+
+def calm() -> RegistryFaults:
+    """Return the luck of a worker whom nothing happens to."""
+    return RegistryFaults(Faults(random.Random(1), CALM), rates={})
+
+
+@pytest.fixture(params=("faulty", "restored", *REGISTRY_BACKENDS))
+def leases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LeasesOf]:
+    """Another view of the same leases with each call."""
+    if request.param in {"memory", "faulty", "restored"}:
+        same: Leases = MemoryLeases()
+        if request.param == "faulty":
+            same = FaultyLeases(same, calm())
+        elif request.param == "restored":
+            same = RestoredLeases(same, calm())
+        yield lambda: same
+    elif request.param == "local":
+        yield lambda: SqliteLeases(tmp_path)
+    else:
+        server = amazon(request)
+        table = server.new_table(REGISTRY_TABLE)
+        with ExitStack() as stack:
+            yield lambda: DynamoLeases(
+                stack.enter_context(closing(server.clients())), table, rng=system_random()
+            )
+
+
+@pytest.fixture(params=("faulty", *REGISTRY_BACKENDS))
+def definitions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Definitions]:
+    """Another view of the same definitions with each call."""
+    if request.param in {"memory", "faulty"}:
+        memory = MemoryFeedRegistry()
+        faulty = FaultyFeedRegistry(memory, calm())
+        yield lambda: memory if request.param == "memory" else faulty
+    elif request.param == "local":
+        yield lambda: SqliteFeedRegistry(tmp_path)
+    else:
+        server = amazon(request)
+        table = server.new_table(REGISTRY_TABLE)
+        with ExitStack() as stack:
+            yield lambda: DynamoFeedRegistry(
+                stack.enter_context(closing(server.clients())), table, rng=system_random()
+            )
+
+
+@pytest.fixture(params=("memory", "environment", "file", "first", "ministack", "moto"))
+def store_secret(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreSecret]:
+    """Stores a secret, and returns what reads it."""
+    values: dict[str, bytes] = {}
+    environment: dict[str, str] = {}
+    files, empty = FileSecrets(tmp_path / "secrets"), EnvironmentSecrets({})
+    stores: dict[str, Callable[[], Secrets]] = {
+        "memory": lambda: MemorySecrets(values),
+        "environment": lambda: EnvironmentSecrets(environment),
+        "file": lambda: files,
+        "first": lambda: FirstOfSecrets(empty, files, MemorySecrets({})),
+    }
+
+    def store(name: str, value: bytes) -> Secrets:
+        values[name] = value
+        environment[variable_of(name)] = value.decode("utf-8", "surrogateescape")
+        (tmp_path / "secrets").mkdir(exist_ok=True)
+        (tmp_path / "secrets" / name).touch(mode=0o600)
+        (tmp_path / "secrets" / name).write_bytes(value)
+        return stores[request.param]()
+
+    if request.param in stores:
+        yield store
+        return
+    server = amazon(request)
+    prefix = f"lakebed/test-{os.getpid()}-{tmp_path.name}/"
+    with closing(server.clients()) as clients:
+
+        def store_there(name: str, value: bytes) -> Secrets:
+            as_text = {"SecretString": value.decode()} if value.isascii() else {}
+            more = as_text or {"SecretBinary": value}
+            clients.secrets.create_secret(Name=prefix + name, **more)
+            return SecretsManagerSecrets(clients, prefix)
+
+        yield store_there

@@ -12,15 +12,19 @@ import pyarrow as pa
 
 from lakebed.backends.aws.job_queues import _text_of, received_record  # as through SQS
 from lakebed.backends.memory import (
+    MemoryFeedRegistry,
     MemoryJobQueues,
     MemoryJobTracker,
+    MemoryLeases,
     MemoryObjectStore,
+    MemorySecrets,
     MemoryTableMarks,
     MemoryTableRegistry,
     MemoryTransactionLogs,
     VirtualClock,
 )
 from lakebed.bootstrap.assemble import Stores, assemble
+from lakebed.bootstrap.feed_stores import FeedStores
 from lakebed.bootstrap.functions import committer, dead_letters
 from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.functions.table_stores import TableStores, table_stores
@@ -92,6 +96,7 @@ class MemoryInstance:
             registry=self.registry,
             queues=self.queues,
             tracker=self.tracker,
+            feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({})),
         )
         self.lake = assemble(stores, states=folder / "states", spill=folder, memory=Memory())
         self.stores = self.function_stores("function")

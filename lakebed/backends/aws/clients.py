@@ -170,6 +170,11 @@ class AmazonClients:
         return self._client("lambda")
 
     @property
+    def secrets(self) -> Client:
+        """The client of Secrets Manager."""
+        return self._client("secretsmanager")
+
+    @property
     def service_quotas(self) -> Client:
         """The client of Service Quotas: what an account may use at one time."""
         return self._client("service-quotas")

@@ -91,6 +91,13 @@ class Items:
             ),
         )
 
+    def delete(self, key: Item) -> None:
+        """Remove an item, if it is there."""
+        request = Request(what="deleting an item", needs="dynamodb:DeleteItem", writes=True)
+        self._requests.run(
+            request, lambda: self._clients.dynamodb.delete_item(TableName=self.table, Key=key)
+        )
+
     def transact(self, writes: Sequence[Item], *, once: bool = False) -> None:
         """Do several writes, all or none: `{"Put": {"Item": ...}}`. once: as `put`."""
         request = Request(
@@ -121,18 +128,24 @@ class Items:
         return [partial(self._put_some, writes[at : at + PUT_AT_ONCE]) for at in starts]
 
     def page(
-        self, partition: str, *, after: Item | None = None, items_max: int, newest: bool = False
+        self,
+        partition: str,
+        *,
+        after: Item | None = None,
+        items_max: int,
+        newest: bool = False,
+        inclusive: bool = False,
     ) -> tuple[list[Item], bool]:
         """Return items of a partition by sort key, at most so many, or 1 MiB of them, and whether
         there may be more.
 
-        after: a sort key. newest: the greatest sort key first.
+        after: a sort key. newest: the greatest sort key first. inclusive: that of `after`, too.
         """
         values: Item = {":pk": {"S": partition}}
         holds = f"{PARTITION_KEY} = :pk"
         if after is not None:
             values[":sk"] = after
-            holds += f" AND {SORT_KEY} > :sk"
+            holds += f" AND {SORT_KEY} {'>=' if inclusive else '>'} :sk"
         request = Request(what="reading items", needs="dynamodb:Query")
         answer = self._requests.run(
             request,

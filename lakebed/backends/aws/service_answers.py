@@ -112,6 +112,7 @@ AMAZON_CLUSTER = Language("cluster", BOTO_ERRORS, answer_of)
 AMAZON_SPARK = Language("application of EMR Serverless", BOTO_ERRORS, answer_of)
 AMAZON_NETWORK = Language("network", BOTO_ERRORS, answer_of)
 AMAZON_ACCOUNT = Language("account in region", BOTO_ERRORS, answer_of)
+AMAZON_SECRET = Language("secret", BOTO_ERRORS, answer_of)
 AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 

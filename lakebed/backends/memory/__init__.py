@@ -1,9 +1,12 @@
 """Every port in memory: for unit tests and the simulation. No more lenient than the real ones."""
 
 from lakebed.backends.memory.clock import MachineClock, VirtualClock
+from lakebed.backends.memory.feed_registry import MemoryFeedRegistry
 from lakebed.backends.memory.job_queues import MemoryJobQueue, MemoryJobQueues
 from lakebed.backends.memory.job_tracker import MemoryJobTracker
+from lakebed.backends.memory.leases import MemoryLeases
 from lakebed.backends.memory.object_store import MemoryObjectStore
+from lakebed.backends.memory.secrets import MemorySecrets
 from lakebed.backends.memory.table_marks import MemoryTableMarks
 from lakebed.backends.memory.table_registry import MemoryTableRegistry
 from lakebed.backends.memory.task_runner import MemoryTaskRunner
@@ -12,10 +15,13 @@ from lakebed.backends.memory.tuple_files import TupleFiles
 
 __all__ = [
     "MachineClock",
+    "MemoryFeedRegistry",
     "MemoryJobQueue",
     "MemoryJobQueues",
     "MemoryJobTracker",
+    "MemoryLeases",
     "MemoryObjectStore",
+    "MemorySecrets",
     "MemoryTableMarks",
     "MemoryTableRegistry",
     "MemoryTaskRunner",

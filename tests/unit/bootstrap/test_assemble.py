@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.memory import (
+    MemoryFeedRegistry,
     MemoryJobQueues,
     MemoryJobTracker,
+    MemoryLeases,
     MemoryObjectStore,
+    MemorySecrets,
     MemoryTableRegistry,
     MemoryTransactionLogs,
     VirtualClock,
@@ -20,6 +23,7 @@ from lakebed.bootstrap import assemble as module
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.commit_queue import commit_queued
+from lakebed.bootstrap.feed_stores import FeedStores
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError
@@ -62,6 +66,7 @@ def stores(closed: list[str]) -> Stores:
         registry=MemoryTableRegistry(),
         queues=MemoryJobQueues(clock),
         tracker=MemoryJobTracker(),
+        feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({})),
         close=lambda: closed.append("stores"),
     )
 

@@ -1,0 +1,213 @@
+"""Definitions of feeds, in the table of DynamoDB that holds names of tables.
+
+pk: "feed-definitions", "feed-connections" or "feed-policies". sk: a name. version, revision, id,
+wanted: of it. body: missing where the definition was dropped. code, reason, failed: of its failure,
+if it has one. change: chance that the writer chose, so that it knows its own write when the answer
+was lost. Items stay for ever, so that versions never go back.
+pk: "feed-number". sk: "number". number: how often definitions were changed. change: as above.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from lakebed.backends.aws.clients import AmazonClients
+from lakebed.backends.aws.items import IS_NEW, Item, Items, WriteCondition
+from lakebed.backends.aws.requests import ConditionError
+from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
+from lakebed.errors import UnavailableError
+from lakebed.feed_errors import DefinitionChangedError
+from lakebed.model.feeds.definitions import (
+    Definition,
+    DefinitionChange,
+    DefinitionEntry,
+    DefinitionKind,
+    Drop,
+    Fail,
+    Failure,
+    Put,
+    StoredDefinition,
+    Want,
+    WantedState,
+    after,
+    bounded,
+    check_changes,
+    has_happened,
+)
+from lakebed.ports.feed_registry import ENTRIES_MAX
+
+CHANGES_TRIED_MAX = 20
+"""A change begins again when the registry changes under its hands; so often, then it gives up."""
+
+PARTITIONS: Mapping[DefinitionKind, str] = {
+    "feed": "feed-definitions",
+    "connection": "feed-connections",
+    "policy": "feed-policies",
+}
+_NUMBER: Item = {PARTITION_KEY: {"S": "feed-number"}, SORT_KEY: {"S": "number"}}
+
+
+class DynamoFeedRegistry:
+    """Definitions by kind and name. rng: of chance that names changes."""
+
+    def __init__(self, clients: AmazonClients, table: str, *, rng: random.Random) -> None:
+        self._items = Items(clients, table)
+        self._rng = rng
+
+    def number(self) -> int:
+        """Return how often definitions were changed."""
+        return _number_of(self._items.get(_NUMBER))
+
+    def change(
+        self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None
+    ) -> list[int]:
+        """Change several definitions, all or none."""
+        check_changes(changes)
+        for _ in range(CHANGES_TRIED_MAX if changes else 0):
+            number = self.number()
+            if expected_number not in {None, number}:
+                raise DefinitionChangedError("definitions have changed", number=number)
+            before = {change.key: self._find(*change.key) for change in changes}
+            new = {change.key: after(before[change.key], change) for change in changes}
+            chance = self._chance()
+            counted = _counted(number, chance)
+            try:
+                self._items.transact(
+                    [counted, *(_write(k, before[k], new[k], chance) for k in new)]
+                )
+            except ConditionError:
+                if not self._is_mine(_NUMBER, chance):
+                    continue
+            return [new[change.key].version for change in changes]
+        if not changes:
+            return []
+        raise UnavailableError("the registry of feeds changes too often", hint="try again")
+
+    def put(self, definition: Definition, expected_version: int) -> int:
+        """Store a definition."""
+        (version,) = self.change([Put(definition, expected_version)])
+        return version
+
+    def drop(self, kind: DefinitionKind, name: str, expected_version: int) -> None:
+        """Forget a definition."""
+        change = Drop(kind, name, expected_version)
+        if not has_happened(self._find(kind, name), change):
+            self.change([change])
+
+    def get(self, kind: DefinitionKind, name: str) -> DefinitionEntry | None:
+        """Return a definition."""
+        stored = self._find(kind, name)
+        return None if stored is None else stored.entry(kind, name)
+
+    def list(
+        self, kind: DefinitionKind, *, after: str = "", entries_max: int = ENTRIES_MAX
+    ) -> list[DefinitionEntry]:
+        """Return definitions whose names come after one."""
+        found: list[DefinitionEntry] = []
+        more = True
+        while more and len(found) < entries_max:
+            start = {"S": after} if after else None
+            page, more = self._items.page(PARTITIONS[kind], after=start, items_max=entries_max)
+            entries = (_stored(item).entry(kind, item[SORT_KEY]["S"]) for item in page)
+            found += [entry for entry in entries if entry is not None]
+            after = page[-1][SORT_KEY]["S"] if page else after
+        return found[:entries_max]
+
+    def want(
+        self, kind: DefinitionKind, name: str, wanted: WantedState, expected_revision: int
+    ) -> int:
+        """Say what is wanted of a feed or a connection."""
+        return self._change(Want(kind, name, wanted, expected_revision)).revision
+
+    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+        """Say that a feed or a connection failed."""
+        change = Fail(kind, name, bounded(failure))
+        if not has_happened(self._find(kind, name), change):
+            self._change(change)
+
+    def _change(self, change: Want | Fail) -> StoredDefinition:
+        for _ in range(CHANGES_TRIED_MAX):
+            before = self._find(*change.key)
+            new, chance = after(before, change), self._chance()
+            try:
+                self._items.put(_item(change.key, new, chance), _as_seen(before))
+            except ConditionError:
+                if not self._is_mine(_key(*change.key), chance):
+                    continue
+            return new
+        raise UnavailableError("a definition changes too often", name=change.name, hint="try again")
+
+    def _find(self, kind: DefinitionKind, name: str) -> StoredDefinition | None:
+        item = self._items.get(_key(kind, name))
+        return _stored(item) if item else None
+
+    def _is_mine(self, key: Item, chance: str) -> bool:
+        """Whether an item is as a write of this process left it, whose answer was lost."""
+        return self._items.get(key).get("change") == {"S": chance}
+
+    def _chance(self) -> str:
+        return f"{self._rng.getrandbits(64):016x}"
+
+
+def _key(kind: DefinitionKind, name: str) -> Item:
+    return {PARTITION_KEY: {"S": PARTITIONS[kind]}, SORT_KEY: {"S": name}}
+
+
+def _counted(number: int, chance: str) -> Item:
+    """Return the write that counts a change of definitions, if none came in between."""
+    item = {**_NUMBER, "number": {"N": str(number + 1)}, "change": {"S": chance}}
+    seen = WriteCondition("#number = :seen", {":seen": {"N": str(number)}}, {"#number": "number"})
+    return {"Put": {"Item": item, **(seen if number else WriteCondition(IS_NEW)).arguments()}}
+
+
+def _write(
+    key: tuple[DefinitionKind, str],
+    before: StoredDefinition | None,
+    new: StoredDefinition,
+    chance: str,
+) -> Item:
+    return {"Put": {"Item": _item(key, new, chance), **_as_seen(before).arguments()}}
+
+
+def _as_seen(before: StoredDefinition | None) -> WriteCondition:
+    """Return the condition that an item is the one that was read."""
+    if before is None:
+        return WriteCondition(IS_NEW)
+    return WriteCondition("revision = :seen", {":seen": {"N": str(before.revision)}})
+
+
+def _item(key: tuple[DefinitionKind, str], stored: StoredDefinition, chance: str) -> Item:
+    item = {
+        **_key(*key),
+        "version": {"N": str(stored.version)},
+        "revision": {"N": str(stored.revision)},
+        "id": {"S": stored.id},
+        "wanted": {"S": stored.wanted},
+        "change": {"S": chance},
+    }
+    if stored.body is not None:
+        item["body"] = {"B": stored.body}
+    if stored.failure is not None:
+        item["code"] = {"S": stored.failure.code}
+        item["reason"] = {"S": stored.failure.reason}
+        item["failed"] = {"N": str(stored.failure.version)}
+    return item
+
+
+def _stored(item: Item) -> StoredDefinition:
+    failure = None
+    if "code" in item:
+        failure = Failure(item["code"]["S"], item["reason"]["S"], int(item["failed"]["N"]))
+    return StoredDefinition(
+        version=int(item["version"]["N"]),
+        revision=int(item["revision"]["N"]),
+        id=item["id"]["S"],
+        body=bytes(item["body"]["B"]) if "body" in item else None,
+        wanted=item["wanted"]["S"],
+        failure=failure,
+    )
+
+
+def _number_of(item: Item) -> int:
+    return int(item["number"]["N"]) if item else 0

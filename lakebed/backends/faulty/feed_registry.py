@@ -1,0 +1,70 @@
+"""A registry of feeds whose requests are lost, late or unanswered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakebed.backends.faulty.registry_faults import RegistryFaults
+from lakebed.model.feeds.definitions import (
+    Definition,
+    DefinitionChange,
+    DefinitionEntry,
+    DefinitionKind,
+    Failure,
+    WantedState,
+)
+from lakebed.ports.feed_registry import ENTRIES_MAX, FeedRegistry
+
+
+class FaultyFeedRegistry:
+    """Definitions as one worker or operator meets them."""
+
+    def __init__(self, registry: FeedRegistry, faults: RegistryFaults) -> None:
+        self._registry = registry
+        self._faults = faults
+
+    def number(self) -> int:
+        """Return how often definitions were changed."""
+        return self._faults.read(self._registry.number)
+
+    def change(
+        self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None
+    ) -> list[int]:
+        """Change several definitions, perhaps."""
+        return self._faults.write(
+            "definitions", lambda: self._registry.change(changes, expected_number=expected_number)
+        )
+
+    def put(self, definition: Definition, expected_version: int) -> int:
+        """Store a definition, perhaps."""
+        return self._faults.write(
+            "definitions", lambda: self._registry.put(definition, expected_version)
+        )
+
+    def drop(self, kind: DefinitionKind, name: str, expected_version: int) -> None:
+        """Forget a definition, perhaps."""
+        self._faults.write("definitions", lambda: self._registry.drop(kind, name, expected_version))
+
+    def get(self, kind: DefinitionKind, name: str) -> DefinitionEntry | None:
+        """Return a definition."""
+        return self._faults.read(lambda: self._registry.get(kind, name))
+
+    def list(
+        self, kind: DefinitionKind, *, after: str = "", entries_max: int = ENTRIES_MAX
+    ) -> list[DefinitionEntry]:
+        """Return definitions whose names come after one."""
+        return self._faults.read(
+            lambda: self._registry.list(kind, after=after, entries_max=entries_max)
+        )
+
+    def want(
+        self, kind: DefinitionKind, name: str, wanted: WantedState, expected_revision: int
+    ) -> int:
+        """Say what is wanted, perhaps."""
+        return self._faults.write(
+            "wanted state", lambda: self._registry.want(kind, name, wanted, expected_revision)
+        )
+
+    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+        """Say that a feed or a connection failed, perhaps."""
+        self._faults.write("failure", lambda: self._registry.fail(kind, name, failure))

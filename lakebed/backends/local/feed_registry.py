@@ -1,0 +1,169 @@
+"""Definitions of feeds in one SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
+from lakebed.feed_errors import DefinitionChangedError
+from lakebed.model.feeds.definitions import (
+    Definition,
+    DefinitionChange,
+    DefinitionEntry,
+    DefinitionKind,
+    Drop,
+    Fail,
+    Failure,
+    Put,
+    StoredDefinition,
+    Want,
+    WantedState,
+    after,
+    bounded,
+    check_changes,
+    has_happened,
+)
+from lakebed.ports.feed_registry import ENTRIES_MAX
+
+_SCHEMA = """
+CREATE TABLE definition (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    body BLOB,
+    wanted TEXT NOT NULL,
+    code TEXT,
+    reason TEXT,
+    failed_version INTEGER,
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE registry (number INTEGER NOT NULL) STRICT;
+INSERT INTO registry VALUES (0)"""
+_ROWS = """
+SELECT kind, name, version, revision, id, body, wanted, code, reason, failed_version,
+    checksum IS row_checksum(
+        kind, name, version, revision, id, body, wanted, code, reason, failed_version
+    )
+FROM definition"""
+_WRITE = """
+INSERT OR REPLACE INTO definition VALUES (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, row_checksum(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+)"""
+
+
+class SqliteFeedRegistry:
+    """Definitions by kind and name, in the file `feeds.sqlite` of a folder."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._database = SqliteDatabase(Path(root) / "feeds.sqlite", _SCHEMA)
+
+    def number(self) -> int:
+        """Return how often definitions were changed."""
+        with self._database.reading() as connection:
+            return self._number(connection)
+
+    def change(
+        self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None
+    ) -> list[int]:
+        """Change several definitions, all or none."""
+        check_changes(changes)
+        with self._database.writing() as connection:
+            number = self._number(connection)
+            if expected_number not in {None, number}:
+                raise DefinitionChangedError("definitions have changed", number=number)
+            versions = [self._apply(connection, change).version for change in changes]
+            if changes:
+                connection.execute("UPDATE registry SET number = number + 1")
+        return versions
+
+    def put(self, definition: Definition, expected_version: int) -> int:
+        """Store a definition."""
+        (version,) = self.change([Put(definition, expected_version)])
+        return version
+
+    def drop(self, kind: DefinitionKind, name: str, expected_version: int) -> None:
+        """Forget a definition."""
+        change = Drop(kind, name, expected_version)
+        if not has_happened(self._find(kind, name), change):
+            self.change([change])
+
+    def get(self, kind: DefinitionKind, name: str) -> DefinitionEntry | None:
+        """Return a definition."""
+        stored = self._find(kind, name)
+        return None if stored is None else stored.entry(kind, name)
+
+    def list(
+        self, kind: DefinitionKind, *, after: str = "", entries_max: int = ENTRIES_MAX
+    ) -> list[DefinitionEntry]:
+        """Return definitions whose names come after one."""
+        where = "kind = ? AND name > ? AND body IS NOT NULL ORDER BY name LIMIT ?"
+        with self._database.reading() as connection:
+            values = (kind, after, entries_max)
+            rows = connection.execute(f"{_ROWS} WHERE {where}", values).fetchall()
+        found = [self._stored(row).entry(kind, row[1]) for row in rows]
+        return [entry for entry in found if entry is not None]
+
+    def want(
+        self, kind: DefinitionKind, name: str, wanted: WantedState, expected_revision: int
+    ) -> int:
+        """Say what is wanted of a feed or a connection."""
+        with self._database.writing() as connection:
+            return self._apply(connection, Want(kind, name, wanted, expected_revision)).revision
+
+    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+        """Say that a feed or a connection failed."""
+        change = Fail(kind, name, bounded(failure))
+        if not has_happened(self._find(kind, name), change):
+            with self._database.writing() as connection:
+                self._apply(connection, change)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._database.close()
+
+    def _find(self, kind: DefinitionKind, name: str) -> StoredDefinition | None:
+        with self._database.reading() as connection:
+            return self._row(connection, kind, name)
+
+    def _apply(
+        self, connection: sqlite3.Connection, change: Put | Drop | Want | Fail
+    ) -> StoredDefinition:
+        new = after(self._row(connection, *change.key), change)
+        failure: tuple[str | None, str | None, int | None] = (None, None, None)
+        if new.failure is not None:
+            failure = (new.failure.code, new.failure.reason, new.failure.version)
+        values = (new.version, new.revision, new.id, new.body, new.wanted)
+        connection.execute(_WRITE, (*change.key, *values, *failure))
+        return new
+
+    def _row(
+        self, connection: sqlite3.Connection, kind: DefinitionKind, name: str
+    ) -> StoredDefinition | None:
+        row = connection.execute(f"{_ROWS} WHERE kind = ? AND name = ?", (kind, name)).fetchone()
+        return None if row is None else self._stored(row)
+
+    def _stored(self, row: Sequence[Any]) -> StoredDefinition:
+        _, _, version, revision, id_, body, wanted, code, reason, failed_version, is_whole = row
+        if not is_whole:
+            raise damaged(self._database.path, "a definition contradicts its checksum")
+        return StoredDefinition(
+            version=version,
+            revision=revision,
+            id=id_,
+            body=body,
+            wanted=wanted,
+            failure=None if code is None else Failure(code, reason, failed_version),
+        )
+
+    def _number(self, connection: sqlite3.Connection) -> int:
+        row = connection.execute("SELECT number FROM registry").fetchone()
+        if row is None:
+            raise damaged(self._database.path, "the registry's number is gone")
+        return int(row[0])

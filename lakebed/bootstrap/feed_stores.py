@@ -1,0 +1,60 @@
+"""What feeds of a lake need beside its tables: leases, definitions, secrets."""
+
+from __future__ import annotations
+
+import os
+import random
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from lakebed.backends.local.feed_registry import SqliteFeedRegistry
+from lakebed.backends.local.leases import SqliteLeases
+from lakebed.backends.local.secrets import EnvironmentSecrets, FileSecrets, FirstOfSecrets
+from lakebed.ports.feed_registry import FeedRegistry
+from lakebed.ports.leases import Leases
+from lakebed.ports.secrets import Secrets
+
+if TYPE_CHECKING:
+    from lakebed.backends.aws.clients import AmazonClients
+    from lakebed.config.instance import InstanceResources
+
+SECRETS_FOLDER = "secrets"
+"""Of a lake in a directory: a file each, which only its owner may read."""
+
+
+class FeedStores(NamedTuple):
+    """Leases, definitions and secrets of one lake."""
+
+    leases: Leases
+    definitions: FeedRegistry
+    secrets: Secrets
+
+
+def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
+    """Return those of a lake in a directory. opened: closes them."""
+    environment, files = EnvironmentSecrets(os.environ), FileSecrets(path / SECRETS_FOLDER)
+    return FeedStores(
+        opened.enter_context(closing(SqliteLeases(path))),
+        opened.enter_context(closing(SqliteFeedRegistry(path))),
+        FirstOfSecrets(environment, files),
+    )
+
+
+def instance_feed_stores(
+    clients: AmazonClients, resources: InstanceResources, rng: random.Random
+) -> FeedStores:
+    """Return those of an instance."""
+    from lakebed.backends.aws.feed_registry import DynamoFeedRegistry
+    from lakebed.backends.aws.leases import DynamoLeases
+    from lakebed.backends.aws.secrets import SecretsManagerSecrets
+
+    table = resources.registry_table
+    return FeedStores(
+        DynamoLeases(clients, table, rng=rng),
+        DynamoFeedRegistry(clients, table, rng=rng),
+        FirstOfSecrets(
+            EnvironmentSecrets(os.environ),
+            SecretsManagerSecrets(clients, f"lakebed/{resources.instance}/"),
+        ),
+    )

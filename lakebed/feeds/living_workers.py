@@ -1,0 +1,57 @@
+"""Which workers live, as one watcher sees it: by its own monotonic clock, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from lakebed.ports.leases import WorkerBeat, WorkerId
+
+DEAD_SECONDS = 6.0
+"""A worker beats every two seconds; one that does not for so long is taken for dead."""
+
+LOOK_SECONDS_MAX = 3.0
+"""What one look adds to a worker's silence at the most: while the watcher slept, or the store was
+away, nobody could be heard."""
+
+FORGET_SECONDS = 600.0
+
+
+class _Heard(msgspec.Struct):
+    counter: int
+    silent_seconds: float
+
+
+class LivingWorkers:
+    """What a watcher has seen of workers.
+
+    A worker that is new to the watcher lives, until it was silent for long enough. A worker that
+    was taken for dead and beats again lives.
+    """
+
+    def __init__(self, *, dead_seconds: float = DEAD_SECONDS) -> None:
+        self._dead_seconds = dead_seconds
+        self._heard: dict[WorkerId, _Heard] = {}
+        self._looked: float | None = None
+
+    def see(self, beats: Iterable[WorkerBeat], now: float) -> None:
+        """Take in what the store says. now: of the watcher's monotonic clock."""
+        passed = 0.0 if self._looked is None else min(now - self._looked, LOOK_SECONDS_MAX)
+        self._looked = now
+        known = self._heard
+        self._heard = {}
+        for beat in beats:
+            before = known.get(beat.worker)
+            silent = 0.0
+            if before is not None and before.counter == beat.counter:
+                silent = before.silent_seconds + max(passed, 0.0)
+            self._heard[beat.worker] = _Heard(beat.counter, silent)
+
+    def living(self) -> list[WorkerId]:
+        """Return the workers that live, by name."""
+        return sorted(w for w, h in self._heard.items() if h.silent_seconds < self._dead_seconds)
+
+    def forgotten(self) -> list[WorkerId]:
+        """Return the workers that were silent for so long that they may be taken from the list."""
+        return sorted(w for w, h in self._heard.items() if h.silent_seconds >= FORGET_SECONDS)

@@ -1,0 +1,261 @@
+"""Definitions of feeds, connections and policies as a registry keeps them, and what may become of
+one: pure decisions that every backend shares.
+
+A definition's version rises whenever it changes, and goes on from where it was when a definition of
+the same name is made again: the row of a dropped one stays. Its revision rises with each change of
+anything about it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from lakebed.errors import InvalidError
+from lakebed.feed_errors import DefinitionChangedError
+
+DefinitionKind = Literal["feed", "connection", "policy"]
+WantedState = Literal["stopped", "running", "suspended"]
+
+KINDS: tuple[DefinitionKind, ...] = ("feed", "connection", "policy")
+BODY_BYTES_MAX = 128 << 10
+CHANGES_MAX, CHANGES_BYTES_MAX = 99, 1 << 20
+"""What is changed at once: as DynamoDB's transactions take, with one item more."""
+
+REASON_CHARACTERS_MAX = 1_000
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+_ID = re.compile(r"[a-z0-9]{1,64}")
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user has defined.
+
+    id: chosen when it is made, and never used again for another one.
+    body: in a form that the settings know. It names secrets (`secret:NAME`), and holds none.
+    version: of what is stored; the registry gives it.
+    """
+
+    kind: DefinitionKind
+    name: str
+    id: str
+    body: bytes
+    version: int = 0
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a feed or a connection does not go on.
+
+    code: of the error.
+    reason: what it says.
+    version: of the definition that failed.
+    """
+
+    code: str
+    reason: str
+    version: int
+
+
+class DefinitionEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A definition with what is wanted of it, and how it failed.
+
+    revision: rises with each change of the definition, of what is wanted, and of the failure.
+    """
+
+    definition: Definition
+    revision: int
+    wanted: WantedState = "stopped"
+    failure: Failure | None = None
+
+    @property
+    def failed(self) -> Failure | None:
+        """The failure of this very version; None: it has not failed."""
+        if self.failure is None or self.failure.version != self.definition.version:
+            return None
+        return self.failure
+
+
+class Put(msgspec.Struct, frozen=True):
+    """Stores a definition. expected_version: of the stored one; 0: there is none."""
+
+    definition: Definition
+    expected_version: int
+
+    @property
+    def key(self) -> tuple[DefinitionKind, str]:
+        """Which definition it changes."""
+        return self.definition.kind, self.definition.name
+
+
+class Drop(msgspec.Struct, frozen=True):
+    """Forgets a definition. expected_revision: of its entry, too; None: any."""
+
+    kind: DefinitionKind
+    name: str
+    expected_version: int
+    expected_revision: int | None = None
+
+    @property
+    def key(self) -> tuple[DefinitionKind, str]:
+        """Which definition it changes."""
+        return self.kind, self.name
+
+
+class Want(msgspec.Struct, frozen=True):
+    """Says what is wanted of a feed or a connection, and forgets its failure."""
+
+    kind: DefinitionKind
+    name: str
+    wanted: WantedState
+    expected_revision: int
+
+    @property
+    def key(self) -> tuple[DefinitionKind, str]:
+        """Which definition it changes."""
+        return self.kind, self.name
+
+
+class Fail(msgspec.Struct, frozen=True):
+    """Says that a feed or a connection failed, by the version that did."""
+
+    kind: DefinitionKind
+    name: str
+    failure: Failure
+
+    @property
+    def key(self) -> tuple[DefinitionKind, str]:
+        """Which definition it changes."""
+        return self.kind, self.name
+
+
+DefinitionChange = Put | Drop
+
+
+class StoredDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the registry. body: None: the definition was dropped, and its versions go on."""
+
+    version: int
+    revision: int
+    id: str
+    body: bytes | None
+    wanted: WantedState = "stopped"
+    failure: Failure | None = None
+
+    def entry(self, kind: DefinitionKind, name: str) -> DefinitionEntry | None:
+        """Return what readers see; None: it was dropped."""
+        if self.body is None:
+            return None
+        return DefinitionEntry(
+            definition=Definition(
+                kind=kind, name=name, id=self.id, body=self.body, version=self.version
+            ),
+            revision=self.revision,
+            wanted=self.wanted,
+            failure=self.failure,
+        )
+
+
+def after(stored: StoredDefinition | None, change: Put | Drop | Want | Fail) -> StoredDefinition:
+    """Return the row that a change leads to.
+
+    Raises:
+        DefinitionChangedError: the row is not the one that the change expects.
+    """
+    match change:
+        case Put(definition, expected):
+            _expect(stored, change, expected)
+            before = stored or StoredDefinition(version=0, revision=0, id="", body=None)
+            is_new = before.body is None
+            return StoredDefinition(
+                version=before.version + 1,
+                revision=before.revision + 1,
+                id=definition.id,
+                body=definition.body,
+                wanted="stopped" if is_new else before.wanted,
+                failure=None if is_new else before.failure,
+            )
+        case Drop(_, _, expected, revision):
+            known = _expect(stored, change, expected, revision)
+            return StoredDefinition(
+                version=known.version, revision=known.revision + 1, id=known.id, body=None
+            )
+        case Want(_, _, wanted, revision):
+            known = _expect(stored, change, None, revision)
+            return msgspec.structs.replace(
+                known, revision=known.revision + 1, wanted=wanted, failure=None
+            )
+        case Fail(_, _, failure):
+            known = _expect(stored, change, failure.version)
+            return msgspec.structs.replace(known, revision=known.revision + 1, failure=failure)
+
+
+def has_happened(stored: StoredDefinition | None, change: Drop | Fail) -> bool:
+    """Whether nothing is left to do: it was dropped at that version, or failed that way."""
+    if stored is None:
+        return False
+    if isinstance(change, Drop):
+        return stored.body is None and stored.version == change.expected_version
+    return stored.body is not None and stored.failure == change.failure
+
+
+def check_changes(changes: Sequence[DefinitionChange]) -> None:
+    """Refuse what no registry takes.
+
+    Raises:
+        InvalidError: too many or too large, two of one definition, a name or an id that is none.
+    """
+    if len(changes) > CHANGES_MAX:
+        hint = f"give at most {CHANGES_MAX} at once: take several files"
+        raise InvalidError("too many definitions change at once", changes=len(changes), hint=hint)
+    keys = [change.key for change in changes]
+    for kind, name in keys:
+        definition_name(kind, name)
+        if keys.count((kind, name)) > 1:
+            raise InvalidError("one definition is changed twice", at=f"{kind}.{name}")
+    definitions = [change.definition for change in changes if isinstance(change, Put)]
+    for one in definitions:
+        if not _ID.fullmatch(one.id):
+            hint = "use 1 to 64 of a-z and 0-9"
+            raise InvalidError("not an id of a definition", id=ascii(one.id)[:80], hint=hint)
+        if len(one.body) > BODY_BYTES_MAX:
+            hint = f"give at most {BODY_BYTES_MAX} bytes"
+            raise InvalidError("a definition is too large", at=f"{one.kind}.{one.name}", hint=hint)
+    if sum(len(one.body) for one in definitions) > CHANGES_BYTES_MAX:
+        hint = f"give at most {CHANGES_BYTES_MAX} bytes at once: take several files"
+        raise InvalidError("definitions that change at once are too large", hint=hint)
+
+
+def definition_name(kind: DefinitionKind, name: object) -> str:
+    """Return `name` as that of a definition.
+
+    Raises:
+        InvalidError: it is not of the form that is allowed.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        hint = "use 1 to 63 of A-Z, a-z, 0-9, '_' and '-', beginning with a letter"
+        raise InvalidError(f"not a name of a {kind}", name=ascii(name)[:80], hint=hint)
+    return name
+
+
+def bounded(failure: Failure) -> Failure:
+    """Return a failure whose reason is no longer than what is kept."""
+    return msgspec.structs.replace(failure, reason=failure.reason[:REASON_CHARACTERS_MAX])
+
+
+def _expect(
+    stored: StoredDefinition | None,
+    change: Put | Drop | Want | Fail,
+    version: int | None,
+    revision: int | None = None,
+) -> StoredDefinition:
+    known = stored or StoredDefinition(version=0, revision=0, id="", body=None)
+    found = 0 if known.body is None else known.version
+    is_there = known.body is not None or isinstance(change, Put)
+    if not is_there or version not in {None, found} or revision not in {None, known.revision}:
+        kind, name = change.key
+        raise DefinitionChangedError(
+            "a definition is not as it was read", at=f"{kind}.{name}", version=found
+        )
+    return known

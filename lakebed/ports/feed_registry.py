@@ -1,0 +1,95 @@
+"""The door to definitions of feeds, connections and policies, and to what is wanted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from lakebed.model.feeds.definitions import (
+    Definition,
+    DefinitionChange,
+    DefinitionEntry,
+    DefinitionKind,
+    Failure,
+    WantedState,
+)
+
+ENTRIES_MAX = 500
+"""What a page of a listing holds, unless the caller wants fewer."""
+
+
+class FeedRegistry(Protocol):
+    """Definitions by kind and name, changed by compare and set. Reading is strongly consistent.
+
+    Every implementation passes `tests/contracts/test_feed_registry.py`.
+
+    Any of its methods raises UnavailableError when the store is busy; one that writes raises
+    UnknownOutcomeError when no answer came: read, then decide.
+    """
+
+    def number(self) -> int:
+        """Return how often definitions were changed. It rises with each change of any of them, and
+        with nothing else."""
+        ...
+
+    def change(
+        self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None
+    ) -> list[int]:
+        """Change several definitions, all or none. Returns the version of each; a dropped one has
+        that which it had.
+
+        expected_number: of the registry, so that nothing that was read has changed; None: any.
+
+        Raises:
+            DefinitionChangedError: one of them is not as expected, or the registry's number is
+                not, perhaps since an earlier try of this call that another change followed.
+            InvalidError: more than is changed at once; what is no name.
+        """
+        ...
+
+    def put(self, definition: Definition, expected_version: int) -> int:
+        """Store a definition. Returns its version, higher than any that the name ever had.
+
+        expected_version: of the stored one; 0: there is none.
+
+        Raises:
+            DefinitionChangedError: the stored one is not as expected.
+        """
+        ...
+
+    def drop(self, kind: DefinitionKind, name: str, expected_version: int) -> None:
+        """Forget a definition. Again does nothing.
+
+        Raises:
+            DefinitionChangedError: the stored one is not as expected.
+        """
+        ...
+
+    def get(self, kind: DefinitionKind, name: str) -> DefinitionEntry | None:
+        """Return a definition; None: there is none of that name."""
+        ...
+
+    def list(
+        self, kind: DefinitionKind, *, after: str = "", entries_max: int = ENTRIES_MAX
+    ) -> list[DefinitionEntry]:
+        """Return definitions whose names come after one, by name; an empty list: no more."""
+        ...
+
+    def want(
+        self, kind: DefinitionKind, name: str, wanted: WantedState, expected_revision: int
+    ) -> int:
+        """Say what is wanted of a feed or a connection; its failure is forgotten. Returns its
+        revision.
+
+        Raises:
+            DefinitionChangedError: it is not as it was at that revision, or not there.
+        """
+        ...
+
+    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+        """Say that a feed or a connection failed. Again with the same does nothing.
+
+        Raises:
+            DefinitionChangedError: its definition has another version, or it is not there.
+        """
+        ...

@@ -1,0 +1,174 @@
+"""Leases and definitions of feeds on a disk: damage, power, processes, and secrets in files."""
+
+import multiprocessing
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.local import FileSecrets, SqliteFeedRegistry, SqliteLeases
+from lakebed.errors import (
+    CorruptError,
+    DeniedError,
+    InvalidError,
+    LakebedError,
+    NewerFormatError,
+    StorageFullError,
+)
+from lakebed.feed_errors import SecretMissingError
+from lakebed.model.feeds.definitions import Definition, Failure
+from lakebed.ports.leases import OwnerNumber, WorkerId
+
+ANN = WorkerId("ann")
+FEED = Definition(kind="feed", name="orders", id="f1", body=b"{}")
+PROCESSES, CLAIMS = 3, 20
+spawn = multiprocessing.get_context("spawn")
+
+OPENERS: list[tuple[Callable[[Path], object], str]] = [
+    (lambda root: SqliteLeases(root).claim("a", ANN, 0), "leases"),
+    (lambda root: SqliteLeases(root).workers(), "leases"),
+    (lambda root: SqliteFeedRegistry(root).put(FEED, 0), "feeds"),
+    (lambda root: SqliteFeedRegistry(root).list("feed"), "feeds"),
+]
+
+
+@pytest.mark.parametrize(("opener", "name"), OPENERS)
+def test_a_file_that_is_no_database_is_corrupt(
+    tmp_path: Path, opener: Callable[[Path], object], name: str
+) -> None:
+    (tmp_path / f"{name}.sqlite").write_bytes(b"this is no database, whatever it says" * 100)
+    with pytest.raises(CorruptError):
+        opener(tmp_path)
+
+
+@pytest.mark.parametrize(("opener", "name"), OPENERS)
+def test_a_file_of_a_newer_format_is_refused(
+    tmp_path: Path, opener: Callable[[Path], object], name: str
+) -> None:
+    opener(tmp_path)
+    with sqlite3.connect(tmp_path / f"{name}.sqlite") as newer:
+        newer.execute("PRAGMA user_version=99")
+    newer.close()
+    with pytest.raises(NewerFormatError):
+        opener(tmp_path)
+
+
+def edited(path: Path, statement: str) -> None:
+    with sqlite3.connect(path) as connection:
+        assert connection.execute(statement).rowcount == 1
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE owner SET number = 1",
+        "UPDATE owner SET worker = 'ben'",
+        "UPDATE owner SET name = 'b'",
+        "UPDATE worker SET counter = 99",
+        "UPDATE worker SET report = x'00'",
+    ],
+)
+def test_a_lease_that_was_changed_by_a_disk_is_damage(tmp_path: Path, statement: str) -> None:
+    leases = SqliteLeases(tmp_path)
+    leases.claim("a", ANN, 7)
+    leases.beat(ANN, b"x")
+    leases.close()
+    edited(tmp_path / "leases.sqlite", statement)
+    read = leases.owners if "owner" in statement else leases.workers
+    with pytest.raises(CorruptError, match="contradicts its checksum"):
+        read()
+
+
+@pytest.mark.parametrize(
+    "change", ["version = 9", "wanted = 'running'", "body = x'00'", "reason = 'x'", "name = 'b'"]
+)
+def test_a_definition_that_was_changed_by_a_disk_is_damage(tmp_path: Path, change: str) -> None:
+    registry = SqliteFeedRegistry(tmp_path)
+    registry.put(FEED, 0)
+    registry.fail("feed", "orders", Failure("a", "b", 1))
+    registry.close()
+    edited(tmp_path / "feeds.sqlite", f"UPDATE definition SET {change}")
+    with pytest.raises(CorruptError, match="contradicts its checksum"):
+        registry.list("feed")
+    registry.close()
+    edited(tmp_path / "feeds.sqlite", "DELETE FROM registry")
+    with pytest.raises(CorruptError, match="number is gone"):
+        registry.number()
+
+
+def test_a_full_disk_refuses_and_changes_nothing(tmp_path: Path) -> None:
+    leases, registry = SqliteLeases(tmp_path), SqliteFeedRegistry(tmp_path)
+    leases.claim("a", ANN, 0)
+    registry.put(FEED, 0)
+    for store in (leases, registry):
+        with store._database.reading() as connection:
+            connection.execute("PRAGMA max_page_count=1")
+    large = Definition(kind="feed", name="orders", id="f1", body=b"x" * 100_000)
+    for call in (
+        lambda: [leases.claim(f"{n:0500}", ANN, 0) for n in range(100)],
+        lambda: registry.put(large, 1),
+    ):
+        with pytest.raises(StorageFullError):
+            call()
+    found = registry.get("feed", "orders")
+    assert found is not None
+    assert (found.definition.version, registry.number()) == (1, 1)
+    owner = leases.owner("a")
+    assert owner is not None
+    assert owner.number == 1
+
+
+def claim_many(root: Path, worker: int) -> list[OwnerNumber]:
+    leases = SqliteLeases(root)
+    return [leases.claim("a", WorkerId(f"w{worker}"), 0) for _ in range(CLAIMS)]
+
+
+def test_processes_that_race_for_one_source_split_get_numbers_of_their_own(tmp_path: Path) -> None:
+    with spawn.Pool(PROCESSES) as pool:
+        given = pool.starmap(claim_many, [(tmp_path, n) for n in range(PROCESSES)], chunksize=1)
+    numbers = sorted(number for one in given for number in one)
+    assert numbers == list(range(1, PROCESSES * CLAIMS + 1))
+
+
+def test_a_secret_that_more_users_may_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "kafka"
+    path.write_text("hunter2")
+    for mode in (0o640, 0o604, 0o620, 0o644, 0o601):
+        path.chmod(mode)
+        with pytest.raises(DeniedError, match="chmod 600") as raised:
+            FileSecrets(tmp_path).read("kafka")
+        assert "hunter2" not in str(raised.value)
+    for mode in (0o600, 0o400):
+        path.chmod(mode)
+        assert FileSecrets(tmp_path).read("kafka").reveal() == "hunter2"
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def make_link(path: Path) -> None:
+    (path.parent / "other").write_text("hunter2")
+    (path.parent / "other").chmod(0o600)
+    path.symlink_to(path.parent / "other")
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path, 0o600)
+
+
+@pytest.mark.parametrize("make", [make_folder, make_link, make_pipe])
+def test_what_is_no_plain_file_is_no_secret(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "kafka")
+    with pytest.raises((InvalidError, DeniedError)) as raised:
+        FileSecrets(tmp_path).read("kafka")
+    assert isinstance(raised.value, LakebedError)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_missing_secret_says_where_to_write_it(tmp_path: Path) -> None:
+    with pytest.raises(SecretMissingError, match="LAKEBED_SECRET_KAFKA_1"):
+        FileSecrets(tmp_path / "gone").read("kafka-1")
