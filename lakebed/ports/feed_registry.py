@@ -48,7 +48,7 @@ class FeedRegistry(Protocol):
         ...
 
     def put(self, definition: Definition, expected_version: int) -> int:
-        """Store a definition. Returns its version, higher than any that the name ever had.
+        """Store a definition. Returns its version, higher than that of any definition before.
 
         expected_version: of the stored one; 0: there is none.
 

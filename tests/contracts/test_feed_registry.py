@@ -79,9 +79,19 @@ def test_versions_go_on_when_a_name_is_used_again(definitions: Definitions) -> N
         definitions().drop("feed", "orders", 1)
     with pytest.raises(DefinitionChangedError):
         definitions().put(feed(), 2)
-    assert definitions().put(feed(id_="f2"), 0) == 3
+    assert definitions().put(feed(id_="f2"), 0) == 4
     again = entry(definitions())
-    assert (again.definition.id, again.definition.version) == ("f2", 3)
+    assert (again.definition.id, again.definition.version) == ("f2", 4)
+
+
+def test_the_version_is_the_number_of_the_registry_so_the_newest_of_several_rises(
+    definitions: Definitions,
+) -> None:
+    """A connection takes its policy from the newer of two, then from the older: still it rises."""
+    assert [definitions().put(feed(kind=kind), 0) for kind in KINDS] == [1, 2, 3]
+    assert definitions().put(feed(kind="connection"), 2) == 4
+    assert definitions().change([Put(feed(), 1), Put(feed(kind="policy"), 3)]) == [5, 5]
+    assert definitions().number() == 5
 
 
 def test_what_was_never_there_is_not_dropped(view: FeedRegistry) -> None:
@@ -91,10 +101,12 @@ def test_what_was_never_there_is_not_dropped(view: FeedRegistry) -> None:
 
 def test_kinds_have_names_of_their_own_and_are_listed_in_pages(view: FeedRegistry) -> None:
     names = ["B", "a", "a-1", "a_1", "b", "c"]
-    for kind in KINDS:
-        for name in reversed(names):
-            view.put(feed(name, name.encode(), kind), 0)
-    view.drop("policy", "a_1", 1)
+    versions = {
+        (kind, name): view.put(feed(name, name.encode(), kind), 0)
+        for kind in KINDS
+        for name in reversed(names)
+    }
+    view.drop("policy", "a_1", versions["policy", "a_1"])
     for kind in KINDS:
         wanted = sorted(set(names) - ({"a_1"} if kind == "policy" else set()))
         assert [one.definition.name for one in view.list(kind)] == wanted
@@ -107,16 +119,17 @@ def test_kinds_have_names_of_their_own_and_are_listed_in_pages(view: FeedRegistr
 
 
 def test_several_definitions_change_together_or_none(definitions: Definitions) -> None:
-    definitions().put(feed("old"), 0)
-    definitions().put(feed("other"), 0)
+    old = definitions().put(feed("old"), 0)
+    other = definitions().put(feed("other"), 0)
     number = definitions().number()
-    wrong = [Put(feed("new"), 0), Drop("feed", "old", 1), Put(feed("other", b"x"), 3)]
+    wrong = [Put(feed("new"), 0), Drop("feed", "old", old), Put(feed("other", b"x"), 3)]
     with pytest.raises(DefinitionChangedError, match=r"feed\.other"):
         definitions().change(wrong)
     assert definitions().number() == number
     assert [one.definition.name for one in definitions().list("feed")] == ["old", "other"]
-    right = [*wrong[:2], Put(feed("other", b"x"), 1), Put(feed("new", kind="policy"), 0)]
-    assert definitions().change(right) == [1, 1, 2, 1]
+    right = [*wrong[:2], Put(feed("other", b"x"), other), Put(feed("new", kind="policy"), 0)]
+    new = number + 1
+    assert definitions().change(right) == [new, old, new, new]
     assert [one.definition.name for one in definitions().list("feed")] == ["new", "other"]
     assert definitions().number() == number + 1
 
@@ -125,7 +138,7 @@ def test_the_number_of_the_registry_guards_what_was_read(definitions: Definition
     assert definitions().number() == 0
     assert definitions().change([]) == []
     definitions().put(feed("a"), 0)
-    assert definitions().change([Put(feed("b"), 0)], expected_number=1) == [1]
+    assert definitions().change([Put(feed("b"), 0)], expected_number=1) == [2]
     for number in (0, 1, 3):
         with pytest.raises(DefinitionChangedError):
             definitions().change([Put(feed("c"), 0)], expected_number=number)

@@ -3,7 +3,7 @@
 pk: "feed-definitions", "feed-connections" or "feed-policies". sk: a name. version, revision, id,
 wanted: of it. body: missing where the definition was dropped. code, reason, failed: of its failure,
 if it has one. change: chance that the writer chose, so that it knows its own write when the answer
-was lost. Items stay for ever, so that versions never go back.
+was lost. Items stay for ever, so that revisions never go back.
 pk: "feed-number". sk: "number". number: how often definitions were changed. change: as above.
 """
 
@@ -69,7 +69,7 @@ class DynamoFeedRegistry:
             if expected_number not in {None, number}:
                 raise DefinitionChangedError("definitions have changed", number=number)
             before = {change.key: self._find(*change.key) for change in changes}
-            new = {change.key: after(before[change.key], change) for change in changes}
+            new = {c.key: after(before[c.key], c, number + 1) for c in changes}
             chance = self._chance()
             counted = _counted(number, chance)
             try:

@@ -78,7 +78,7 @@ class SqliteFeedRegistry:
             number = self._number(connection)
             if expected_number not in {None, number}:
                 raise DefinitionChangedError("definitions have changed", number=number)
-            versions = [self._apply(connection, change).version for change in changes]
+            versions = [self._apply(connection, c, number + 1).version for c in changes]
             if changes:
                 connection.execute("UPDATE registry SET number = number + 1")
         return versions
@@ -133,9 +133,9 @@ class SqliteFeedRegistry:
             return self._row(connection, kind, name)
 
     def _apply(
-        self, connection: sqlite3.Connection, change: Put | Drop | Want | Fail
+        self, connection: sqlite3.Connection, change: Put | Drop | Want | Fail, number: int = 0
     ) -> StoredDefinition:
-        new = after(self._row(connection, *change.key), change)
+        new = after(self._row(connection, *change.key), change, number)
         failure: tuple[str | None, str | None, int | None] = (None, None, None)
         if new.failure is not None:
             failure = (new.failure.code, new.failure.reason, new.failure.version)

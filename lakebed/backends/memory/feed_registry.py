@@ -46,9 +46,10 @@ class MemoryFeedRegistry:
         with self._lock:
             if expected_number not in {None, self._number}:
                 raise DefinitionChangedError("definitions have changed", number=self._number)
-            new = {change.key: after(self._stored.get(change.key), change) for change in changes}
+            number = self._number + bool(changes)
+            new = {c.key: after(self._stored.get(c.key), c, number) for c in changes}
             self._stored.update(new)
-            self._number += bool(changes)
+            self._number = number
             return [new[change.key].version for change in changes]
 
     def put(self, definition: Definition, expected_version: int) -> int:

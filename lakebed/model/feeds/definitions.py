@@ -1,9 +1,10 @@
 """Definitions of feeds, connections and policies as a registry keeps them, and what may become of
 one: pure decisions that every backend shares.
 
-A definition's version rises whenever it changes, and goes on from where it was when a definition of
-the same name is made again: the row of a dropped one stays. Its revision rises with each change of
-anything about it.
+A definition's version is the number that the registry had after the change that made it so. So
+versions of all definitions come from one count that only rises, and the greatest version of those
+that a connection is made from rises whenever one of them changes, or is exchanged for another. An
+entry's revision rises with each change of anything about it; the row of a dropped one stays.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
     id: chosen when it is made, and never used again for another one.
     body: in a form that the settings know. It names secrets (`secret:NAME`), and holds none.
-    version: of what is stored; the registry gives it.
+    version: the registry gives it; 0: it is not stored.
     """
 
     kind: DefinitionKind
@@ -157,8 +158,10 @@ class StoredDefinition(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def after(stored: StoredDefinition | None, change: Put | Drop | Want | Fail) -> StoredDefinition:
-    """Return the row that a change leads to.
+def after(
+    stored: StoredDefinition | None, change: Put | Drop | Want | Fail, number: int = 0
+) -> StoredDefinition:
+    """Return the row that a change leads to. number: of the registry after it, if it is counted.
 
     Raises:
         DefinitionChangedError: the row is not the one that the change expects.
@@ -169,7 +172,7 @@ def after(stored: StoredDefinition | None, change: Put | Drop | Want | Fail) -> 
             before = stored or StoredDefinition(version=0, revision=0, id="", body=None)
             is_new = before.body is None
             return StoredDefinition(
-                version=before.version + 1,
+                version=number,
                 revision=before.revision + 1,
                 id=definition.id,
                 body=definition.body,

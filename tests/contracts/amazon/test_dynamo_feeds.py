@@ -113,7 +113,7 @@ def test_a_definition_that_meets_bad_luck_has_one_version(
     assert both.registry.put(feed(b"2"), 1) == 2
     assert (body(both.registry), both.registry.number()) == (b"2", number + 1)
     meets(proxy, fault)
-    assert both.registry.change([Drop("feed", "orders", 2), Put(feed(b"", "new"), 0)]) == [2, 1]
+    assert both.registry.change([Drop("feed", "orders", 2), Put(feed(b"", "new"), 0)]) == [2, 3]
     assert [one.definition.name for one in both.registry.list("feed")] == ["new"]
 
 
@@ -171,7 +171,7 @@ def test_definitions_of_two_operators_that_do_not_meet_are_both_stored(
             both.registry.put(feed(b"theirs", "theirs"), 0)
 
     proxy.rule = rule
-    assert both.registry.put(feed(b"2"), 1) == 2
+    assert both.registry.put(feed(b"2"), 1) == 3
     assert [one.definition.name for one in both.registry.list("feed")] == ["orders", "theirs"]
 
 

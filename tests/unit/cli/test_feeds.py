@@ -42,7 +42,10 @@ def test_a_feed_that_fails_is_told_and_others_go_on(shell: Shell) -> None:
     (shell.folder / "b.txt").write_bytes(b"x\n")
     result = shell.run("feed", "run", both, "--once")
     assert result.exit_code == 2
-    assert "failed: feed access: position-gone: a file has fewer bytes than were taken" in result.stderr
+    assert (
+        "failed: feed access: position-gone: a file has fewer bytes than were taken"
+        in result.stderr
+    )
     assert "second: 1 record into second_landing" in result.stdout
 
 
