@@ -33,7 +33,9 @@ class Records(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     size: bytes of their keys, headers and values.
     batch: the records.
     resume: what the source needs beside `end` to go on there.
-    items: of a source without order, the name of each record, 16 bytes; else empty.
+    items: of a source without order, names of 16 bytes: of its messages, or of its objects with
+        several records each; else empty. An item's records come all at once.
+    item_counts: how many of the records each item has, one after the other; empty: one each.
     """
 
     begin: int
@@ -43,6 +45,7 @@ class Records(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     batch: BatchT
     resume: bytes = b""
     items: tuple[bytes, ...] = ()
+    item_counts: tuple[int, ...] = ()
 
 
 class SplitReader(Protocol[BatchT]):
@@ -79,7 +82,8 @@ class SplitReader(Protocol[BatchT]):
 
 class RecordSource(Protocol[BatchT]):
     """A source of records. One that counts them gives the same records at the same position. Every
-    implementation passes `tests/contracts/test_record_source.py`."""
+    implementation passes the checks of `lakebed.source_kit`, in
+    `tests/contracts/test_record_source.py`."""
 
     def splits(self) -> list[SourceSplit]:
         """Return the source splits that there are now. One that has had no record yet may be left

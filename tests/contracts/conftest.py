@@ -70,6 +70,8 @@ from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
     elasticmq,
     faulty_connections,
     faulty_requests,
+    kafka,
+    kafka_mock,
     ministack,
     moto,
     proxy,

@@ -1,98 +1,152 @@
-"""Every source of records: the same position gives the same records, whatever happened since."""
+"""Every source of records keeps the promises of the port; a source that does not is seen."""
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
+import msgspec
 import pyarrow as pa
 import pytest
 
-from lakebed.backends.local.file_tail import FileTail
-from lakebed.decoding.raw_records import RAW_RECORDS
-from lakebed.ports.record_source import Records, RecordSource, SourceSplit
+from lakebed.backends.memory.record_source import (
+    MemoryReader,
+    MemoryRecordSource,
+    MemorySplit,
+)
+from lakebed.errors import UnavailableError
+from lakebed.feed_errors import PositionGoneError
+from lakebed.ports.record_source import Records, SourceSplit
+from lakebed.source_kit import CHECKS, Check, NotOfferedError, SourceTrial, checks
+from tests.contracts.source_trials import FileTrial, KafkaTrial, MemoryTrial
+
+ORDERED = ("files", "memory", "kafka_mock", pytest.param("kafka", marks=pytest.mark.slow))
+LEFT_OUT = {
+    "files": {
+        checks.a_lost_connection_passes_no_record_over,
+        checks.a_position_that_is_gone_is_an_error_with_both_ends,  # tests/unit/backends
+        checks.holes_are_passed,
+    },
+    "kafka_mock": {
+        checks.a_lost_connection_passes_no_record_over,
+        checks.a_position_that_is_gone_is_an_error_with_both_ends,
+        checks.holes_are_passed,
+        checks.what_is_made_anew_is_another_source_split,
+    },
+}
+"""What cannot be done to a source. Every other check must run."""
 
 
-class GrowingFiles:
-    """Source splits of a file each."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.source: RecordSource[pa.RecordBatch] = FileTail(str(folder / "*.log"))
-
-    def append(self, split: str, *lines: str) -> None:
-        with (self.folder / f"{split}.log").open("ab") as file:
-            file.write("".join(f"{line}\n" for line in lines).encode())
+@pytest.fixture(params=ORDERED)
+def trial(request: pytest.FixtureRequest, tmp_path: Path) -> SourceTrial:
+    if request.param == "files":
+        return FileTrial(tmp_path)
+    if request.param == "memory":
+        return MemoryTrial()
+    return KafkaTrial(request.getfixturevalue(request.param))
 
 
-@pytest.fixture
-def given(tmp_path: Path) -> GrowingFiles:
-    return GrowingFiles(tmp_path)
-
-
-def only(source: RecordSource[pa.RecordBatch]) -> SourceSplit:
-    (split,) = source.splits()
-    return split
-
-
-def all_lines(given: GrowingFiles, split: SourceSplit, bytes_max: int) -> Iterator[str]:
-    at = given.source.start(split)
-    reader = given.source.open(split, at)
-    while (records := reader.read(bytes_max=bytes_max)) is not None:
-        check(records)
-        assert records.begin == at
-        yield from texts(records)
-        at = records.end
-    assert reader.behind() == 0
-    reader.close()
-
-
-def check(records: Records[pa.RecordBatch]) -> None:
-    """Look at what every source promises of a batch."""
-    batch = records.batch
-    batch.validate(full=True)
-    assert batch.schema == RAW_RECORDS
-    assert records.count == batch.num_rows > 0
-    positions = batch["position"].to_pylist()
-    assert positions == sorted(set(positions))
-    assert records.begin <= positions[0]
-    assert positions[-1] < records.end
-
-
-def texts(records: Records[pa.RecordBatch] | None) -> list[str]:
-    assert records is not None
-    return [value.decode() for value in records.batch["value"].to_pylist()]
-
-
-@pytest.mark.parametrize("bytes_max", [1, 7, 100, 1 << 20])
-def test_all_records_are_read_in_order_in_batches_of_any_size(
-    given: GrowingFiles, bytes_max: int
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_a_source_keeps_its_promise(
+    trial: SourceTrial, check: Check, request: pytest.FixtureRequest
 ) -> None:
-    wanted = [f"line {number}" * (number % 3) for number in range(50)]
-    given.append("a", *wanted)
-    assert list(all_lines(given, only(given.source), bytes_max)) == wanted
+    left_out = LEFT_OUT.get(request.node.callspec.params["trial"], set())
+    try:
+        check(trial)
+    except NotOfferedError:
+        assert check in left_out
+    else:
+        assert check not in left_out
 
 
-def test_the_same_position_gives_the_same_records_and_later_ones_come_behind(
-    given: GrowingFiles,
-) -> None:
-    given.append("a", "one", "two")
-    split = only(given.source)
-    reader = given.source.open(split, 0)
-    first = reader.read(bytes_max=100)
-    assert first is not None
-    assert reader.read(bytes_max=100) is None
-    given.append("a", "three")
-    again = given.source.open(split, 0).read(bytes_max=first.end)
-    assert again == first
-    assert only(given.source) == split
-    assert texts(reader.read(bytes_max=100)) == ["three"]
-    assert texts(given.source.open(split, first.end).read(bytes_max=100)) == ["three"]
+class OtherRecords(MemoryReader):
+    """Gives other records where somebody has read before."""
+
+    seen: ClassVar[set[int]] = set()
+
+    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
+        records = super().read(bytes_max=bytes_max)
+        if records is None or records.begin not in self.seen:
+            self.seen.add(-1 if records is None else records.begin)
+            return records
+        values = pa.array([b"other"] * records.count, pa.binary())
+        batch = records.batch.set_column(0, records.batch.schema.field(0), values)
+        return msgspec.structs.replace(records, batch=batch)
 
 
-def test_source_splits_are_told_apart_and_come_later(given: GrowingFiles) -> None:
-    assert given.source.splits() == []
-    given.append("b", "same")
-    (b,) = given.source.splits()
-    given.append("a", "same")
-    names = {split.title[-5:]: split.name for split in given.source.splits()}
-    assert names["b.log"] == b.name
-    assert len(set(names.values())) == 2
+class EarliestInstead(MemoryReader):
+    """Goes on behind a gap and says nothing."""
+
+    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
+        try:
+            return super().read(bytes_max=bytes_max)
+        except PositionGoneError as error:
+            self._next = error.end
+            return super().read(bytes_max=bytes_max)
+
+
+class ByName(MemoryReader):
+    """Takes a source split that was made anew for the old one."""
+
+    def _found(self) -> MemorySplit | None:
+        return self._broker.splits.get(self._split.title)
+
+
+class Denying(MemoryReader):
+    """Takes no answer for an answer, and goes on behind what it never got."""
+
+    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
+        try:
+            return super().read(bytes_max=bytes_max)
+        except UnavailableError:
+            self._next += 1
+            raise
+
+
+class Counting(MemoryReader):
+    """Counts records where positions have holes."""
+
+    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
+        records = super().read(bytes_max=bytes_max)
+        if records is None:
+            return None
+        self._next = records.begin + records.count
+        return msgspec.structs.replace(records, end=self._next)
+
+
+class Believing(MemoryReader):
+    """Believes what was acknowledged, wherever it is asked to begin."""
+
+    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
+        self._next = max(self._next, self._broker.acknowledged.get(self._split.name, 0))
+        return super().read(bytes_max=bytes_max)
+
+
+class Greedy(MemoryReader):
+    """Gives more than is asked for."""
+
+    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
+        return super().read(bytes_max=1 << 30)
+
+
+KNOWN_BAD: list[tuple[type[MemoryReader], Check]] = [
+    (OtherRecords, checks.a_position_gives_the_same_records_in_any_process),
+    (EarliestInstead, checks.a_position_that_is_gone_is_an_error_with_both_ends),
+    (ByName, checks.what_is_made_anew_is_another_source_split),
+    (Denying, checks.a_lost_connection_passes_no_record_over),
+    (Counting, checks.holes_are_passed),
+    (Believing, checks.acknowledging_does_no_harm),
+    (Greedy, checks.all_records_come_in_order_in_batches_of_any_size),
+]
+
+
+@pytest.mark.parametrize(("reader", "check"), KNOWN_BAD, ids=lambda each: each.__name__)
+def test_a_source_that_breaks_its_promise_fails(reader: type[MemoryReader], check: Check) -> None:
+    class Source(MemoryRecordSource):
+        def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> MemoryReader:
+            return reader(self._broker, split, begin, self._ask)
+
+    class Trial(MemoryTrial):
+        make = Source
+
+    OtherRecords.seen.clear()
+    with pytest.raises(AssertionError):
+        check(Trial())

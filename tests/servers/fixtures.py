@@ -11,6 +11,7 @@ from tests.servers.cdk import Cdk, DeployedInstance, named_network
 from tests.servers.dynamo_servers import FILLERS, MotoServer, dynoxide_server
 from tests.servers.elasticmq import elasticmq_server
 from tests.servers.faulty_proxy import FaultyProxy, faulty_proxy
+from tests.servers.kafka import KafkaServer, RealKafka, kafka_server, mock_kafka
 from tests.servers.microburst import Microburst, StormyServer, microburst, stormy_server
 from tests.servers.s3 import S3Server, ministack_server, rclone_server, seaweedfs_server
 
@@ -33,6 +34,18 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def elasticmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with elasticmq_server(tmp_path_factory.mktemp("elasticmq")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_mock() -> Iterator[KafkaServer]:
+    with mock_kafka() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
+    with kafka_server(tmp_path_factory.mktemp("kafka")) as server:
         yield server
 
 

@@ -1,0 +1,10 @@
+"""What every source of records promises, as checks that an author of an adaptor runs on his own.
+
+`docs/change/source.md` shows how.
+"""
+
+from lakebed.source_kit.checks import CHECKS, Check
+from lakebed.source_kit.item_checks import ITEM_CHECKS
+from lakebed.source_kit.trial import NotOfferedError, SourceTrial
+
+__all__ = ["CHECKS", "ITEM_CHECKS", "Check", "NotOfferedError", "SourceTrial"]

@@ -1,0 +1,125 @@
+"""Every source of records on trial: how each is written to, and what may happen to it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakebed.backends.kafka import KafkaSettings, KafkaSource
+from lakebed.backends.local.file_tail import FileTail
+from lakebed.backends.memory.record_source import MemoryBroker, MemoryRecordSource
+from lakebed.backends.system import SystemClock
+from lakebed.ports.record_source import RecordSource, SourceSplit
+from lakebed.source_kit import NotOfferedError, SourceTrial
+from tests.servers.kafka import KafkaServer, RealKafka
+
+_prefixes = count()
+
+
+class FileTrial(SourceTrial):
+    """Files that grow."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def connect(self) -> RecordSource[pa.RecordBatch]:
+        return FileTail(str(self.folder / "*.log"))
+
+    def write(self, name: str, *values: bytes) -> None:
+        with (self.folder / f"{name}.log").open("ab") as file:
+            file.write(b"".join(value + b"\n" for value in values))
+
+    def is_called(self, name: str, split: SourceSplit) -> bool:
+        return split.title.endswith(f"{name}.log")
+
+    def make_anew(self, name: str) -> None:
+        (self.folder / f"{name}.log").unlink()
+
+
+class MemoryTrial(SourceTrial):
+    """The model."""
+
+    make: Callable[[MemoryBroker], RecordSource[pa.RecordBatch]] = MemoryRecordSource
+
+    def __init__(self) -> None:
+        self.broker = MemoryBroker()
+
+    def connect(self) -> RecordSource[pa.RecordBatch]:
+        return type(self).make(self.broker)
+
+    def write(self, name: str, *values: bytes) -> None:
+        self.broker.write(name, *values)
+
+    def cut(self) -> None:
+        self.broker.is_away = True
+
+    def mend(self) -> None:
+        self.broker.is_away = False
+
+    def forget(self, name: str, count: int) -> None:
+        self.broker.forget(name, count)
+
+    def make_anew(self, name: str) -> None:
+        self.broker.make(name)
+
+    def leave_hole(self, name: str) -> None:
+        self.broker.leave_hole(name, 2)
+
+
+class KafkaTrial(SourceTrial):
+    """Topics whose names begin alike, with one partition that is written to."""
+
+    wait_seconds = 15.0
+
+    def __init__(self, server: KafkaServer) -> None:
+        self.server = server
+        self.prefix = f"trial{next(_prefixes)}"
+        self.made: set[str] = set()
+
+    def connect(self, **settings: object) -> KafkaSource:
+        given = {
+            "servers": self.server.servers,
+            "topics": rf"{self.prefix}\..*",
+            "topic_ids": self.server.has_topic_ids,
+            "group": self.prefix,
+            "answer_seconds": 20.0,
+        }
+        return KafkaSource(KafkaSettings(**(given | settings)), clock=SystemClock())
+
+    def topic(self, name: str) -> str:
+        topic = f"{self.prefix}.{name}"
+        if topic not in self.made:
+            self.server.make_topic(topic)
+            self.made.add(topic)
+        return topic
+
+    def write(self, name: str, *values: bytes) -> None:
+        self.server.put(self.topic(name), *values)
+
+    def is_called(self, name: str, split: SourceSplit) -> bool:
+        return split.title == f"{self.prefix}.{name}, partition 0"
+
+    def cut(self) -> None:
+        self._real().kill()
+
+    def mend(self) -> None:
+        self._real().restart()
+
+    def forget(self, name: str, count: int) -> None:
+        self._real().delete_records(self.topic(name), before=count)
+
+    def make_anew(self, name: str) -> None:
+        self._real().delete_topic(self.topic(name))
+        self.made.clear()
+        with suppress(KeyError):
+            self.topic(name)
+
+    def leave_hole(self, name: str) -> None:
+        self._real().put_in_transaction(self.topic(name), b"aborted", b"as well", commit=False)
+
+    def _real(self) -> RealKafka:
+        if not isinstance(self.server, RealKafka):
+            raise NotOfferedError
+        return self.server
