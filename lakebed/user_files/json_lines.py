@@ -21,12 +21,11 @@ import pyarrow.json
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.field_changes import former_names
 from lakebed.model.schema import Schema
-from lakebed.model.types import ListOf, MapOf, StructOf, Type
-from lakebed.sorted_files.format.arrow_schema import arrow_type
 from lakebed.user_files.casting import OR_DROP
-from lakebed.user_files.csv_and_parquet import NO_OFFSET, from_base64, opened, problem_of, readable
-from lakebed.user_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, LINE_HINT, Rewriting
-from lakebed.user_files.zones import IN_UTC, NO_ZONES, SAY_ZONE, Zones, texts_in_utc
+from lakebed.user_files.csv_and_parquet import NO_OFFSET, opened, problem_of, readable
+from lakebed.user_files.json_columns import converted, json_type
+from lakebed.user_files.json_rewriting import LINE_HINT, Rewriting
+from lakebed.user_files.zones import NO_ZONES, SAY_ZONE, Zones
 
 BLOCK_BYTES = 4 * 1024 * 1024
 REWRITTEN_BYTES = 64 * 1024
@@ -115,7 +114,7 @@ class _Lines:
         self._path = path
         self._schema = schema
         self._zones = zones
-        self._rewriting = Rewriting(schema)
+        self._rewriting = Rewriting({field.name: field.type for field in schema.fields})
         known = {field.name for field in schema.fields}
         former = former_names(schema.past) if drop else {}
         self._former = {name: now for name, now in former.items() if name not in known}
@@ -123,7 +122,7 @@ class _Lines:
             re.escape(json.dumps(n, ensure_ascii=False).encode()) for n in self._former
         )
         self._any_former = re.compile(rb"(?<!\\)(?:" + quoted + rb")[ \t]*:")
-        self._columns = pa.schema([(f.name, _read_as(f.type)) for f in schema.fields])
+        self._columns = pa.schema([(f.name, json_type(f.type)) for f in schema.fields])
         self._options = pa.json.ParseOptions(
             explicit_schema=self._columns,
             newlines_in_values=False,
@@ -153,7 +152,7 @@ class _Lines:
         batches = self._parsed(block)
         parsed = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
         columns = [
-            _converted(column, field.type, field.name, self._zones.get(field.name))
+            converted(column, field.type, field.name, self._zones.get(field.name))
             for field, column in zip(self._schema.fields, parsed.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, names=self._columns.names)
@@ -248,51 +247,3 @@ def _line_of(block: bytes, row: int) -> int:
     """Return the index of the line that holds a row; empty lines hold none."""
     holding = [index for index, line in enumerate(block.split(b"\n")) if line.strip()]
     return holding[min(row, len(holding) - 1)]
-
-
-def _read_as(type_: Type) -> pa.DataType:
-    """Return the type as which Arrow parses it."""
-    match type_:
-        case ListOf(element):
-            return pa.list_(_read_as(element))
-        case MapOf(key, value):
-            entry = [(ENTRY_KEY, _read_as(key)), (ENTRY_VALUE, _read_as(value))]
-            return pa.list_(pa.struct(entry))
-        case StructOf(members):
-            return pa.struct([(member.name, _read_as(member.type)) for member in members])
-        case _:
-            arrow = arrow_type(type_)
-            as_is = pa.types.is_boolean(arrow) or pa.types.is_integer(arrow)
-            return arrow if as_is or pa.types.is_floating(arrow) else pa.string()
-
-
-def _converted(column: pa.Array, type_: Type, name: str, zone: str | None) -> pa.Array:
-    """Return what was parsed as the type it stands for. It begins at its buffers' beginning.
-    zone: of times without an offset."""
-    match type_:
-        case ListOf(element):
-            values = _converted(column.values, element, name, zone)
-            return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
-        case MapOf(key, value):
-            entries = column.values
-            keys = _converted(entries.field(0), key, name, zone)
-            items = _converted(entries.field(1), value, name, zone)
-            if keys.null_count:
-                raise UnreadableInputError("a key of a map is null", field=name, hint=LINE_HINT)
-            return pa.MapArray.from_arrays(column.offsets, keys, items, mask=column.is_null())
-        case StructOf(members):
-            parts = [
-                _converted(column.field(index), member.type, name, zone)
-                for index, member in enumerate(members)
-            ]
-            names = [member.name for member in members]
-            return pa.StructArray.from_arrays(parts, names, mask=column.is_null())
-    wanted = arrow_type(type_)
-    if pa.types.is_binary(wanted):
-        return from_base64(column, name)
-    if pa.types.is_time64(wanted):  # Arrow casts no text to a time of day
-        moments = pc.binary_join_element_wise("1970-01-01T", column, "")
-        return moments.cast(pa.timestamp("us")).cast(wanted)
-    if zone is not None and wanted == IN_UTC:
-        return texts_in_utc(column, zone)
-    return column if column.type == wanted else column.cast(wanted)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from lakebed.errors import UnreadableInputError
-from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf, Type
 
 LINE_HINT = "each line is one JSON object: names of fields, and values of their types"
@@ -38,10 +37,10 @@ Change = Callable[[object], object]
 
 
 class Rewriting:
-    """Rewrites rows of one schema."""
+    """Rewrites rows. types: of their fields, by name."""
 
-    def __init__(self, schema: Schema) -> None:
-        self._change = _change_of_object({field.name: field.type for field in schema.fields})
+    def __init__(self, types: Mapping[str, Type]) -> None:
+        self._change = _change_of_object(types)
         self._decoder = json.JSONDecoder(
             object_pairs_hook=_Object,
             parse_float=msgspec.Raw,
@@ -129,7 +128,7 @@ def _change_of_map(key: Primitive, value: Type) -> Change:
     return changed
 
 
-def _change_of_object(types: dict[str, Type]) -> Change:
+def _change_of_object(types: Mapping[str, Type]) -> Change:
     """What the schema does not know becomes null: Arrow drops or refuses it by its name."""
     changes = {name: _change_of(type_) for name, type_ in types.items()}
 

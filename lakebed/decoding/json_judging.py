@@ -1,0 +1,238 @@
+"""Why Arrow rejects a payload: it is read once more, alone, by Python's own parser of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Context, Decimal, InvalidOperation
+from typing import NoReturn
+
+from lakebed.decoding.wanted import Raw, Value, tree_of
+from lakebed.model import types
+from lakebed.model.feeds.verdicts import Verdict
+from lakebed.model.types import ListOf, MapOf, Primitive, StructOf
+
+Reason = tuple[Verdict, str]
+WHOLE = types.Decimal(38, 0)
+FRACTION = types.Decimal(38, 9)
+_SPACE = " \t\n\r"
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+_EXACT = Context(prec=100)
+_OBJECT = "an object"
+
+
+class _NotJsonError(ValueError):
+    """NaN or Infinity, which JSON does not have."""
+
+
+class _Number(str):
+    """A number's text."""
+
+    __slots__ = ()
+
+
+class _Pairs(list[tuple[str, object]]):
+    """The members of an object, with names that come twice."""
+
+    __slots__ = ()
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise _NotJsonError
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_Pairs,
+    parse_int=_Number,
+    parse_float=_Number,
+    parse_constant=_no_constant,
+)
+
+
+class Judge:
+    """Says why payloads cannot be read.
+
+    values: that are wanted. refuses_unknown: whether all others are refused.
+    """
+
+    def __init__(self, values: Sequence[Value], *, refuses_unknown: bool) -> None:
+        self._values = values
+        self._tree = tree_of(tuple(values))
+        self._refuses = refuses_unknown
+        self.unknown: list[str] = []
+        """Names at the top of the last payload that were refused."""
+
+    def reason(self, payload: bytes) -> Reason | None:
+        """Return what is wrong with a payload; None: nothing that is looked for here."""
+        self.unknown = []
+        try:
+            text = payload.decode()
+        except UnicodeDecodeError as error:
+            return Verdict.NOT_UTF8, f"byte {error.start}"
+        try:
+            begin = len(text) - len(text.lstrip(_SPACE))
+            if begin == len(text):
+                return Verdict.NOT_ONE_OBJECT, "it is empty"
+            found, end = _DECODER.raw_decode(text, begin)
+        except RecursionError:
+            return Verdict.UNPARSABLE, "it is nested too deep"
+        except _NotJsonError:
+            return Verdict.UNPARSABLE, "JSON has no NaN and no Infinity"
+        except json.JSONDecodeError as error:
+            return Verdict.UNPARSABLE, f"{error.msg.lower()}, at character {error.pos}"
+        if not isinstance(found, _Pairs):
+            return Verdict.NOT_ONE_OBJECT, f"{_kind(found)}, not an object"
+        if text[end:].strip(_SPACE):
+            return Verdict.NOT_ONE_OBJECT, f"more after the object, at character {end}"
+        return self._object(found, self._tree, "")
+
+    def is_strict(self, payload: bytes) -> bool:
+        """Whether a payload is JSON as Python reads it, without NaN and all that Arrow takes for a
+        number beside it."""
+        try:
+            _DECODER.decode(payload.decode())
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def why_null(self, payload: bytes, value: Value) -> Verdict:
+        """Return whether a value that is required is missing or null."""
+        try:
+            node: object = _DECODER.decode(payload.decode())
+        except RecursionError:  # Arrow reads what is nested deeper than Python goes
+            return Verdict.MISSING_FIELD
+        for name in value.path:
+            members = dict(node) if isinstance(node, _Pairs) else {}
+            if name not in members:
+                return Verdict.MISSING_FIELD
+            node = members[name]
+        return Verdict.NULL_IN_REQUIRED
+
+    def _object(self, found: _Pairs, tree: Mapping[str, object], at: str) -> Reason | None:
+        names = [name for name, _ in found if name in tree]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            return Verdict.DUPLICATE_FIELD, f"{at}.{twice}" if at else twice
+        unknown = [name for name, _ in found if name not in tree]
+        for name, value in found:
+            if name not in tree:
+                continue
+            path = f"{at}.{name}" if at else name
+            inner = tree[name]
+            if isinstance(inner, int):
+                reason = _reason(value, self._values[inner].raw, path)
+            elif value is None:
+                reason = None
+            elif isinstance(value, _Pairs):
+                reason = self._object(value, inner, path)  # type: ignore[arg-type]
+            else:
+                reason = Verdict.TYPE_MISMATCH, f"{path}: {_kind(value)}, not an object"
+            if reason is not None:
+                return reason
+        if unknown and self._refuses:
+            if not at:
+                self.unknown = unknown
+            where = f"in {at}" if at else "in the record"
+            return Verdict.UNKNOWN_FIELD, f"{len(unknown)} {where}"
+        return None
+
+
+def _reason(value: object, raw: Raw, at: str) -> Reason | None:
+    """Return why Arrow does not read a value as what it is wanted."""
+    if value is None:
+        return None
+    match raw:
+        case "number":
+            return _reason_of_number(value, FRACTION, at)
+        case types.Decimal():
+            return _reason_of_number(value, raw, at)
+        case ListOf(element):
+            if not isinstance(value, list) or isinstance(value, _Pairs):
+                return _mismatch(value, "a list", at)
+            reasons = (_reason(v, element, f"{at}[]") for v in value)
+            return next((reason for reason in reasons if reason), None)
+        case StructOf(members):
+            return _reason_of_struct(value, {m.name: m.type for m in members}, at)
+        case MapOf(_, item):
+            if not isinstance(value, _Pairs):
+                return _mismatch(value, _OBJECT, at)
+            names = [name for name, _ in value]
+            if len(set(names)) < len(names):
+                return Verdict.DUPLICATE_FIELD, f"{at}: a key comes twice"
+            reasons = (_reason(v, item, f"{at}{{}}") for _, v in value)
+            return next((reason for reason in reasons if reason), None)
+        case Primitive(name):
+            return _reason_of_primitive(value, name, at)
+
+
+def _reason_of_primitive(value: object, name: str, at: str) -> Reason | None:
+    if "int" in name:
+        return _reason_of_number(value, WHOLE, at)
+    if name.startswith("float"):
+        if not isinstance(value, _Number):
+            return _mismatch(value, "a number", at)
+        if float(value) in (float("inf"), float("-inf")):
+            return Verdict.OUT_OF_RANGE, f"{at}: too large for {name}"
+        return None
+    if name == "bool":
+        return None if isinstance(value, bool) else _mismatch(value, "true or false", at)
+    is_text = isinstance(value, str) and not isinstance(value, _Number)
+    return None if is_text else _mismatch(value, "a text", at)
+
+
+def _reason_of_struct(value: object, types_: Mapping[str, Raw], at: str) -> Reason | None:
+    if not isinstance(value, _Pairs):
+        return _mismatch(value, _OBJECT, at)
+    seen: set[str] = set()
+    for name, inner in value:
+        if name in seen:
+            return Verdict.DUPLICATE_FIELD, f"{at}.{name}"
+        if name in types_:
+            seen.add(name)
+            reason = _reason(inner, types_[name], f"{at}.{name}")
+            if reason is not None:
+                return reason
+    return None
+
+
+def _reason_of_number(value: object, wanted: types.Decimal, at: str) -> Reason | None:
+    """Return why a number, or a text of one, is no decimal of some digits."""
+    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
+        kind = "a text, not a number" if isinstance(value, str) else f"{_kind(value)}, no number"
+        return Verdict.TYPE_MISMATCH, f"{at}: {kind}"
+    try:
+        number = Decimal(str(value))
+        if float(number) in (float("inf"), float("-inf")):
+            return Verdict.OUT_OF_RANGE, f"{at}: too large"
+        if number and number.adjusted() >= wanted.precision - wanted.scale:
+            return Verdict.OUT_OF_RANGE, f"{at}: too large"
+        exact = number.normalize(_EXACT)
+    except (InvalidOperation, OverflowError):
+        return Verdict.OUT_OF_RANGE, f"{at}: too large"
+    exponent = exact.as_tuple().exponent
+    if isinstance(exponent, int) and exact and -exponent > wanted.scale:
+        if not wanted.scale:
+            return Verdict.TYPE_MISMATCH, f"{at}: a fraction, not an integer"
+        return Verdict.OUT_OF_RANGE, f"{at}: more than {wanted.scale} digits after the point"
+    return None
+
+
+def _mismatch(value: object, wanted: str, at: str) -> Reason:
+    return Verdict.TYPE_MISMATCH, f"{at}: {_kind(value)}, not {wanted}"
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case _Number():
+            return "a number"
+        case str():
+            return "a text"
+        case _Pairs():
+            return _OBJECT
+        case _:
+            return "an array"

@@ -1,0 +1,282 @@
+"""Values of JSON payloads, each of which is exactly one object.
+
+Arrow parses a block at once. Where it rejects one, payloads are judged one by one, and what is left
+is parsed again. Whether a payload can be read depends on it alone, never on its neighbours: Arrow
+has the last word on each.
+
+Integers are read as such at first. A block that has one as text, or written with a point, is read
+again with decimals in their stead: that takes all that the first way takes, to the same values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from lakebed.decoding import json_ordinals
+from lakebed.decoding.decoder import Verdicts
+from lakebed.decoding.json_guesses import guess_of
+from lakebed.decoding.json_judging import Judge
+from lakebed.decoding.masks import REFUSALS, bools, not_utf8, raise_if_memory
+from lakebed.decoding.values import Indices, ReadValues
+from lakebed.decoding.wanted import Raw, Value, tree_of
+from lakebed.model.feeds.verdicts import Verdict
+from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructMember, StructOf, Type
+from lakebed.sorted_files.format.arrow_schema import arrow_type
+from lakebed.user_files.json_columns import json_type
+from lakebed.user_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, Rewriting
+
+_WHOLE, _FRACTION = pa.decimal128(38, 0), pa.decimal128(38, 9)
+_NOT_JSON = r"[:,\[]\s*-?(?:NaN|Inf)"
+"""What Arrow takes for a number, beside texts that look like it."""
+
+
+class _RejectedError(Exception):
+    """Arrow does not read a block, or reads other rows than payloads."""
+
+
+class JsonValues:
+    """Reads values of JSON.
+
+    values: the wanted ones. refuses_unknown: payloads with others are no rows.
+    counts_unknown: others are counted by name.
+    """
+
+    def __init__(
+        self, values: Sequence[Value], *, refuses_unknown: bool, counts_unknown: bool
+    ) -> None:
+        self._values = tuple(values)
+        self._refuses = refuses_unknown
+        self._counts = counts_unknown and not refuses_unknown
+        self._judge = Judge(values, refuses_unknown=refuses_unknown)
+        self._guess = guess_of(self._values)
+        self._tree = tree_of(self._values)
+        self._ways = [_columns(self._tree, self._values, wide=wide) for wide in (False, True)]
+        self._names = msgspec.json.Decoder(dict[str, msgspec.Raw])
+        has_map = any(_has_map(value.raw) for value in values)
+        self._rewriting = Rewriting(_types(self._tree, self._values)) if has_map else None
+
+    def read(self, payloads: pa.BinaryArray, verdicts: Verdicts) -> ReadValues:
+        """Return the values of payloads: see `ValueReader`."""
+        likely = self._likely(payloads, verdicts)
+        batch, records = self._read(payloads, likely, verdicts)
+        unknown = self._unknown(payloads, records)
+        unknown.update(self._refused_names(payloads, verdicts))
+        return ReadValues(records, self._flat(batch), unknown)
+
+    def why_null(self, payload: bytes, value: int) -> Verdict:
+        """Return whether a required value is missing or null."""
+        return self._judge.why_null(payload, self._values[value])
+
+    def _likely(self, payloads: pa.BinaryArray, verdicts: Verdicts) -> Indices:
+        """Return payloads that may be read, and mark those that Arrow would take wrongly."""
+        wrong = not_utf8(payloads) | ~json_ordinals.opens_object(payloads)
+        _, _, data = json_ordinals.bounds_of(payloads)
+        if b"NaN" in data or b"Inf" in data:
+            suspects = np.flatnonzero(bools(pc.match_substring_regex(payloads, _NOT_JSON)))
+            for index in suspects.tolist():  # bounded: payloads that look wrong
+                if not wrong[index]:
+                    wrong[index] = not self._judge.is_strict(payloads[index].as_py())
+        for index in np.flatnonzero(wrong).tolist():  # bounded: bad payloads
+            self._blame(payloads, index, verdicts)
+        return np.flatnonzero(~wrong)
+
+    def _read(
+        self, payloads: pa.BinaryArray, records: Indices, verdicts: Verdicts
+    ) -> tuple[pa.RecordBatch, Indices]:
+        """Return what can be read of some payloads, and which these are."""
+        try:
+            return self._parse(json_ordinals.chosen(payloads, records)), records
+        except _RejectedError:
+            pass
+        guessed = np.array(
+            [self._guess(payloads[index].as_py()) for index in records.tolist()],  # one at a time
+            np.bool_,
+        )
+        good = self._readable(payloads, records[guessed])
+        good = np.sort(np.concatenate([good, self._readable_alone(payloads, records[~guessed])]))
+        for index in np.setdiff1d(records, good).tolist():
+            self._blame(payloads, index, verdicts)
+        return self._parse(json_ordinals.chosen(payloads, good)), good
+
+    def _readable(self, payloads: pa.BinaryArray, records: Indices) -> Indices:
+        """Return which payloads can be read, by halves: most of them can."""
+        try:
+            self._parse(json_ordinals.chosen(payloads, records))
+        except _RejectedError:
+            if len(records) <= 1:
+                return records[:0]
+        else:
+            return records
+        half = len(records) // 2
+        return np.concatenate(
+            [self._readable(payloads, records[:half]), self._readable(payloads, records[half:])]
+        )
+
+    def _readable_alone(self, payloads: pa.BinaryArray, records: Indices) -> Indices:
+        """Return which payloads can be read, one by one: most of them cannot."""
+        found = [
+            self._readable(payloads, records[index : index + 1]) for index in range(len(records))
+        ]
+        return np.concatenate([records[:0], *found])
+
+    def _blame(self, payloads: pa.BinaryArray, index: int, verdicts: Verdicts) -> None:
+        payload: bytes = payloads[index].as_py()  # bounded: a bad one
+        reason = self._judge.reason(payload)
+        verdict, detail = reason or (Verdict.UNPARSABLE, "it cannot be read as JSON")
+        verdicts.mark(index, verdict, detail)
+
+    def _parse(self, payloads: pa.BinaryArray) -> pa.RecordBatch:
+        """Return values of payloads, all of which open an object.
+
+        Raises:
+            _RejectedError: one of them cannot be read.
+        """
+        first, second = self._ways
+        try:
+            return self._parse_as(payloads, first)
+        except _RejectedError:
+            if first == second:
+                raise
+        return self._parse_as(payloads, second)
+
+    def _parse_as(self, payloads: pa.BinaryArray, columns: pa.Schema) -> pa.RecordBatch:
+        if not len(payloads):
+            return pa.RecordBatch.from_pylist([], schema=columns)
+        _, _, data = json_ordinals.bounds_of(payloads)
+        code = json_ordinals.free_name(data)
+        if code is None:
+            return self._parse_halves(payloads, columns)
+        name = json_ordinals.name_of(code)
+        text = json_ordinals.with_ordinals(payloads, code)
+        try:
+            if self._rewriting is not None:
+                text = pa.py_buffer(self._rewriting.rewritten(text.to_pybytes()))
+            table = pa.json.read_json(
+                pa.BufferReader(text),
+                pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+                pa.json.ParseOptions(
+                    explicit_schema=columns.insert(0, pa.field(name, pa.int64())),
+                    newlines_in_values=False,
+                    unexpected_field_behavior="error" if self._refuses else "ignore",
+                ),
+            )
+        except REFUSALS as error:
+            raise_if_memory(error)
+            raise _RejectedError from None
+        (batch,) = table.combine_chunks().to_batches() or [None]
+        if batch is None or not json_ordinals.are_all(batch.column(name), len(payloads)):
+            raise _RejectedError
+        return batch.select(columns.names)
+
+    def _parse_halves(self, payloads: pa.BinaryArray, columns: pa.Schema) -> pa.RecordBatch:
+        """Parse payloads that hold all the names that ordinals could have."""
+        if len(payloads) == 1:  # it spells ten control characters: a text is no way to send them
+            raise _RejectedError
+        half = len(payloads) // 2
+        parts = (range(half), range(half, len(payloads)))
+        batches = [self._parse_as(json_ordinals.chosen(payloads, part), columns) for part in parts]
+        return pa.concat_batches(batches)
+
+    def _flat(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Return the column of each wanted value."""
+        return [
+            pc.struct_field(batch.column(value.path[0]), list(value.path[1:]))
+            if len(value.path) > 1
+            else batch.column(value.path[0])
+            for value in self._values
+        ]
+
+    def _unknown(self, payloads: pa.BinaryArray, records: Indices) -> Counter[str]:
+        """Return how many payloads have a name that is not wanted at their top."""
+        counts: Counter[str] = Counter()
+        if not self._counts or not len(records) or not self._has_unknown(payloads, records):
+            return counts
+        for index in records.tolist():  # names and spans: values are not decoded
+            try:
+                names = self._names.decode(payloads[index].as_py())
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            counts.update(name for name in names if name not in self._tree)
+        return counts
+
+    def _has_unknown(self, payloads: pa.BinaryArray, records: Indices) -> bool:
+        """Whether any payload has a name that is not wanted."""
+        refusing = JsonValues(self._values, refuses_unknown=True, counts_unknown=False)
+        try:
+            refusing._parse(json_ordinals.chosen(payloads, records))
+        except _RejectedError:
+            return True
+        return False
+
+    def _refused_names(self, payloads: pa.BinaryArray, verdicts: Verdicts) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        if self._refuses:
+            for index in np.flatnonzero(verdicts.codes == Verdict.UNKNOWN_FIELD).tolist():
+                self._judge.reason(payloads[index].as_py())
+                counts.update(set(self._judge.unknown))
+        return counts
+
+
+def _columns(tree: Mapping[str, object], values: Sequence[Value], *, wide: bool) -> pa.Schema:
+    return pa.schema([(name, _node(node, values, wide=wide)) for name, node in tree.items()])
+
+
+def _node(node: object, values: Sequence[Value], *, wide: bool) -> pa.DataType:
+    if isinstance(node, int):
+        return _read_as(values[node].raw, wide=wide)
+    assert isinstance(node, dict), "a tree holds indices and trees"
+    return pa.struct([(name, _node(inner, values, wide=wide)) for name, inner in node.items()])
+
+
+def _read_as(raw: Raw, *, wide: bool) -> pa.DataType:
+    """Return the type as which Arrow parses a value."""
+    match raw:
+        case "number":
+            return _FRACTION if wide else pa.int64()
+        case Decimal():
+            return arrow_type(raw)
+        case ListOf(element):
+            return pa.list_(_read_as(element, wide=wide))
+        case MapOf(key, value):
+            entry = [(ENTRY_KEY, json_type(key)), (ENTRY_VALUE, _read_as(value, wide=wide))]
+            return pa.list_(pa.struct(entry))
+        case StructOf(members):
+            return pa.struct([(m.name, _read_as(m.type, wide=wide)) for m in members])
+        case Primitive(name) if wide and "int" in name:
+            return _WHOLE
+        case _:
+            return json_type(raw)
+
+
+def _has_map(raw: Raw) -> bool:
+    match raw:
+        case MapOf():
+            return True
+        case ListOf(element):
+            return _has_map(element)
+        case StructOf(members):
+            return any(_has_map(member.type) for member in members)
+        case _:
+            return False
+
+
+def _types(tree: Mapping[str, object], values: Sequence[Value]) -> dict[str, Type]:
+    """Return the types of all names at the top, for rewriting: those of ordinals, too."""
+    ordinals: dict[str, Type] = {name: Primitive("int64") for name in json_ordinals.NAMES}
+    return ordinals | {name: _type_of_node(node, values) for name, node in tree.items()}
+
+
+def _type_of_node(node: object, values: Sequence[Value]) -> Type:
+    if isinstance(node, int):
+        raw = values[node].raw
+        return Decimal(38, 9) if raw == "number" else raw
+    assert isinstance(node, dict), "a tree holds indices and trees"
+    members = [StructMember(name, _type_of_node(inner, values), 1) for name, inner in node.items()]
+    return StructOf(tuple(members))

@@ -1,0 +1,35 @@
+"""What a decoder says of a record: that it became a row, or why not."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Verdict(IntEnum):
+    """What became of a record. The numbers are stored in quarantine tables and never change."""
+
+    ROW = 0
+    UNPARSABLE = 1
+    NOT_ONE_OBJECT = 2
+    DUPLICATE_FIELD = 3
+    UNKNOWN_FIELD = 4
+    MISSING_FIELD = 5
+    NULL_IN_REQUIRED = 6
+    TYPE_MISMATCH = 7
+    OUT_OF_RANGE = 8
+    NOT_UTF8 = 9
+    KEY_TOO_LONG = 10
+    TIME_UNREADABLE = 11
+    TIME_OUT_OF_BOUNDS = 12
+    TOO_LARGE = 13
+    SCHEMA_UNKNOWN = 14
+    TRANSFORM_FAILED = 15
+    TRANSFORM_TIMEOUT = 16
+    LATE = 17
+    IGNORED = 18
+    """It has no value, and the connection says `nulls = "ignore"`: filtered, not bad."""
+
+    @property
+    def code(self) -> str:
+        """Its name in messages, pages and quarantine tables."""
+        return self.name.lower().replace("_", "-")

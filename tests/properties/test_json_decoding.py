@@ -1,0 +1,203 @@
+"""JSON decoded by columns is what Python's own parser reads, record by record, verdicts too."""
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lakebed.model.schema import schema_of
+from tests.dsl.decoding import decode
+
+SCHEMA = schema_of(
+    row_keys={"id": "int64"},
+    values={
+        "name": "string?",
+        "size": "float64?",
+        "flag": "bool?",
+        "small": "int8?",
+    },
+)
+NAMES = ["id", "name", "size", "flag", "small", "other", "\x01", ""]
+_INTEGER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", re.ASCII)
+ALLOWED = {
+    "unreadable": {"unparsable", "not-one-object", "not-utf8", "out-of-range"},
+    "duplicate": {"duplicate-field"},
+    "type": {"type-mismatch", "out-of-range", "missing-field", "null-in-required"},
+}
+"""Codes by what Python finds first. A record with several faults is bad for one of them."""
+
+
+class BadError(Exception):
+    pass
+
+
+def refuse(_: str) -> NoReturn:
+    raise BadError("unreadable")
+
+
+class Number(str):
+    __slots__ = ()
+
+
+def number(text: str) -> Number:
+    if math.isinf(float(text)):
+        raise BadError("unreadable")
+    return Number(text)
+
+
+def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {"": pairs}
+
+
+DECODER = json.JSONDecoder(
+    object_pairs_hook=members, parse_int=number, parse_float=number, parse_constant=refuse
+)
+
+
+def wanted(payload: bytes) -> dict[str, Any]:
+    """Return a payload's row as Python reads it. Raises BadError, with a class of codes."""
+    try:
+        found = DECODER.decode(payload.decode())
+        json.dumps(found, ensure_ascii=False).encode()  # lone surrogates
+    except (ValueError, UnicodeError):
+        raise BadError("unreadable") from None
+    if not isinstance(found, dict):
+        raise BadError("unreadable")
+    names = [name for name, _ in found[""]]
+    if any(names.count(field.name) > 1 for field in SCHEMA.fields):
+        raise BadError("duplicate")
+    values = dict(found[""])
+    row = {field.name: value_of(field.name, values.get(field.name)) for field in SCHEMA.fields}
+    if row["id"] is None:
+        raise BadError("type")
+    return row
+
+
+def value_of(name: str, value: object) -> object:
+    if value is None:
+        return None
+    match name:
+        case "name" if type(value) is str:
+            return value
+        case "flag" if isinstance(value, bool):
+            return value
+        case "size" if isinstance(value, Number):
+            return float(value)
+        case "id" | "small" if isinstance(value, str) and _INTEGER.fullmatch(value):
+            exact = integer(value)
+            bits = 63 if name == "id" else 7
+            if exact is not None and -(1 << bits) <= exact < 1 << bits:
+                return exact
+    raise BadError("type")
+
+
+def integer(text: str) -> int | None:
+    from decimal import Decimal
+
+    exact = Decimal(text)
+    if exact and not -60 < exact.adjusted() < 60:
+        return None
+    return int(exact) if exact == int(exact) else None
+
+
+def compare(payloads: list[bytes]) -> None:
+    fates = decode(SCHEMA, payloads, connection={"nulls": "write"}).fates
+    for payload, fate in zip(payloads, fates, strict=True):
+        if not payload:
+            assert fate == "null-in-required"
+            continue
+        try:
+            row = wanted(payload)
+        except BadError as bad:
+            (kind,) = bad.args
+            assert isinstance(fate, str), (payload, kind, fate)
+            assert fate in ALLOWED[kind] or kind == "unreadable", (payload, kind, fate)
+        else:
+            assert repr(fate) == repr(row), (payload, fate, row)  # repr: floats to the last bit
+
+
+numbers = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.integers(-200, 200).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.from_regex(r"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+    st.sampled_from(["NaN", "Infinity", "-Infinity", "Inf", "-0", "-0.0", "1.", ".5", "+1", "1e5"]),
+)
+texts = st.one_of(st.text(max_size=8), st.sampled_from(["5", "-7.0", "1e2", "", "NaN", "\x00"]))
+scalars = st.one_of(numbers, texts.map(json.dumps), st.sampled_from(["null", "true", "false"]))
+spaces = st.sampled_from(["", "", "", " ", "\n", "\r\n\t"])
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda v: f"[{','.join(v)}]"),
+        st.lists(st.tuples(texts, inner), max_size=3).map(
+            lambda v: "{" + ",".join(f"{json.dumps(name)}:{x}" for name, x in v) + "}"
+        ),
+    ),
+    max_leaves=5,
+)
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> bytes:
+    pairs = draw(
+        st.lists(st.tuples(st.sampled_from(NAMES), st.one_of(scalars, values)), max_size=5)
+    )
+    if draw(st.booleans()):
+        pairs.append(("id", str(draw(st.integers(0, 9)))))
+    space = draw(spaces)
+    body = f"{space},".join(
+        f"{space}{json.dumps(name)}{space}:{value}{space}" for name, value in pairs
+    )
+    return f"{space}{{{body}}}{space}".encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def payloads(draw: st.DrawFn) -> bytes:
+    payload = draw(objects())
+    kind = draw(st.integers(0, 9))
+    if kind > 5 and payload:
+        at = draw(st.integers(0, len(payload) - 1))
+        piece = draw(
+            st.one_of(
+                st.binary(max_size=2),
+                st.sampled_from(
+                    [b"{", b"}", b'"', b"\n", b"\x00", b"null", b",", b"{}", b"\\", b"]"]
+                ),
+            )
+        )
+        payload = payload[:at] + piece + payload[at + draw(st.integers(0, 2)) :]
+    elif kind == 5:
+        payload += draw(objects())
+    elif kind == 4:
+        payload = draw(st.binary(max_size=12))
+    return payload
+
+
+def settings_of(examples: int) -> settings:
+    return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@settings_of(150)
+@given(st.lists(payloads(), min_size=1, max_size=12))
+def test_rows_and_verdicts_are_those_of_pythons_parser(batch: list[bytes]) -> None:
+    compare(batch)
+
+
+@settings_of(60)
+@given(st.lists(payloads(), min_size=1, max_size=8))
+def test_a_record_is_the_same_in_all_company(batch: list[bytes]) -> None:
+    together = decode(SCHEMA, batch).fates
+    alone = [decode(SCHEMA, [payload]).fates[0] for payload in batch]
+    assert repr(together) == repr(alone)
+
+
+@pytest.mark.slow
+@settings_of(10_000)
+@given(st.lists(payloads(), min_size=1, max_size=12))
+def test_many_rows_and_verdicts_are_those_of_pythons_parser(batch: list[bytes]) -> None:
+    compare(batch)
