@@ -69,3 +69,12 @@ class SecretMissingError(InvalidError):
     What is done: nothing; the feed does not begin. What you can do: store the secret under that
     name: in the environment, in a file that only its owner may read, or in Secrets Manager.
     """
+
+
+class RecordRefusedError(InvalidError):
+    """A record of a source is no row of the table, and the policy of the connection stops there.
+
+    What is done: what came before the record is committed or read again; the record and what
+    follows it stay unread. What you can do: mend the definition or the table, or let the policy
+    quarantine such records (`on_record_error = "quarantine"`), then start the connection again.
+    """

@@ -62,11 +62,13 @@ class CommittedFeed(msgspec.Struct, frozen=True):
     start: where work begins that is based on it.
     is_defined: whether the table knows this version of its definition.
     splits: the source splits that were asked for and have a position.
+    owners: of these, the number of the newest owner that moved them.
     """
 
     start: Start
     is_defined: bool
     splits: dict[str, SplitAt]
+    owners: dict[str, int]
 
 
 def read_committed(
@@ -80,12 +82,13 @@ def read_committed(
         UnavailableError: ask again.
     """
     table.head.follow()
-    found = dict[str, SplitAt]()
+    found, owners = dict[str, SplitAt](), dict[str, int]()
     with table.head.reading() as state:
         for split in splits:
-            value, _ = state.position(position_name(connection.id, split)) or (None, 0)
+            value, owner = state.position(position_name(connection.id, split)) or (None, 0)
             if value is not None:
                 found[split] = SplitAt(value, decode_position(value))
+                owners[split] = owner
         known, start = connection_of(state, connection.id), start_of(state)
     version = 0 if known is None else known.version
     if version > connection.version:
@@ -95,7 +98,7 @@ def read_committed(
             newest=version,
             hint="run the feed as its newest definition says",
         )
-    return CommittedFeed(start, version == connection.version, found)
+    return CommittedFeed(start, version == connection.version, found, owners)
 
 
 def count_of(position: Position) -> int:

@@ -16,6 +16,7 @@ from lakebed.errors import FencedError, GenerationError, LakebedError
 from lakebed.feed_errors import OwnerFencedError, PositionGoneError, PositionMovedError
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted, SplitRecords
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
+from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.rotation import RotationLimits, Waiting, reason_to_commit
 from lakebed.model.feeds.positions import Position
 from lakebed.observe import events
@@ -29,6 +30,8 @@ TRIES_MAX = 5
 READ_BYTES = 4 << 20
 """Of one read: so source splits take turns."""
 DISCOVER_SECONDS = 30.0
+OWN_SECONDS = 2.0
+"""How often it is asked which source splits this process is to own."""
 
 AGAIN = (PositionMovedError, GenerationError, FencedError)
 """What refuses one round, and not the next."""
@@ -54,14 +57,14 @@ class _OpenSplit(Generic[BatchT]):
     at: SplitAt
     reader: SplitReader[BatchT]
     held: list[Records[BatchT]] = field(default_factory=list)
+    is_leaving: bool = False
 
 
 class Pipeline(Generic[BatchT]):
     """Takes records of a source into a table, turn by turn.
 
+    splits: says which source splits this process owns.
     records_gaps: whether it goes on behind records that the source has no longer; else it stops.
-    owners: gives the source splits that this process owns, of those that there are, each with the
-        number of its owner.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class Pipeline(Generic[BatchT]):
         monotonic: Callable[[], float],
         limits: RotationLimits | None = None,
         records_gaps: bool = False,
-        owners: Callable[[list[str]], Mapping[str, int]] = lambda names: dict.fromkeys(names, 0),
+        splits: OwnedSplits | None = None,
     ) -> None:
         self.table = table
         self.connection = connection
@@ -83,10 +86,12 @@ class Pipeline(Generic[BatchT]):
         self._monotonic = monotonic
         self._limits = limits or RotationLimits()
         self._records_gaps = records_gaps
-        self._owners = owners
+        self._splits = splits or OwnsAll()
         self._open: dict[str, _OpenSplit[BatchT]] = {}
         self._refused = 0
+        self._found: dict[str, SourceSplit] = {}
         self._discovered: float | None = None
+        self._owned: float | None = None
         self._since = self._newest = 0.0
         self._caught_up = False
 
@@ -113,6 +118,7 @@ class Pipeline(Generic[BatchT]):
         has_read = False
         if not is_draining:
             self._discover()
+            self._own()
             has_read = self._read()
         waiting = self._waiting()
         if waiting.records and is_draining:
@@ -130,29 +136,43 @@ class Pipeline(Generic[BatchT]):
         for one in self._open.values():
             one.reader.close()
         self._open.clear()
-        self.look_again()
+        self._owned = None
 
     def close(self) -> None:
-        """Drop what is held, and the source's connections."""
-        self.forget()
+        """Drop what is held, and the source's connections; give up what is owned."""
+        for name in list(self._open):
+            self._open.pop(name).reader.close()
+            self._splits.release(name)
         self._source.close()
 
     def _discover(self) -> None:
+        """Ask the source which source splits there are."""
         now = self._monotonic()
-        if self._discovered is not None and now - self._discovered < DISCOVER_SECONDS:
+        if self._discovered is None or now - self._discovered >= DISCOVER_SECONDS:
+            self._found = {split.name: split for split in self._source.splits()}
+            self._discovered, self._owned = now, None
+
+    def _own(self) -> None:
+        """Begin with what this process is to own now, and let go of what it is no longer."""
+        now = self._monotonic()
+        if self._owned is not None and now - self._owned < OWN_SECONDS:
             return
-        splits = {split.name: split for split in self._source.splits()}
-        owners = self._owners(list(splits))
-        for name in [name for name in self._open if name not in owners]:
-            if not self._open[name].held:
+        owners = self._splits.owned(list(self._found), self._newest_owners)
+        for name, one in list(self._open.items()):
+            if owners.get(name) == one.owner:
+                one.split, one.is_leaving = self._found[name], False
+            elif one.held and name not in owners:
+                one.is_leaving = True  # what is held is committed first
+            else:
                 self._open.pop(name).reader.close()
-        for name in owners:
-            if name in self._open:
-                self._open[name].split = splits[name]
-        fresh = [name for name in owners if name not in self._open]
+                self._splits.release(name)
+        fresh = [self._found[name] for name in owners if name not in self._open]
         if fresh:
-            self._begin([splits[name] for name in fresh], owners)
-        self._discovered = now
+            self._begin(fresh, owners)
+        self._owned = now
+
+    def _newest_owners(self, names: list[str]) -> Mapping[str, int]:
+        return read_committed(self.table, self.connection, names).owners
 
     def _begin(self, splits: list[SourceSplit], owners: Mapping[str, int]) -> None:
         """Open source splits where the table says that they have been taken to."""
@@ -208,8 +228,7 @@ class Pipeline(Generic[BatchT]):
         name = one.split.name
         gap = SplitRecords[BatchT](name, one.owner, one.at, gap_end=error.end)
         self._open.pop(name).reader.close()
-        self.look_again()
-        self._caught_up = False
+        self._owned, self._caught_up = None, False
         if self._commit_parts([gap]) is not None:
             events.emit(
                 events.FEED_GAP_RECORDED,
@@ -224,7 +243,8 @@ class Pipeline(Generic[BatchT]):
         """Yield source splits, those with the fewest bytes first: none keeps another from being
         read."""
         yield from sorted(
-            self._open.values(), key=lambda one: sum(records.size for records in one.held)
+            (one for one in self._open.values() if not one.is_leaving),
+            key=lambda one: sum(records.size for records in one.held),
         )
 
     def _waiting(self) -> Waiting:

@@ -3,12 +3,14 @@ both are compacted, split, swept and cleared."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lakebed.errors import LakebedError, UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.owned_splits import NewestOwners
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
@@ -34,6 +36,20 @@ ROUNDS_MAX = 400
 
 QUIET_ROUNDS = 12
 """After which nothing is left: the source gives nothing now and then."""
+
+
+class OwnsAs:
+    """A worker that believes to own all, as an owner of this number, whatever happens."""
+
+    def __init__(self, owner: int) -> None:
+        self._owner = owner
+
+    def owned(self, splits: list[str], newest: NewestOwners) -> Mapping[str, int]:
+        """Return all source splits."""
+        return dict.fromkeys(splits, self._owner)
+
+    def release(self, split: str) -> None:
+        """Do nothing."""
 
 
 class FedWorld(World):
@@ -112,7 +128,7 @@ class FedWorld(World):
             monotonic=machine.clock.monotonic,
             limits=RotationLimits(size=self.rng.choice((60, 300)), seconds=100),
             records_gaps=True,
-            owners=lambda names: dict.fromkeys(names, owner),
+            splits=OwnsAs(owner),
         )
 
     def forget_pipeline(self, machine: Machine, *, to_newest: bool = False) -> None:
