@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from lakebed.backends.local.file_tail import FileTail
@@ -12,36 +10,15 @@ from lakebed.config.feeds import Feed, landing_table_name
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
-from lakebed.feeds.made_rows import MadeRows
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.rotation import RotationLimits
+from lakebed.feeds.row_makers import LandRecords
 from lakebed.feeds.run_feeds import RunningFeed
 from lakebed.ingest.stage_rows import StageRows
-from lakebed.landing.landing_table import LANDING_SCHEMA, landed_rows
+from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.names import TableName, digest_of
-from lakebed.model.schema import Schema
-from lakebed.ports.record_source import Records
 from lakebed.statestore.open_table import OpenTable
-
-
-class LandRecords:
-    """Makes rows of a landing table: each record becomes one."""
-
-    @property
-    def schema(self) -> Schema:
-        """That of landing tables."""
-        return LANDING_SCHEMA
-
-    def __call__(
-        self,
-        split: str,
-        records: Records[pa.RecordBatch],
-        in_quarantine: Sequence[pa.RecordBatch],
-    ) -> MadeRows[pa.RecordBatch]:
-        """Return a row for each record."""
-        rows = landed_rows(split, records.batch)
-        return MadeRows(rows=rows, rows_count=rows.num_rows)
 
 
 def running_feed(app: App, feed: Feed) -> RunningFeed[pa.RecordBatch]:
@@ -58,7 +35,7 @@ def running_feed(app: App, feed: Feed) -> RunningFeed[pa.RecordBatch]:
         connection=FeedConnection(connection_id(digest.hex()), feed.version),
         source=FileTail(feed.files),
         rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
-        monotonic=app.clock.monotonic,
+        clock=app.clock,
         limits=RotationLimits(size=feed.rotate_bytes),
     )
     return RunningFeed(feed.name, pipeline)

@@ -6,7 +6,7 @@ how far each source split was taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -17,9 +17,10 @@ from lakebed.feed_errors import OwnerFencedError, PositionGoneError, PositionMov
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted, SplitRecords
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
-from lakebed.feeds.rotation import RotationLimits, Waiting, reason_to_commit
+from lakebed.feeds.rotation import RotationLimits, Waiting, minute_of, reason_to_commit
 from lakebed.model.feeds.positions import Position
 from lakebed.observe import events
+from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records, RecordSource, SourceSplit, SplitReader
 from lakebed.statestore.open_table import OpenTable
 
@@ -74,7 +75,7 @@ class Pipeline(Generic[BatchT]):
         connection: FeedConnection,
         source: RecordSource[BatchT],
         rounds: CommitRound[BatchT],
-        monotonic: Callable[[], float],
+        clock: Clock,
         limits: RotationLimits | None = None,
         records_gaps: bool = False,
         splits: OwnedSplits | None = None,
@@ -83,7 +84,7 @@ class Pipeline(Generic[BatchT]):
         self.connection = connection
         self._source = source
         self._rounds = rounds
-        self._monotonic = monotonic
+        self._clock = clock
         self._limits = limits or RotationLimits()
         self._records_gaps = records_gaps
         self._splits = splits or OwnsAll()
@@ -93,6 +94,8 @@ class Pipeline(Generic[BatchT]):
         self._discovered: float | None = None
         self._owned: float | None = None
         self._since = self._newest = 0.0
+        self._minute = 0
+        self._is_flush_wanted = False
         self._caught_up = False
 
     @property
@@ -121,11 +124,17 @@ class Pipeline(Generic[BatchT]):
             self._own()
             has_read = self._read()
         waiting = self._waiting()
-        if waiting.records and is_draining:
-            return Turn(has_read, self._commit())
-        if reason_to_commit(self._limits, waiting, self._monotonic()):
+        is_wanted = is_draining or self._is_flush_wanted
+        self._is_flush_wanted = False
+        now, wall = self._clock.monotonic(), self._clock.now()
+        is_due = waiting.records and is_wanted
+        if is_due or reason_to_commit(self._limits, waiting, now=now, wall=wall):
             return Turn(has_read, self._commit())
         return Turn(has_read, None)
+
+    def flush(self) -> None:
+        """Commit with the next turn what is held then."""
+        self._is_flush_wanted = True
 
     def look_again(self) -> None:
         """Ask the source for new source splits with the next turn."""
@@ -147,14 +156,14 @@ class Pipeline(Generic[BatchT]):
 
     def _discover(self) -> None:
         """Ask the source which source splits there are."""
-        now = self._monotonic()
+        now = self._clock.monotonic()
         if self._discovered is None or now - self._discovered >= DISCOVER_SECONDS:
             self._found = {split.name: split for split in self._source.splits()}
             self._discovered, self._owned = now, None
 
     def _own(self) -> None:
         """Begin with what this process is to own now, and let go of what it is no longer."""
-        now = self._monotonic()
+        now = self._clock.monotonic()
         if self._owned is not None and now - self._owned < OWN_SECONDS:
             return
         owners = self._splits.owned(list(self._found), self._newest_owners)
@@ -212,9 +221,9 @@ class Pipeline(Generic[BatchT]):
                 return has_read
             if records is None:
                 continue
-            now = self._monotonic()
+            now = self._clock.monotonic()
             if not has_read and not any(split.held for split in self._open.values()):
-                self._since = now
+                self._since, self._minute = now, minute_of(self._clock.now())
             self._newest = now
             one.held.append(records)
             room -= records.size
@@ -254,6 +263,7 @@ class Pipeline(Generic[BatchT]):
             records=sum(records.count for records in held),
             since=self._since,
             newest=self._newest,
+            minute=self._minute,
             is_caught_up=self._caught_up,
         )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-MINUTE = 60.0
+from lakebed.model.names import Micros
+
+MINUTE_MICROS = 60_000_000
 
 
 class RotationLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,18 +16,21 @@ class RotationLimits(msgspec.Struct, frozen=True, kw_only=True):
     records: how many.
     seconds: how long the first one waits.
     idle_seconds: how long a round waits for more when all that there is has been read.
+    at_minutes: whether a round is committed when a minute of the wall clock begins, too.
     """
 
     size: int = 64 << 20
     records: int = 1_000_000
     seconds: float = 10.0
     idle_seconds: float = 1.0
+    at_minutes: bool = False
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Records that wait to be committed.
 
     since, newest: when the first and the last of them were read, in seconds of a monotonic clock.
+    minute: of the wall clock, in which the first one was read.
     is_caught_up: whether the source has no more of them now.
     """
 
@@ -33,13 +38,19 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     since: float
     newest: float
+    minute: int
     is_caught_up: bool
 
 
-def reason_to_commit(limits: RotationLimits, waiting: Waiting, now: float) -> str:
+def minute_of(wall: Micros) -> int:
+    """Return the minute of a wall clock."""
+    return wall // MINUTE_MICROS
+
+
+def reason_to_commit(limits: RotationLimits, waiting: Waiting, *, now: float, wall: Micros) -> str:
     """Return why a round is committed now; "": it is not.
 
-    now: seconds of the clock that `waiting` was measured by.
+    now: seconds of the clock that `waiting` was measured by. wall: the wall clock.
     """
     if not waiting.records:
         return ""
@@ -49,11 +60,8 @@ def reason_to_commit(limits: RotationLimits, waiting: Waiting, now: float) -> st
         return "records"
     if now - waiting.since >= limits.seconds:
         return "age"
+    if limits.at_minutes and minute_of(wall) != waiting.minute:
+        return "minute"
     if waiting.is_caught_up and now - waiting.newest >= limits.idle_seconds:
         return "idle"
     return ""
-
-
-def seconds_to_minute_mark(wall: float) -> float:
-    """Return how long it is until a minute begins by the wall clock. wall: seconds."""
-    return MINUTE - wall % MINUTE

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lakebed.errors import LakebedError, UnavailableError
+from lakebed.errors import LakebedError, TableBusyError, UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.owned_splits import NewestOwners
@@ -125,7 +125,7 @@ class FedWorld(World):
             connection=FeedConnection(CONNECTION, version),
             source=ModelDoor(self.source, self.rng, is_calm=is_calm),
             rounds=rounds,
-            monotonic=machine.clock.monotonic,
+            clock=machine.clock,
             limits=RotationLimits(size=self.rng.choice((60, 300)), seconds=100),
             records_gaps=True,
             splits=OwnsAs(owner),
@@ -157,9 +157,11 @@ class FedWorld(World):
                 break
             try:
                 turn = pipeline.turn(is_draining=count % 3 == 2)
-            except UnavailableError:  # the source, or a leaf that compaction must shrink first
-                self.clock.advance(60)
+            except TableBusyError:
                 self._compact(machine)
+                continue
+            except UnavailableError:  # the source
+                self.clock.advance(60)
                 continue
             except LakebedError as error:
                 raise Violation(ENDS, f"a feed in peace: {error}") from error
@@ -169,8 +171,6 @@ class FedWorld(World):
             else:
                 self.clock.advance(120)
                 pipeline.look_again()
-            if count % 20 == 19:
-                self._compact(machine)
         super().end()
 
     def _compact(self, machine: Machine) -> None:
