@@ -14,8 +14,10 @@ from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.types import ListOf, MapOf, Primitive, StructOf
 
 Reason = tuple[Verdict, str]
+TOO_DEEP: Reason = (Verdict.UNPARSABLE, "it is nested too deep")
 WHOLE = types.Decimal(38, 0)
 FRACTION = types.Decimal(38, 9)
+EXPONENT_MAX = 308
 _SPACE = " \t\n\r"
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 _EXACT = Context(prec=100)
@@ -24,6 +26,10 @@ _OBJECT = "an object"
 
 class _NotJsonError(ValueError):
     """NaN or Infinity, which JSON does not have."""
+
+
+class _TooLargeError(ValueError):
+    """A number with an exponent that Arrow refuses, whatever field it stands in."""
 
 
 class _Number(str):
@@ -42,10 +48,21 @@ def _no_constant(_: str) -> NoReturn:
     raise _NotJsonError
 
 
+def _float(text: str) -> _Number:
+    mantissa, _, exponent = text.lower().partition("e")
+    if exponent:
+        fraction = len(mantissa.partition(".")[2])
+        if len(exponent) > 20 and exponent[0] != "-":
+            raise _TooLargeError
+        if len(exponent) <= 20 and int(exponent) > EXPONENT_MAX + fraction:
+            raise _TooLargeError
+    return _Number(text)
+
+
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_Pairs,
     parse_int=_Number,
-    parse_float=_Number,
+    parse_float=_float,
     parse_constant=_no_constant,
 )
 
@@ -76,9 +93,11 @@ class Judge:
                 return Verdict.NOT_ONE_OBJECT, "it is empty"
             found, end = _DECODER.raw_decode(text, begin)
         except RecursionError:
-            return Verdict.UNPARSABLE, "it is nested too deep"
+            return TOO_DEEP
         except _NotJsonError:
             return Verdict.UNPARSABLE, "JSON has no NaN and no Infinity"
+        except _TooLargeError:
+            return Verdict.OUT_OF_RANGE, "a number is too large"
         except json.JSONDecodeError as error:
             return Verdict.UNPARSABLE, f"{error.msg.lower()}, at character {error.pos}"
         if not isinstance(found, _Pairs):
@@ -122,6 +141,8 @@ class Judge:
             inner = tree[name]
             if isinstance(inner, int):
                 reason = _reason(value, self._values[inner].raw, path)
+                if reason is not None and self._values[inner].time is not None:
+                    reason = Verdict.TIME_UNREADABLE, reason[1]
             elif value is None:
                 reason = None
             elif isinstance(value, _Pairs):
@@ -205,7 +226,7 @@ def _reason_of_number(value: object, wanted: types.Decimal, at: str) -> Reason |
         number = Decimal(str(value))
         if float(number) in (float("inf"), float("-inf")):
             return Verdict.OUT_OF_RANGE, f"{at}: too large"
-        if number and number.adjusted() >= wanted.precision - wanted.scale:
+        if number.adjusted() >= wanted.precision - wanted.scale:
             return Verdict.OUT_OF_RANGE, f"{at}: too large"
         exact = number.normalize(_EXACT)
     except (InvalidOperation, OverflowError):

@@ -11,7 +11,7 @@ again with decimals in their stead: that takes all that the first way takes, to 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -22,8 +22,8 @@ import pyarrow.json
 from lakebed.decoding import json_ordinals
 from lakebed.decoding.decoder import Verdicts
 from lakebed.decoding.json_guesses import guess_of
-from lakebed.decoding.json_judging import Judge
-from lakebed.decoding.masks import REFUSALS, bools, not_utf8, raise_if_memory
+from lakebed.decoding.json_judging import TOO_DEEP, Judge
+from lakebed.decoding.masks import REFUSALS, bools, cast_or_null, not_utf8, raise_if_memory
 from lakebed.decoding.values import Indices, ReadValues
 from lakebed.decoding.wanted import Raw, Value, tree_of
 from lakebed.model.feeds.verdicts import Verdict
@@ -68,7 +68,13 @@ class JsonValues:
         batch, records = self._read(payloads, likely, verdicts)
         unknown = self._unknown(payloads, records)
         unknown.update(self._refused_names(payloads, verdicts))
-        return ReadValues(records, self._flat(batch), unknown)
+        columns = self._flat(batch)
+        for index, value in enumerate(self._values):
+            if _has_float(value.raw):
+                columns[index], wrong = cast_or_null(columns[index], _finite, columns[index].type)
+                detail = f"{'.'.join(value.path)}: too large for a float"
+                verdicts.mark_all(records[wrong], Verdict.OUT_OF_RANGE, detail)
+        return ReadValues(records, columns, unknown)
 
     def why_null(self, payload: bytes, value: int) -> Verdict:
         """Return whether a required value is missing or null."""
@@ -100,10 +106,21 @@ class JsonValues:
             np.bool_,
         )
         good = self._readable(payloads, records[guessed])
-        good = np.sort(np.concatenate([good, self._readable_alone(payloads, records[~guessed])]))
-        for index in np.setdiff1d(records, good).tolist():
+        unclear = [i for i in records[~guessed].tolist() if self._is_unclear(payloads, i, verdicts)]
+        alone = [self._readable(payloads, np.array([index])) for index in unclear]
+        good = np.sort(np.concatenate([good, *alone]))
+        for index in np.setdiff1d(records, good).tolist():  # bounded: bad payloads
             self._blame(payloads, index, verdicts)
         return self._parse(json_ordinals.chosen(payloads, good)), good
+
+    def _is_unclear(self, payloads: pa.BinaryArray, index: int, verdicts: Verdicts) -> bool:
+        """Whether Arrow must be asked about a payload. It reads nothing that the judge refuses, but
+        for what is nested deeper than Python goes."""
+        reason = self._judge.reason(payloads[index].as_py())  # bounded: one that is likely bad
+        if reason is None or reason == TOO_DEEP:
+            return True
+        verdicts.mark(index, *reason)
+        return False
 
     def _readable(self, payloads: pa.BinaryArray, records: Indices) -> Indices:
         """Return which payloads can be read, by halves: most of them can."""
@@ -119,14 +136,9 @@ class JsonValues:
             [self._readable(payloads, records[:half]), self._readable(payloads, records[half:])]
         )
 
-    def _readable_alone(self, payloads: pa.BinaryArray, records: Indices) -> Indices:
-        """Return which payloads can be read, one by one: most of them cannot."""
-        found = [
-            self._readable(payloads, records[index : index + 1]) for index in range(len(records))
-        ]
-        return np.concatenate([records[:0], *found])
-
     def _blame(self, payloads: pa.BinaryArray, index: int, verdicts: Verdicts) -> None:
+        if verdicts.codes[index]:
+            return
         payload: bytes = payloads[index].as_py()  # bounded: a bad one
         reason = self._judge.reason(payload)
         verdict, detail = reason or (Verdict.UNPARSABLE, "it cannot be read as JSON")
@@ -256,15 +268,43 @@ def _read_as(raw: Raw, *, wide: bool) -> pa.DataType:
 
 
 def _has_map(raw: Raw) -> bool:
+    return _holds(raw, lambda part: isinstance(part, MapOf))
+
+
+def _has_float(raw: Raw) -> bool:
+    return _holds(raw, lambda part: isinstance(part, Primitive) and part.name.startswith("float"))
+
+
+def _holds(raw: Raw, test: Callable[[Raw], bool]) -> bool:
+    """Whether a type, or one inside of it, passes a test."""
+    if test(raw):
+        return True
     match raw:
-        case MapOf():
-            return True
-        case ListOf(element):
-            return _has_map(element)
+        case ListOf(inner) | MapOf(_, inner):
+            return _holds(inner, test)
         case StructOf(members):
-            return any(_has_map(member.type) for member in members)
+            return any(_holds(member.type, test) for member in members)
         case _:
             return False
+
+
+def _finite(column: pa.Array) -> pa.Array:
+    """Return a column, if no float in it is infinite: JSON has none, so it was too large."""
+    for values in _floats_in(column):
+        if pc.any(pc.is_inf(values)).as_py():  # bounded: one flag
+            raise pa.ArrowInvalid("a number is too large")
+    return column
+
+
+def _floats_in(column: pa.Array) -> Iterator[pa.Array]:
+    kinds = pa.types
+    if kinds.is_floating(column.type):
+        yield column
+    elif kinds.is_struct(column.type):
+        for part in column.flatten():
+            yield from _floats_in(part)
+    elif kinds.is_list(column.type):
+        yield from _floats_in(column.flatten())
 
 
 def _types(tree: Mapping[str, object], values: Sequence[Value]) -> dict[str, Type]:

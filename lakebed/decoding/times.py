@@ -41,13 +41,13 @@ class Times:
 def _of_numbers(raw: pa.Array, unit: str) -> tuple[pa.Array, Mask]:
     if unit != "auto":
         return _of_unit(raw, unit)
-    seconds = raw.cast(pa.float64())
+    kind = _bound_type(raw)
     times = pa.nulls(len(raw), pa.int64())
     for known in UNITS:
         scale = _PER_SECOND[known]
         is_unit = pc.and_(
-            pc.greater_equal(seconds, float(_FIRST_SECOND * scale)),
-            pc.less(seconds, float(_END_SECOND * scale)),
+            pc.greater_equal(raw, pa.scalar(_FIRST_SECOND * scale).cast(kind)),
+            pc.less(raw, pa.scalar(_END_SECOND * scale).cast(kind)),
         )
         if pc.any(is_unit).as_py():  # bounded: one flag
             found, _ = _of_unit(pc.if_else(is_unit, raw, None), known)
@@ -82,17 +82,22 @@ def _bound_type(raw: pa.Array) -> pa.DataType:
 
 def _fraction(kept: pa.Array, whole: pa.Array, micros: int) -> npt.NDArray[np.int64]:
     """Return the microseconds that stand behind the point."""
-    nine = pc.subtract(kept.cast(pa.decimal128(28, 9)), whole.cast(pa.decimal128(19, 0)))
-    digits = pc.multiply(
-        nine.cast(pa.decimal128(10, 9)), pa.scalar(10**9).cast(pa.decimal128(10, 0))
-    )
-    billionths = digits.cast(pa.decimal128(19, 9)).cast(pa.int64()).fill_null(0)
-    found: npt.NDArray[np.int64] = billionths.to_numpy(zero_copy_only=False) * micros // 10**9
-    return found
+    nine = pc.subtract(kept.cast(pa.decimal128(37, 9)), whole.cast(pa.decimal128(19, 0)))
+    words = np.frombuffer(nine.buffers()[1], np.int64)[2 * nine.offset :]
+    billionths: npt.NDArray[np.int64] = words[: 2 * len(nine) : 2]  # below 2^63: the lower halves
+    valid = bools(kept.is_valid())
+    return np.where(valid, billionths, 0) * micros // 10**9
 
 
 def _bounded(times: pa.Array) -> tuple[pa.Array, Mask]:
-    return times, np.zeros(len(times), np.bool_)
+    """Return times without those that an offset led out of the years 1 to 9999."""
+    micros = times.cast(pa.int64())
+    inside = pc.and_(
+        pc.greater_equal(micros, _LEAST_SECOND * 1_000_000),
+        pc.less(micros, (_MOST_SECOND + 1) * 1_000_000),
+    )
+    outside = bools(pc.invert(inside))
+    return (pc.if_else(inside, times, None) if outside.any() else times), outside
 
 
 def own_times(times: pa.Array) -> pa.Array:

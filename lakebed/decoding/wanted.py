@@ -35,10 +35,12 @@ class Value:
 
     path: where in the record it stands.
     raw: as what it is read.
+    time: how it is written, if a time is made of it.
     """
 
     path: Path
     raw: Raw
+    time: TimeOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class _Plan:
         at_time = None
         if time is not None and time.path:
             path = path_of(time.path, at="decoder.time.path")
-            at_time = self._value(path, raw_of_time(time), "decoder.time.path")
+            at_time = self._value(path, raw_of_time(time), "decoder.time.path", time)
         columns = tuple(
             Column(field, None) if field.name in own else self._column(field)
             for field in self._schema.fields
@@ -147,7 +149,7 @@ class _Plan:
             hint = f"leave `as` out, or make the column {IN_UTC!r}"
             self._refuse(f"{at}.as", "the column is no time in UTC", type=field.type, hint=hint)
         raw = raw_of_time(time) if time is not None else field.type
-        return Column(field, self._value(path, raw, at), time)
+        return Column(field, self._value(path, raw, at, time), time)
 
     def _time_at(self, path: Path) -> TimeOf:
         """Return how a time in UTC is written: at the path of the event's time, as that is."""
@@ -156,24 +158,25 @@ class _Plan:
             return time
         return TimeOf(as_="iso")
 
-    def _value(self, path: Path, raw: Raw, source: str) -> int:
+    def _value(self, path: Path, raw: Raw, source: str, time: TimeOf | None) -> int:
         index = self._indices.get(path)
         if index is None:
             index = self._indices[path] = len(self._values)
-            self._values.append(Value(path, raw))
+            self._values.append(Value(path, raw, time))
             self._from.append(source)
             return index
-        known = self._values[index].raw
-        if known != raw:
-            if not (_is_number(known) and _is_number(raw)):
+        known = self._values[index]
+        if known.raw != raw:
+            if not (_is_number(known.raw) and _is_number(raw)):
                 self._refuse(
                     source,
                     "one value is read in two ways",
                     path=".".join(path),
-                    ways=f"{known}, {raw}",
+                    ways=f"{known.raw}, {raw}",
                     hint=f"see {self._from[index]}: give both columns one type",
                 )
-            self._values[index] = Value(path, "number")
+            raw = "number"
+        self._values[index] = Value(path, raw, known.time or time)
         return index
 
     def _check_paths(self) -> None:
