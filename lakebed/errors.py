@@ -360,4 +360,5 @@ def did_you_mean(name: str, known: Iterable[str], *, what: str) -> str:
     if not names:
         return f"there is no {what} yet"
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"known {what}s: {', '.join(names[:10])}{more}"
+    several = f"{what[:-1]}ies" if what.endswith("cy") else f"{what}s"
+    return f"known {several}: {', '.join(names[:10])}{more}"

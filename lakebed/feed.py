@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from lakebed.bootstrap.feed_definitions import (
+    apply_definitions,
+    drop_definitions,
+    feed_lifecycle,
+)
 from lakebed.bootstrap.feeds import running_feed
 from lakebed.bootstrap.open_lake import OpenLake
-from lakebed.config.feeds import feeds_of
+from lakebed.config.feed_fields import plain
+from lakebed.config.feeds import feed_file, feeds_of, file_of, joined
+from lakebed.config.policies import PRESETS, Policy
+from lakebed.config.policy_definitions import policy_of
+from lakebed.feeds.known_definitions import (
+    ConnectionDefinition,
+    FeedDefinition,
+    KnownDefinitions,
+    read_definitions,
+)
+from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.run_feeds import run_feeds
+from lakebed.model.feeds.definitions import DefinitionKind
 
 if TYPE_CHECKING:
     from lakebed.errors import LakebedError
+    from lakebed.feeds.apply_definitions import PlannedChange
     from lakebed.feeds.run_feeds import FeedDone
 
 
@@ -46,3 +63,133 @@ class Feeds(OpenLake):
         return run_feeds(
             self._feeds, should_stop=should_stop, on_progress=on_progress, failed=failed
         )
+
+
+class FeedDefinitions(OpenLake):
+    """Definitions of feeds, connections and policies, which a lake keeps, and what is wanted of
+    feeds.
+
+    Whoever changes them at the same time, one change is whole before the next: who read something
+    that has changed since is refused (`definition-changed`), and reads again.
+    """
+
+    def __init__(self, lake: OpenLake) -> None:
+        super().__init__(lake._app)  # noqa: SLF001 - a lake's own face
+
+    def apply(
+        self, files: str | Mapping[str, str], *, dry_run: bool = False
+    ) -> list[PlannedChange]:
+        """Make the lake hold what files of feeds say. Returns what changes, policies first. What
+        they do not name stays.
+
+        files: the text of one, or of several by their names.
+        dry_run: say what would change, and change nothing.
+
+        Raises:
+            InvalidError: something in them cannot be; nothing was changed. It has the path of the
+                field, what is allowed, and the nearest name.
+        """
+        texts = {"the file": files} if isinstance(files, str) else files
+        file = joined({name: feed_file(text) for name, text in texts.items()})
+        return apply_definitions(self._app).run(file, dry_run=dry_run)
+
+    def feeds(self) -> list[FeedStanding]:
+        """Return how each feed stands, by name."""
+        known = self._known()
+        return [standing_of(known, name) for name in sorted(known.file.feeds)]
+
+    def standing(self, feed: str) -> FeedStanding:
+        """Return how a feed stands. Raises: InvalidError: there is none of that name."""
+        return standing_of(self._known(), feed)
+
+    def describe(self, feed: str) -> tuple[FeedDefinition, list[ConnectionDefinition]]:
+        """Return a feed and its connections, each with all parameters of its policy.
+
+        Raises:
+            InvalidError: there is none of that name.
+        """
+        known = self._known()
+        return known.feed(feed), known.connections_of(feed)
+
+    def policies(self) -> dict[str, Policy]:
+        """Return the parameters of each policy by its name: those that every lake has, and those
+        that were defined."""
+        defined = self._known().file.policies
+        return {name: policy_of(name, defined) for name in (*PRESETS, *sorted(defined))}
+
+    def define_policy(self, name: str, said: Mapping[str, object]) -> list[PlannedChange]:
+        """Create or change a policy. Returns what changed.
+
+        said: `extends`, and parameters by name.
+
+        Raises:
+            InvalidError: it cannot be; nothing was changed.
+        """
+        fields = plain(said, f"policy.{name}")
+        return apply_definitions(self._app).run(file_of({("policy", name): fields}))
+
+    def start(self, feed: str) -> FeedStanding:
+        """Let workers take a feed's records: of one that is stopped or suspended, or has failed.
+
+        Raises:
+            InvalidError: there is none of that name; it runs.
+        """
+        return feed_lifecycle(self._app).run("start", feed)
+
+    def stop(self, feed: str) -> FeedStanding:
+        """Let workers commit what they have read of a feed, and give its source splits up.
+
+        Raises:
+            InvalidError: there is none of that name; it is stopped.
+        """
+        return feed_lifecycle(self._app).run("stop", feed)
+
+    def suspend(self, feed: str) -> FeedStanding:
+        """Let workers commit what they have read of a feed, and keep its source splits for ten
+        minutes.
+
+        Raises:
+            InvalidError: there is none of that name; it does not run.
+        """
+        return feed_lifecycle(self._app).run("suspend", feed)
+
+    def resume(self, feed: str) -> FeedStanding:
+        """Let a feed that is suspended go on.
+
+        Raises:
+            InvalidError: there is none of that name; it is not suspended.
+        """
+        return feed_lifecycle(self._app).run("resume", feed)
+
+    def drop(self, feed: str, *, cascade: bool = False) -> list[str]:
+        """Forget a feed that is stopped. Returns what was dropped. Tables and rows stay.
+
+        cascade: forget its connections, too.
+
+        Raises:
+            InvalidError: there is none of that name, it is not stopped, or has connections.
+        """
+        return self._drop("feed", feed, cascade=cascade)
+
+    def disconnect(self, connection: str) -> list[str]:
+        """Forget a connection, also of a feed that runs. Returns what was dropped. Rows stay.
+
+        Raises:
+            InvalidError: there is none of that name.
+        """
+        return self._drop("connection", connection)
+
+    def drop_policy(self, policy: str) -> list[str]:
+        """Forget a policy that nothing names. Returns what was dropped.
+
+        Raises:
+            InvalidError: there is none of that name; it is in use; every lake has it.
+        """
+        return self._drop("policy", policy)
+
+    def _drop(self, kind: DefinitionKind, name: str, *, cascade: bool = False) -> list[str]:
+        dropped = drop_definitions(self._app).run(kind, name, cascade=cascade)
+        return [f"{of}.{called}" for of, called in dropped]
+
+    def _known(self) -> KnownDefinitions:
+        return read_definitions(self._app.feeds.definitions)

@@ -16,10 +16,12 @@ from lakebed.cli.costs import cost
 from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.doctor import doctor
 from lakebed.cli.explanations import explain
+from lakebed.cli.feed_definitions import COMMANDS as FEED_COMMANDS
 from lakebed.cli.feeds import feed
 from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
+from lakebed.cli.policies import policy
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
 from lakebed.cli.states import state
@@ -54,7 +56,9 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (table, ingest, feed, bulk_import, query, run, commit, compact):
+for _command in FEED_COMMANDS:
+    feed.add_command(_command)
+for _command in (table, ingest, feed, policy, bulk_import, query, run, commit, compact):
     program.add_command(_command)
 for _command in (status, fsck, doctor, state, explain, backup, restore):
     program.add_command(_command)

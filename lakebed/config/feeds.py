@@ -1,30 +1,194 @@
-"""Feeds as a file says them: `[feed.NAME]` in TOML."""
+"""Feeds as a file says them, in TOML: `[feed.NAME]`, `[connection.NAME]`, `[policy.NAME]`."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from lakebed.errors import InvalidError, did_you_mean
+from lakebed.config.feed_fields import at_of, check_names, checked, plain, section
+from lakebed.config.feed_sources import FilesSource, Source, source_of
+from lakebed.config.policies import DEFAULT_POLICY
+from lakebed.config.policy_definitions import PolicyDefinition, policy_definition
+from lakebed.errors import InvalidError
+from lakebed.model.feeds.definitions import KINDS, DefinitionKind
 from lakebed.model.names import TableName, table_name
+from lakebed.model.predicates.text import predicate_from_text
+
+DAY_SECONDS = 86_400
+META = ("key", "headers", "time")
 
 
-class Feed(msgspec.Struct, frozen=True, kw_only=True):
-    """A feed: where its records come from. They are landed as they come.
+class _FeedFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What a feed may say beside its source."""
 
-    files: a pattern of paths of files that grow, a record a line.
-    version: of this definition: it rises when the definition changes.
-    rotate_bytes: of records that are committed together, at the most.
+    decoder: Annotated[
+        dict[str, Any],
+        Meta(
+            description="How a record is read: `format` and what belongs to it. Left out: records"
+            " are landed, and no table is made of them."
+        ),
+    ] = {}
+    landing: Annotated[
+        bool,
+        Meta(
+            description="Whether records are kept as they come, in the table NAME_landing. What"
+            " cannot be read twice always is."
+        ),
+    ] = True
+    policy: Annotated[
+        str,
+        Meta(
+            max_length=63, description="Of landing, and of connections that name none of their own."
+        ),
+    ] = DEFAULT_POLICY
+    rotate_bytes: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1 << 30,
+            description="Bytes of records that are landed together at the most. More: fewer, larger"
+            " files, and more memory.",
+        ),
+    ] = 64 << 20
+    rotate_records: Annotated[
+        int,
+        Meta(ge=1, le=100_000_000, description="Records that are landed together at the most."),
+    ] = 1_000_000
+    rotate_seconds: Annotated[
+        float,
+        Meta(ge=0.1, le=3_600, description="How long a record waits to be landed at the most."),
+    ] = 10.0
+    rotate_idle_seconds: Annotated[
+        float, Meta(ge=0, le=3_600, description="How long it waits when the source has no more.")
+    ] = 1.0
+    version: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1 << 53,
+            description="Of a feed that is run from its file: raise it when the definition changes."
+            " The registry gives others their version.",
+        ),
+    ] = 1
+
+
+class Feed(_FeedFields, frozen=True, kw_only=True):
+    """A feed: where its records come from, and how they are read.
+
+    source: of the records.
+    Other fields: as the page of settings describes them.
     """
 
     name: str
-    files: Annotated[str, Meta(min_length=1)]
-    version: Annotated[int, Meta(ge=1, le=1 << 53)] = 1
-    rotate_bytes: Annotated[int, Meta(ge=1, le=1 << 30)] = 64 << 20
+    source: Source
+
+    @property
+    def files(self) -> str:
+        """The pattern of a feed of growing files.
+
+        Raises:
+            InvalidError: the source is another one.
+        """
+        if isinstance(self.source, FilesSource):
+            return self.source.files
+        kind = self.source.kind
+        raise InvalidError(
+            "not a feed of files", at=at_of("feed", self.name, "source"), source=kind
+        )
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What leads a feed into a table."""
+
+    feed: Annotated[str, Meta(min_length=1, max_length=63, description="Whose records it takes.")]
+    table: Annotated[str, Meta(min_length=1, max_length=63, description="That gets the rows.")]
+    where: Annotated[
+        str,
+        Meta(
+            max_length=20_000,
+            description="A predicate: other rows are counted as filtered. Left out: all are taken.",
+        ),
+    ] = ""
+    columns: Annotated[
+        dict[str, Any],
+        Meta(
+            max_length=10_000,
+            description="The path of the value by column, or `{ path = ..., as = ... }`. Left out:"
+            " a column has the value of its name.",
+        ),
+    ] = {}
+    rest: Annotated[
+        str, Meta(max_length=1_000, description="The column that has the whole record.")
+    ] = ""
+    lineage: Annotated[
+        bool,
+        Meta(
+            description="Whether the columns `_split`, `_position` and `_version` say where a row"
+            " is from."
+        ),
+    ] = False
+    meta: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=3,
+            description="Which of `key`, `headers` and `time` the record itself gives, as columns.",
+        ),
+    ] = ()
+    policy: Annotated[str, Meta(max_length=63, description="Left out: that of the feed.")] = ""
+    window_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=DAY_SECONDS,
+            description="Length of the windows of event time in which rows are counted. 0: none.",
+        ),
+    ] = 0
+    disorder_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=366 * DAY_SECONDS,
+            description="How far behind the greatest event time a record may come.",
+        ),
+    ] = 0
+    seal_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=366 * DAY_SECONDS,
+            description="How long a window stays open behind the watermark.",
+        ),
+    ] = 0
+    ahead_seconds_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=366 * DAY_SECONDS,
+            description="How far an event time may lie ahead of log time.",
+        ),
+    ] = DAY_SECONDS
+
+
+class Connection(ConnectionSettings, frozen=True, kw_only=True):
+    """A connection. Fields: as the page of settings describes them."""
+
+    name: str
+
+
+class FeedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says, or several.
+
+    said: of each definition, as it is stored.
+    """
+
+    feeds: Mapping[str, Feed] = {}
+    connections: Mapping[str, Connection] = {}
+    policies: Mapping[str, PolicyDefinition] = {}
+    said: Mapping[tuple[DefinitionKind, str], Mapping[str, Any]] = {}
 
 
 def landing_table_name(feed: str) -> TableName:
@@ -38,39 +202,132 @@ def feeds_of(text: str) -> list[Feed]:
     Raises:
         InvalidError: it is no TOML, or says what there is not. It names the field, and the nearest.
     """
-    try:
-        said = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidError("not a file of feeds: it is no TOML", problem=error) from None
-    _check_names(said, ("feed",), at="")
-    named = said.get("feed", {})
-    if not isinstance(named, dict) or not named:
+    found = feed_file(text)
+    if not found.feeds:
         hint = 'write a section [feed.NAME] with `files = "PATTERN"`'
         raise InvalidError("a file of feeds without a feed", hint=hint)
-    return [_feed_of(name, fields) for name, fields in named.items()]
+    return list(found.feeds.values())
 
 
-def _feed_of(name: str, fields: Any) -> Feed:  # noqa: ANN401 - whatever TOML holds
-    at = f"feed.{name}"
-    if not isinstance(fields, dict):
-        raise InvalidError("a feed is a section", at=at, hint=f"write [{at}]")
-    landing_table_name(name)
-    known = [field.name for field in msgspec.structs.fields(Feed) if field.name != "name"]
-    _check_names(fields, known, at=at)
-    if "files" not in fields:
-        raise InvalidError("a feed without a source", at=at, hint='say where: `files = "PATTERN"`')
+def feed_file(text: str) -> FeedFile:
+    """Return all that a file says. What it names in other files is not looked for.
+
+    Raises:
+        InvalidError: as `feeds_of`.
+    """
     try:
-        return msgspec.convert({"name": name, **fields}, Feed)
-    except msgspec.ValidationError as error:
-        raise InvalidError("not allowed in a feed", at=at, problem=error) from None
+        parsed = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidError("not a file of feeds: it is no TOML", problem=error) from None
+    check_names(parsed, KINDS, "")
+    said: dict[tuple[DefinitionKind, str], Mapping[str, Any]] = {}
+    for kind in KINDS:
+        named = parsed.get(kind, {})
+        if not isinstance(named, dict):
+            hint = f"write a section [{kind}.NAME]"
+            raise InvalidError(f"a {kind} has a name", at=kind, hint=hint)
+        for name, fields in named.items():
+            at = at_of(kind, name)
+            said[kind, name] = plain(dict(section(fields, at)), at)
+    return file_of(said)
 
 
-def _check_names(fields: Mapping[str, Any], names: Sequence[str], *, at: str) -> None:
-    for field in fields:
-        if field not in names:
-            where = f"{at}.{field}" if at else field
-            raise InvalidError(
-                "an unknown setting of a feed",
-                at=where,
-                hint=did_you_mean(field, names, what="setting"),
-            )
+def joined(files: Mapping[str, FeedFile]) -> FeedFile:
+    """Return what several files say together. files: by what they are called.
+
+    Raises:
+        InvalidError: two of them define the same.
+    """
+    said: dict[tuple[DefinitionKind, str], Mapping[str, Any]] = {}
+    by_file: dict[tuple[DefinitionKind, str], str] = {}
+    for called, file in files.items():
+        for key in file.said:
+            if key in by_file:
+                hint = "define it in one of them"
+                raise InvalidError(
+                    "two files define the same",
+                    at=at_of(*key),
+                    files=f"{by_file[key]}, {called}",
+                    hint=hint,
+                )
+            by_file[key] = called
+        said |= file.said
+    return file_of(said)
+
+
+def file_of(said: Mapping[tuple[DefinitionKind, str], Mapping[str, Any]]) -> FeedFile:
+    """Return what definitions say, each checked by itself. Raises: InvalidError."""
+    feeds, connections, policies = {}, {}, {}
+    for (kind, name), fields in said.items():
+        match kind:
+            case "feed":
+                feeds[name] = feed_of(name, fields)
+            case "connection":
+                connections[name] = connection_of(name, fields)
+            case "policy":
+                policies[name] = policy_definition(name, fields)
+    return FeedFile(feeds=feeds, connections=connections, policies=policies, said=dict(said))
+
+
+def feed_of(name: str, said: object) -> Feed:
+    """Return the feed that a section says. Raises: InvalidError: it says what there is not."""
+    at = at_of("feed", name)
+    fields = dict(section(said, at))
+    landing_table_name(name)
+    short = fields.pop("files", None)
+    if short is not None and "source" in fields:
+        hint = "give `files`, or `source`"
+        raise InvalidError("a feed has one source", at=f"{at}.files", hint=hint)
+    source = fields.pop("source", None if short is None else {"files": short})
+    names = [*_FeedFields.__struct_fields__, "source", "files"]
+    check_names(fields, names, at)
+    others = checked(fields, _FeedFields, at)
+    if source is None:
+        hint = 'say where: `files = "PATTERN"`, or `source = { kafka = ... }`'
+        raise InvalidError("a feed without a source", at=at, hint=hint)
+    where = f"{at}.source" if short is None else at
+    found = source_of(source, where)
+    if not found.is_replayable and not others.landing:
+        hint = "leave `landing` out: what cannot be read twice is landed first"
+        raise InvalidError("a source that needs landing", at=f"{at}.landing", hint=hint)
+    return Feed(name=name, source=found, **msgspec.structs.asdict(others))
+
+
+def connection_of(name: str, said: object) -> Connection:
+    """Return the connection that a section says. Raises: InvalidError: as `feed_of`."""
+    at = at_of("connection", name)
+    _short_name("connection", name)
+    fields = section(said, at)
+    check_names(fields, ConnectionSettings.__struct_fields__, at)
+    for needed in ("feed", "table"):
+        if needed not in fields:
+            hint = f'say which: `{needed} = "NAME"`'
+            raise InvalidError(f"a connection without a {needed}", at=at, hint=hint)
+    found = checked(fields, ConnectionSettings, at)
+    table_name(found.table)
+    for one in found.meta:
+        if one not in META or found.meta.count(one) > 1:
+            hint = f"name each of {', '.join(META)} at most once"
+            raise InvalidError("not of a record", at=f"{at}.meta", got=one[:80], hint=hint)
+    for column, value in found.columns.items():
+        if not isinstance(value, str | dict) or not value:
+            hint = "write a path as in `meta.ts`, or { path = ..., as = ... }"
+            raise InvalidError("not a path", at=f"{at}.columns.{at_of(column)}", hint=hint)
+    if found.where:
+        _check_where(found.where, at)
+    return Connection(name=name, **msgspec.structs.asdict(found))
+
+
+def _check_where(where: str, at: str) -> None:
+    try:
+        predicate_from_text(where)
+    except InvalidError as error:
+        facts = {("behind" if name == "at" else name): fact for name, fact in error.facts.items()}
+        raise InvalidError(error.message, at=f"{at}.where", hint=error.hint, **facts) from None
+
+
+def _short_name(kind: str, name: str) -> None:
+    try:
+        table_name(name)
+    except InvalidError as error:
+        raise InvalidError(f"not a name of a {kind}", hint=error.hint, **error.facts) from None

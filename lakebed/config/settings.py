@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -180,6 +181,25 @@ def describe(settings: type[msgspec.Struct]) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def allowed_of(annotation: Any) -> str:  # noqa: ANN401 - the same
+    """Return what a field takes, in words, by the annotation that it has."""
+    inner, meta = annotation, Meta()
+    if get_origin(annotation) is Annotated:
+        inner, *metas = get_args(annotation)
+        meta = next((one for one in metas if isinstance(one, Meta)), meta)
+    origin = get_origin(inner)
+    if origin in {UnionType, Union}:
+        parts = [one for one in get_args(inner) if one is not NoneType]
+        return " or ".join(dict.fromkeys(allowed_of(Annotated[one, meta]) for one in parts))
+    if origin is tuple:
+        return f"a list of {allowed_of(get_args(inner)[0])}"
+    if origin is dict or not (inner in {bool, str, int, float} or origin is Literal):
+        return "a section"
+    if inner in {int, float} and (meta.ge, meta.gt) == (None, None):
+        return "a number"
+    return _allowed(inner, meta)
+
+
 def _wanted(settings: type[msgspec.Struct], name: str) -> str:
     """Return what a setting takes, for an error. Of a text that is the first sentence of its
     description: a pattern is not for people."""
@@ -198,4 +218,6 @@ def _allowed(inner: Any, meta: Meta) -> str:  # noqa: ANN401 - a typing form has
         return ", ".join(f"`{value}`" for value in get_args(inner))
     if inner is str:
         return "a text"
+    if meta.gt is not None:
+        return f"above {meta.gt}, up to {meta.le}"
     return f"{meta.ge} to {meta.le}" if meta.le is not None else f"at least {meta.ge}"

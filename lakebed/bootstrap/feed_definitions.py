@@ -1,0 +1,58 @@
+"""Definitions of feeds, put together from the services of a lake."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lakebed.bootstrap.app import App
+from lakebed.config.feed_fields import at_of
+from lakebed.config.feeds import Connection
+from lakebed.errors import InvalidError, TableMissingError, did_you_mean
+from lakebed.feeds.apply_definitions import ApplyDefinitions
+from lakebed.feeds.drop_definitions import DropDefinitions
+from lakebed.feeds.lifecycle import FeedLifecycle
+from lakebed.model.names import table_name
+
+
+def apply_definitions(app: App) -> ApplyDefinitions:
+    """Return what applies files of feeds."""
+    return ApplyDefinitions(
+        registry=app.feeds.definitions,
+        new_id=lambda: f"{app.rng.getrandbits(128):032x}",
+        check_connection=partial(_check_connection, app),
+    )
+
+
+def drop_definitions(app: App) -> DropDefinitions:
+    """Return what drops definitions."""
+    return DropDefinitions(app.feeds.definitions)
+
+
+def feed_lifecycle(app: App) -> FeedLifecycle:
+    """Return what starts and stops feeds."""
+    return FeedLifecycle(app.feeds.definitions)
+
+
+def _check_connection(app: App, connection: Connection) -> None:
+    """Check that the table is there, and has the columns that are named.
+
+    Raises:
+        TableMissingError, InvalidError: it is not, or has not; with the nearest.
+    """
+    at = at_of("connection", connection.name)
+    try:
+        table = app.catalog.find(table_name(connection.table))
+    except TableMissingError as error:
+        hint = error.hint or "create it first: `lakebed table create`"
+        raise TableMissingError(
+            error.message, at=f"{at}.table", table=connection.table, hint=hint
+        ) from None
+    names = [field.name for field in table.schema.fields]
+    named = [(column, f"{at}.columns.{at_of(column)}") for column in connection.columns]
+    named += [(connection.rest, f"{at}.rest")] if connection.rest else []
+    for column, where in named:
+        if column not in names:
+            hint = did_you_mean(column, names, what="column")
+            raise InvalidError(
+                "the table has no such column", at=where, table=connection.table, hint=hint
+            )

@@ -1,0 +1,189 @@
+"""Applies a file of feeds: says what would change, then changes it by compare and set, all of it or
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from lakebed.config.feed_fields import at_of
+from lakebed.config.feeds import Connection, FeedFile, file_of
+from lakebed.config.policy_definitions import policy_of
+from lakebed.config.stored_definitions import definition_body
+from lakebed.errors import InvalidError, UnknownOutcomeError, did_you_mean
+from lakebed.feed_errors import DefinitionChangedError
+from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
+from lakebed.model.feeds.definitions import Definition, DefinitionKind, Put, check_changes
+from lakebed.ports.feed_registry import FeedRegistry
+
+TRIES_MAX = 10
+"""A plan that another process overtakes is made anew; so often, then it is refused."""
+
+_ORDER = ("policy", "feed", "connection")
+
+
+class FieldChange(msgspec.Struct, frozen=True):
+    """A field of a definition that changes. None: it is not said."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a definition.
+
+    version: that it has afterwards; 0: not yet, as nothing was changed.
+    """
+
+    kind: DefinitionKind
+    name: str
+    action: Literal["create", "change", "keep"]
+    fields: tuple[FieldChange, ...] = ()
+    version: int = 0
+
+
+class ApplyDefinitions:
+    """Makes a registry hold what a file says. What the file does not name stays.
+
+    new_id: returns an id that was never used. check_connection: raises for a connection that cannot
+    be, as its table is not there.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: FeedRegistry,
+        new_id: Callable[[], str],
+        check_connection: Callable[[Connection], None] = lambda _: None,
+    ) -> None:
+        self._registry = registry
+        self._new_id = new_id
+        self._check_connection = check_connection
+
+    def run(self, file: FeedFile, *, dry_run: bool = False) -> list[PlannedChange]:
+        """Return what changes, policies first. dry_run: nothing is changed.
+
+        Raises:
+            InvalidError: what it says cannot be, with what is there; nothing was changed.
+            DefinitionChangedError: other processes change definitions all the time.
+            UnknownOutcomeError: no answer came; apply it again.
+        """
+        sent: list[PlannedChange] = []
+        failure: DefinitionChangedError | UnknownOutcomeError | None = None
+        for _ in range(TRIES_MAX):
+            known = read_definitions(self._registry)
+            plan = self._plan(file, known)
+            puts = self._puts(plan, file, known)
+            if dry_run:
+                check_changes(puts)
+                return plan
+            if not puts:  # perhaps since an earlier try landed, whose answer was lost
+                return _with_versions(sent or plan, known)
+            try:
+                self._registry.change(puts, expected_number=known.number)
+            except (DefinitionChangedError, UnknownOutcomeError) as error:
+                failure = error
+                sent = plan if isinstance(error, UnknownOutcomeError) else sent
+                continue
+            return _with_versions(plan, read_definitions(self._registry))
+        assert failure is not None, "each try ends or fails"
+        raise failure
+
+    def _plan(self, file: FeedFile, known: KnownDefinitions) -> list[PlannedChange]:
+        merged = file_of({**known.file.said, **file.said})
+        keys = sorted(file.said, key=lambda key: (_ORDER.index(key[0]), key[1]))
+        plan = [_planned(*key, file, known) for key in keys]
+        changing = {(one.kind, one.name) for one in plan if one.action != "keep"}
+        check_together(merged)
+        for name, connection in merged.connections.items():
+            if ("connection", name) not in changing:
+                continue
+            _check_same_ends(connection, known)
+            self._check_connection(connection)
+        return plan
+
+    def _puts(
+        self, plan: Sequence[PlannedChange], file: FeedFile, known: KnownDefinitions
+    ) -> list[Put]:
+        return [_put(one, file, known, self._new_id) for one in plan if one.action != "keep"]
+
+
+def check_together(file: FeedFile) -> None:
+    """Check that what definitions name is there.
+
+    Raises:
+        InvalidError: a feed or a policy is not, with the nearest; a policy extends itself; its
+            parameters do not fit together.
+    """
+    for name in file.policies:
+        policy_of(name, file.policies)
+    for name, feed in file.feeds.items():
+        policy_of(feed.policy, file.policies, at=at_of("feed", name, "policy"))
+    for name, connection in file.connections.items():
+        at = at_of("connection", name)
+        if connection.feed not in file.feeds:
+            hint = did_you_mean(connection.feed, file.feeds, what="feed")
+            raise InvalidError(
+                "no feed has this name", at=f"{at}.feed", feed=connection.feed, hint=hint
+            )
+        if connection.policy:
+            policy_of(connection.policy, file.policies, at=f"{at}.policy")
+        if not file.feeds[connection.feed].decoder:
+            hint = f"say how records are read: `[feed.{connection.feed}] decoder = {{ ... }}`"
+            raise InvalidError("a connection of a feed without a decoder", at=at, hint=hint)
+
+
+def _planned(
+    kind: DefinitionKind, name: str, file: FeedFile, known: KnownDefinitions
+) -> PlannedChange:
+    said = {field: value for field, value in file.said[kind, name].items() if field != "version"}
+    before = known.file.said.get((kind, name))
+    fields = tuple(_differences(before or {}, said, at_of(kind, name)))
+    if before is None:
+        return PlannedChange(kind=kind, name=name, action="create", fields=fields)
+    action: Literal["change", "keep"] = "change" if fields else "keep"
+    return PlannedChange(kind=kind, name=name, action=action, fields=fields)
+
+
+def _put(
+    one: PlannedChange, file: FeedFile, known: KnownDefinitions, new_id: Callable[[], str]
+) -> Put:
+    entry = known.entries.get((one.kind, one.name))
+    definition = Definition(
+        kind=one.kind,
+        name=one.name,
+        id=new_id() if entry is None else entry.definition.id,
+        body=definition_body(file.said[one.kind, one.name]),
+    )
+    return Put(definition, 0 if entry is None else entry.definition.version)
+
+
+def _differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], at: str
+) -> Iterator[FieldChange]:
+    for name in sorted({*before, *after}):
+        old, new, path = before.get(name), after.get(name), f"{at}.{at_of(name)}"
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _differences(old, new, path)
+        elif old != new or type(old) is not type(new):
+            yield FieldChange(path, old, new)
+
+
+def _check_same_ends(connection: Connection, known: KnownDefinitions) -> None:
+    before = known.file.connections.get(connection.name)
+    for end in ("feed", "table"):
+        if before is not None and getattr(before, end) != getattr(connection, end):
+            hint = f"drop the connection, or give the new one another name: `{end}` stays"
+            at = at_of("connection", connection.name, end)
+            raise InvalidError("a connection keeps its feed and its table", at=at, hint=hint)
+
+
+def _with_versions(plan: Sequence[PlannedChange], known: KnownDefinitions) -> list[PlannedChange]:
+    """Return a plan with the versions that are stored now."""
+    found = {key: entry.definition.version for key, entry in known.entries.items()}
+    return [
+        msgspec.structs.replace(one, version=found.get((one.kind, one.name), 0)) for one in plan
+    ]

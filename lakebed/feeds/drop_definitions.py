@@ -1,0 +1,77 @@
+"""Drops definitions that nothing uses, or all that uses them too."""
+
+from __future__ import annotations
+
+from lakebed.config.policies import PRESETS
+from lakebed.errors import InvalidError
+from lakebed.feed_errors import DefinitionChangedError
+from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
+from lakebed.model.feeds.definitions import DefinitionKind, Drop
+from lakebed.ports.feed_registry import FeedRegistry
+
+TRIES_MAX = 10
+
+
+class DropDefinitions:
+    """Drops feeds, connections and policies by name. Tables and their rows stay."""
+
+    def __init__(self, registry: FeedRegistry) -> None:
+        self._registry = registry
+
+    def run(
+        self, kind: DefinitionKind, name: str, *, cascade: bool = False
+    ) -> list[tuple[DefinitionKind, str]]:
+        """Drop a definition. Returns what was dropped. cascade: with a feed, its connections.
+
+        Raises:
+            InvalidError: there is none of that name, it is used, or it runs; nothing was changed.
+            DefinitionChangedError: other processes change definitions all the time.
+            UnknownOutcomeError: no answer came; look, then drop it again.
+        """
+        failure: DefinitionChangedError | None = None
+        for _ in range(TRIES_MAX):
+            known = read_definitions(self._registry)
+            drops = _drops(known, kind, name, cascade=cascade)
+            try:
+                self._registry.change(drops, expected_number=known.number)
+            except DefinitionChangedError as error:
+                failure = error
+                continue
+            return [drop.key for drop in drops]
+        assert failure is not None, "each try ends or fails"
+        raise failure
+
+
+def _drops(
+    known: KnownDefinitions, kind: DefinitionKind, name: str, *, cascade: bool
+) -> list[Drop]:
+    if kind == "policy" and name in PRESETS:
+        hint = f"every lake has {', '.join(PRESETS)}"
+        raise InvalidError("a policy that every lake has is not dropped", policy=name, hint=hint)
+    entry = known.entry(kind, name)
+    keys: list[tuple[DefinitionKind, str]] = []
+    if kind == "policy" and (users := known.users_of(name)):
+        hint = "let them name another policy first"
+        raise InvalidError("the policy is in use", policy=name, by=_listed(users), hint=hint)
+    if kind == "feed":
+        if entry.wanted != "stopped":
+            hint = f"stop it first: `lakebed feed stop {name}`"
+            raise InvalidError("the feed is not stopped", feed=name, wanted=entry.wanted, hint=hint)
+        keys = [("connection", one.connection.name) for one in known.connections_of(name)]
+        if keys and not cascade:
+            hint = "drop them first, or all with --cascade"
+            users = [connection for _, connection in keys]
+            raise InvalidError(
+                "the feed has connections", feed=name, connections=_listed(users), hint=hint
+            )
+    found = [*keys, (kind, name)]
+    entries = [known.entries[key] for key in found]
+    return [
+        Drop(*key, one.definition.version, one.revision)
+        for key, one in zip(found, entries, strict=True)
+    ]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(names[:10]) + more

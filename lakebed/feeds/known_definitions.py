@@ -1,0 +1,159 @@
+"""What a registry defines, read at one moment, and what a worker makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from lakebed.config.feeds import Connection, Feed, FeedFile
+from lakebed.config.policies import Policy
+from lakebed.config.policy_definitions import policy_chain, policy_of
+from lakebed.config.stored_definitions import stored_file
+from lakebed.errors import InvalidError, UnavailableError, did_you_mean
+from lakebed.model.feeds.definitions import (
+    KINDS,
+    DefinitionEntry,
+    DefinitionKind,
+    Failure,
+    WantedState,
+)
+from lakebed.ports.feed_registry import FeedRegistry
+
+READS_MAX = 20
+"""A reading begins again when a definition changes meanwhile; so often, then it gives up."""
+
+DEFINITIONS_MAX = 10_000
+
+
+class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A feed with all that its landing needs.
+
+    id: of the feed: never used again.
+    version: of the newest of the definitions that its rows are made by.
+    policy: its parameters.
+    """
+
+    feed: Feed
+    id: str
+    version: int
+    policy: Policy
+    wanted: WantedState
+    failed: Failure | None
+
+
+class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A connection with all that it needs. Fields: as those of a feed."""
+
+    connection: Connection
+    feed: Feed
+    id: str
+    version: int
+    policy: Policy
+    failed: Failure | None
+
+
+class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a registry defines.
+
+    number: of the registry, at the moment of reading.
+    file: what the definitions say together.
+    """
+
+    number: int
+    entries: Mapping[tuple[DefinitionKind, str], DefinitionEntry]
+    file: FeedFile
+
+    def entry(self, kind: DefinitionKind, name: str) -> DefinitionEntry:
+        """Return a definition. Raises: InvalidError: there is none of that name."""
+        found = self.entries.get((kind, name))
+        if found is None:
+            names = [known for of, known in self.entries if of == kind]
+            hint = did_you_mean(name, names, what=kind)
+            raise InvalidError(
+                f"no {kind} has this name", **{kind: ascii(name)[1:80].rstrip("'")}, hint=hint
+            )
+        return found
+
+    def feed(self, name: str) -> FeedDefinition:
+        """Return a feed. Raises: InvalidError: there is none of that name."""
+        entry, feed = self.entry("feed", name), self.file.feeds[name]
+        return FeedDefinition(
+            feed=feed,
+            id=entry.definition.id,
+            version=self._version(("feed", name), policy=feed.policy),
+            policy=policy_of(feed.policy, self.file.policies),
+            wanted=entry.wanted,
+            failed=entry.failed,
+        )
+
+    def feeds(self) -> Iterator[FeedDefinition]:
+        """Yield all feeds, by name."""
+        yield from map(self.feed, sorted(self.file.feeds))
+
+    def connection(self, name: str) -> ConnectionDefinition:
+        """Return a connection. Raises: InvalidError: there is none of that name."""
+        entry, connection = self.entry("connection", name), self.file.connections[name]
+        feed = self.file.feeds[connection.feed]
+        policy = connection.policy or feed.policy
+        keys: tuple[tuple[DefinitionKind, str], ...] = (
+            ("connection", name),
+            ("feed", connection.feed),
+        )
+        return ConnectionDefinition(
+            connection=connection,
+            feed=feed,
+            id=entry.definition.id,
+            version=self._version(*keys, policy=policy),
+            policy=policy_of(policy, self.file.policies),
+            failed=entry.failed,
+        )
+
+    def connections_of(self, feed: str) -> list[ConnectionDefinition]:
+        """Return the connections of a feed, by name."""
+        named = sorted(n for n, one in self.file.connections.items() if one.feed == feed)
+        return [self.connection(name) for name in named]
+
+    def users_of(self, policy: str) -> list[str]:
+        """Return what names a policy: `feed.orders`."""
+        feeds = [f"feed.{n}" for n, one in self.file.feeds.items() if one.policy == policy]
+        file = self.file
+        connections = [f"connection.{n}" for n, c in file.connections.items() if c.policy == policy]
+        policies = [f"policy.{n}" for n, one in file.policies.items() if one.extends == policy]
+        return sorted([*feeds, *connections, *policies])
+
+    def _version(self, *keys: tuple[DefinitionKind, str], policy: str) -> int:
+        """Return the newest version of what rows are made by. It rises when one of them changes,
+        or is exchanged for another: all versions come from one count."""
+        chain = policy_chain(policy, self.file.policies)
+        policies: list[tuple[DefinitionKind, str]] = [("policy", name) for name in chain]
+        known = [self.entries[key] for key in (*keys, *policies) if key in self.entries]
+        return max(entry.definition.version for entry in known)
+
+
+def read_definitions(registry: FeedRegistry) -> KnownDefinitions:
+    """Return all definitions as they were at one moment.
+
+    Raises:
+        UnavailableError: they change all the time, or there are too many.
+        NewerFormatError: one says what this release does not know.
+    """
+    for _ in range(READS_MAX):
+        number = registry.number()
+        entries = {(e.definition.kind, e.definition.name): e for e in _all(registry)}
+        if registry.number() == number:
+            file = stored_file(entry.definition for entry in entries.values())
+            return KnownDefinitions(number=number, entries=entries, file=file)
+    raise UnavailableError("definitions of feeds change too often", hint="try again")
+
+
+def _all(registry: FeedRegistry) -> Iterator[DefinitionEntry]:
+    count = 0
+    for kind in KINDS:
+        after = ""
+        while page := registry.list(kind, after=after):
+            yield from page
+            after, count = page[-1].definition.name, count + len(page)
+            if count > DEFINITIONS_MAX:
+                hint = f"drop what is not used: at most {DEFINITIONS_MAX} are read"
+                raise UnavailableError("there are too many definitions", hint=hint)
