@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from tests.servers.jars import Jars
 from tests.servers.running import free_ports, kill, running
@@ -81,9 +90,26 @@ class KafkaServer:
     ) -> None:
         """Write records, and wait until the broker has them. more: of each, as `produce` takes."""
         producer = self.producer()
+        failed: list[object] = []
+
+        def written(error: object, _: object) -> None:
+            failed.extend([error] if error else [])
+
         for value in values:
-            producer.produce(topic, value, partition=partition, key=key, **more)
+            producer.produce(
+                topic, value, partition=partition, key=key, on_delivery=written, **more
+            )
         assert producer.flush(SECONDS_MAX) == 0
+        assert not failed
+
+    def deny(self, topic: str) -> None:
+        """Let the user that logs in not read a topic."""
+        name = ResourcePatternType.LITERAL
+        rule = AclOperation.READ, AclPermissionType.DENY
+        acl = AclBinding(ResourceType.TOPIC, topic, name, f"User:{USER}", "*", *rule)
+        allow = AclOperation.DESCRIBE, AclPermissionType.ALLOW
+        other = AclBinding(ResourceType.TOPIC, topic, name, f"User:{USER}", "*", *allow)
+        _done(self.admin.create_acls([acl, other]))
 
     def put_in_transaction(self, topic: str, *values: bytes, commit: bool) -> None:
         producer = self.producer(transactional_id=f"{topic}-writer")
@@ -105,9 +131,11 @@ def _done(futures: Mapping[Any, Any]) -> None:
 
 @dataclass
 class RealKafka(KafkaServer):
-    """A broker of Apache's in a process of its own, with what it keeps in a folder."""
+    """A broker of Apache's in a process of its own, with what it keeps in a folder. login: where it
+    asks for the user's name and password."""
 
     folder: Path = Path()
+    login: str = ""
     again: Callable[[], None] = lambda: None
 
     def kill(self) -> None:
@@ -133,8 +161,10 @@ def mock_kafka(*, brokers: int = 1) -> Iterator[KafkaServer]:
 def kafka_server(folder: Path, extra: Sequence[str] = ()) -> Iterator[RealKafka]:
     """Run Apache Kafka. extra: lines of its configuration."""
     java = [JARS.java(), *MEMORY, "-cp", f"{JARS.folder}/*"]
-    port, controller = free_ports(2)
-    lines = CONFIGURATION.format(port=port, controller=controller, folder=folder / "logs")
+    port, login, controller = free_ports(3)
+    lines = CONFIGURATION.format(
+        port=port, login=login, controller=controller, folder=folder / "logs", jaas=JAAS
+    )
     (folder / "kafka.properties").write_text("\n".join([lines, *extra]))
     subprocess.run(
         [*java, *FORMAT],
@@ -142,7 +172,7 @@ def kafka_server(folder: Path, extra: Sequence[str] = ()) -> Iterator[RealKafka]
         check=True,
         capture_output=True,
     )
-    server = RealKafka(f"127.0.0.1:{port}", folder=folder)
+    server = RealKafka(f"127.0.0.1:{port}", folder=folder, login=f"127.0.0.1:{login}")
     command = [*java, "kafka.Kafka", "kafka.properties"]
 
     def is_ready() -> bool:
@@ -166,11 +196,19 @@ FORMAT = [
     *("kafka.tools.StorageTool", "format", "--standalone"),
     *("-t", CLUSTER, "-c", "kafka.properties"),
 ]
+USER, PASSWORD = "reader", "Right-Pass-word1"
+JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
 CONFIGURATION = """
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},LOGIN://127.0.0.1:{login},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},LOGIN://127.0.0.1:{login}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.login.plain.sasl.jaas.config={jaas}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
 controller.quorum.bootstrap.servers=127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT

@@ -18,12 +18,8 @@ DENIED = {
     "SASL_AUTHENTICATION_FAILED",
     "TOPIC_AUTHORIZATION_FAILED",
 }
-UNKNOWN_TOPIC = {
-    "_UNKNOWN_PARTITION",
-    "_UNKNOWN_TOPIC",
-    "UNKNOWN_TOPIC_ID",
-    "UNKNOWN_TOPIC_OR_PART",
-}
+UNKNOWN_TOPIC = {"UNKNOWN_TOPIC_ID", "UNKNOWN_TOPIC_OR_PART"}
+"""As brokers say it. librdkafka says the like on its own when it has not heard of any broker."""
 GONE = {"_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "_NO_OFFSET", "OFFSET_OUT_OF_RANGE"}
 INVALID = {
     *UNKNOWN_TOPIC,

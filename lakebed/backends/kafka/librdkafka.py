@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lakebed.backends.kafka.kafka_errors import translated
+from lakebed.backends.kafka.kafka_errors import DENIED, translated
 from lakebed.backends.kafka.settings import HIDDEN, KafkaSettings
-from lakebed.errors import InvalidError, LakebedError
+from lakebed.errors import InvalidError, LakebedError, UnavailableError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -70,7 +70,9 @@ class Client:
         self._logger.parent = logging.getLogger("lakebed")
         self._logger.addFilter(ScrubbedLines(self.scrub))
         self._consumer: Consumer | None = None
+        self.is_closed = False
         self._admin: AdminClient | None = None
+        self._refusal: KafkaError | None = None
 
     @property
     def consumer(self) -> Consumer:
@@ -91,27 +93,35 @@ class Client:
             self._admin = self._made(AdminClient, {})
         return self._admin
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a consumer."""
-        return self._consumer is not None
-
     def error(self, error: KafkaError, **facts: object) -> LakebedError:
-        """Return what an error of librdkafka means here."""
-        return translated(error, self.scrub(error.str()), **facts)
+        """Return what an error of librdkafka means here. A request of one that may not log in just
+        gets no answer, and the reason is heard beside it."""
+        if self._admin is not None:
+            self._admin.poll(0)  # hears what there is
+        meaning = translated(error, self.scrub(error.str()), **facts)
+        refusal, self._refusal = self._refusal, None
+        if refusal is None or not isinstance(meaning, UnavailableError):
+            return meaning
+        return translated(refusal, self.scrub(refusal.str()), **facts)
 
     def close(self) -> None:
         """Close connections. Closing twice does no harm."""
+        self.is_closed = True
         consumer, self._consumer, self._admin = self._consumer, None, None
         if consumer is not None:
             consumer.close()
+
+    def _hear(self, error: KafkaError) -> None:
+        if error.name() in DENIED:
+            self._refusal = error
+        self._on_error(error)
 
     def _made(self, make: Callable[..., Any], more: dict[str, Any]) -> Any:  # noqa: ANN401 - a client
         shared = {
             "bootstrap.servers": self._settings.servers,
             "client.id": "lakebed",
             "client.rack": self._settings.rack,
-            "error_cb": self._on_error,
+            "error_cb": self._hear,
             "log_level": 5,
             "reconnect.backoff.ms": 200,
             "reconnect.backoff.max.ms": 2_000,
@@ -139,6 +149,7 @@ def _consumer_configuration(settings: KafkaSettings) -> dict[str, Any]:
         "check.crcs": True,
         "queued.max.messages.kbytes": max(half >> 10, 1),
         "fetch.message.max.bytes": min(1 << 20, half),
+        "fetch.queue.backoff.ms": 20,
         "fetch.wait.max.ms": 200,
     }
 

@@ -136,7 +136,7 @@ class SharedConsumer:
 
     def commit(self, lane: Lane, end: int) -> None:
         """Set the offset of the group. What comes of it is not looked at."""
-        if not self.client.is_open:
+        if self.client.is_closed:
             return
         at = self.client.module.TopicPartition(*lane.at, end)
         try:
