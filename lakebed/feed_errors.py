@@ -37,6 +37,15 @@ class ItemsTakenError(ConflictError):
     """
 
 
+class WindowSealedError(ConflictError):
+    """A window of event time was sealed since rows were made for it, and the policy does not accept
+    late rows.
+
+    What is done: nothing was written, and this batch never will be. What you can do: nothing; the
+    worker stages the batch again, with these rows as late ones.
+    """
+
+
 class PositionGoneError(InvalidError):
     """The source no longer has the records behind the position: its retention or a truncation took
     them before they were read.

@@ -18,6 +18,7 @@ from lakebed.statestore.table_state.figures import (
     numbers_beyond,
 )
 from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.window_records import wrong_windows
 
 
 def check_state(state: TableState, table: TableName, **where: Fact) -> Iterator[Finding]:
@@ -57,6 +58,8 @@ def _feed_problems(state: TableState) -> Iterator[tuple[str, dict[str, Fact]]]:
             yield "position-damaged", {"position": name, "problem": str(error)}
     for what in wrong_feed_records(state):
         yield "ledger-wrong", {"what": what}
+    for what in wrong_windows(state):
+        yield "windows-wrong", {"what": what}
 
 
 def _reference_problems(

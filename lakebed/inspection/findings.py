@@ -175,6 +175,12 @@ KINDS = {
         "it cannot be read how far a source was taken: its feed stops",
         _REPORT,
     ),
+    "windows-wrong": Kind(
+        "damage",
+        "a feed's watermark or one of its windows contradicts itself, or is of a connection that"
+        " the table does not know",
+        _REPORT,
+    ),
     "ledger-wrong": Kind(
         "damage",
         "a feed's ledger does not add up, or is of a connection that the table does not know",

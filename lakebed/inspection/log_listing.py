@@ -15,10 +15,10 @@ from lakebed.model.files import FileReference
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.commit_ledger import FeedChange
 from lakebed.statestore.log_entries.feed_changes import (
     Count,
     Define,
-    FeedChange,
     ForgetConnection,
     ForgetItems,
     RecordGap,
@@ -48,6 +48,7 @@ from lakebed.statestore.log_entries.table_changes import (
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.log_entries.window_changes import Advance
 
 JOB_LETTERS = 12
 """Of a job's id: enough to distinguish jobs of one log."""
@@ -181,9 +182,14 @@ def _position_text(change: PositionChange) -> str:
 def _feed_change_text(change: FeedChange) -> str:
     match change:
         case Define():
-            return f"connection {change.connection}: version {change.version} of its definition"
+            waits = _counted(len(change.source_splits), "source split")
+            begins = f", begins with {waits}" if change.source_splits else ""
+            says = f"version {change.version} of its definition"
+            return f"connection {change.connection}: {says}{begins}"
         case Count():
-            return f"records of {change.connection}/{change.source_split}: {change.tally}"
+            errors = f", the last {change.errors_in_row:,} are errors"
+            last = errors if change.errors_in_row else ""
+            return f"records of {change.connection}/{change.source_split}: {change.tally}{last}"
         case TakeItems():
             return f"take {_counted(len(change.items), 'item')} for {change.connection}"
         case ForgetItems():
@@ -192,6 +198,18 @@ def _feed_change_text(change: FeedChange) -> str:
             return f"gap in {change.connection}/{change.source_split}: {change.reason}"
         case ForgetConnection():
             return f"forget connection {change.connection}"
+        case Advance():
+            return _advance_text(change)
+
+
+def _advance_text(change: Advance) -> str:
+    splits = _counted(len(change.splits), "source split")
+    windows = _counted(len(change.windows), "window")
+    rows = sum(window.rows for window in change.windows)
+    late = sum(window.late for window in change.windows)
+    left_out = f", {late:,} late and left out" if late else ""
+    counted = f"{_counted(rows, 'row')} in {windows}{left_out}"
+    return f"event time of {change.connection} from {splits}, {counted}"
 
 
 def _time_change_text(change: PutPin | DropPin | TellTime | LeapTime | SetTimeBack) -> str:

@@ -29,7 +29,7 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.feed_errors import PositionMovedError
+from lakebed.feed_errors import PositionMovedError, WindowSealedError
 from lakebed.model.names import MICROS_PER_SECOND, TableId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
@@ -74,9 +74,10 @@ FINAL = (
     ClaimLostError,
     TableMissingError,
     PositionMovedError,
+    WindowSealedError,
 )
-"""Refusals that no time undoes: floors, generations and revisions of positions only rise, a claim
-that ended is no more."""
+"""Refusals that no time undoes: floors, generations, revisions of positions and watermarks only
+rise, a claim that ended is no more."""
 
 
 CLAIM_ENDED = (GenerationError, ClaimLostError, TableMissingError)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakebed.model.feeds.tallies import Tally
+from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
 from lakebed.model.field_changes import FieldChange
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
@@ -49,6 +50,7 @@ from lakebed.statestore.log_entries.table_changes import (
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.log_entries.window_changes import Advance
 
 SCHEMA = {
     "format": 1,
@@ -105,12 +107,19 @@ CHANGES: tuple[Change, ...] = (
     LeapTime(TransactionNumber(81)),
     SetTimeBack(),
     ResumeLog(TransactionNumber(86), True),
-    Define(ConnectionId("feed"), 3),
-    Count(ConnectionId("feed"), 3, "orders/0", Tally(21, 1, 2, 3, 4, 5, 6, 2_000)),
+    Define(ConnectionId("feed"), 3, ("orders/0",)),
+    Count(ConnectionId("feed"), 3, "orders/0", Tally(21, 1, 2, 3, 4, 5, 6, 2_000), 2),
     TakeItems(ConnectionId("feed"), (bytes(range(16)),)),
     ForgetItems(TransactionNumber(70)),
     RecordGap(ConnectionId("feed"), 3, "orders/0", b"\x01", b"\x09", "no longer kept"),
     ForgetConnection(ConnectionId("feed")),
+    Advance(
+        ConnectionId("feed"),
+        3,
+        WindowRules(60, 1, 2, 30, 3_600, "divert"),
+        (SplitTime("orders/0", Micros(1_800_000_000_000_000), True, True),),
+        (WindowCount(Micros(1_799_999_940_000_000), 7, 2),),
+    ),
 )
 
 

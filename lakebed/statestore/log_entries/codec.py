@@ -34,6 +34,7 @@ from lakebed.statestore.log_entries.table_changes import (
 )
 from lakebed.statestore.log_entries.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.log_entries.window_changes import Advance
 
 ENTRY_FORMAT = NEWEST.entry
 _FORMATS: dict[type, int] = {
@@ -50,6 +51,7 @@ _FORMATS: dict[type, int] = {
     ForgetItems: FEED_FORMAT,
     RecordGap: FEED_FORMAT,
     ForgetConnection: FEED_FORMAT,
+    Advance: FEED_FORMAT,
 }
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""

@@ -7,7 +7,6 @@ what it does never changes (H14).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
@@ -16,6 +15,7 @@ from lakebed.errors import InvalidError, TableBusyError
 from lakebed.feed_errors import DefinitionMovedError, ItemsTakenError
 from lakebed.model.feeds.positions import connection_id, position_name
 from lakebed.model.feeds.tallies import Tally
+from lakebed.model.feeds.windows import check_splits
 from lakebed.model.names import ConnectionId, TransactionNumber
 from lakebed.statestore.table_state.feed_records import (
     Connection,
@@ -26,11 +26,13 @@ from lakebed.statestore.table_state.feed_records import (
     forget_items,
     has_room_for,
     put_connection,
+    put_errors_in_row,
     put_gap,
     put_items,
     taken_items,
 )
 from lakebed.statestore.table_state.state import Moment, TableState
+from lakebed.statestore.table_state.window_records import expect_splits, forget_windows
 
 FEED_FORMAT = 5
 """Of log entries with such changes."""
@@ -44,43 +46,58 @@ REASON_BYTES_MAX = 1_000
 
 class Define(msgspec.Struct, frozen=True, array_like=True, tag="define"):
     """Let rows of a connection be made by this version of its definition from now on, or a newer
-    one (R17). The first one makes the connection known."""
+    one (R17). The first one makes the connection known.
+
+    source_splits: that the feed begins with: they hold its watermark back until they commit or are
+        idle (R18). Those that are known already stay as they are.
+    """
 
     connection: ConnectionId
     version: int
+    source_splits: tuple[str, ...] = ()
 
     def check(self, state: TableState) -> None:
         connection_id(self.connection)
         if self.version < 1:
             raise InvalidError("versions of a definition count from 1", version=self.version)
+        for name in self.source_splits:
+            position_name(self.connection, name)
+        check_splits(self.source_splits)
         known = connection_of(state, self.connection)
         if known is not None and known.version > self.version:
             raise _moved(known, self.version)
 
     def apply(self, state: TableState, moment: Moment) -> None:
-        put_connection(state, self.connection, self.version, moment.number)
+        known = put_connection(state, self.connection, self.version, moment.number)
+        expect_splits(state, known, self.source_splits)
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True, tag="count"):
     """What became of the records of a source split that this transaction takes (R12).
 
     version: of the definition by which its rows were made.
+    errors_in_row: its last records of which no row could be made, with those before this commit if
+        it took no other. The policy's bound counts on, whoever owns the source split next.
     """
 
     connection: ConnectionId
     version: int
     source_split: str
     tally: Tally
+    errors_in_row: int = 0
 
     def check(self, state: TableState) -> None:
-        _check_version(state, self.connection, self.version)
+        check_version(state, self.connection, self.version)
         position_name(self.connection, self.source_split)
         self.tally.check()
+        if self.errors_in_row < 0:
+            raise InvalidError("errors are counted from 0", errors_in_row=self.errors_in_row)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         known = connection_of(state, self.connection)
         if known is not None:
             add_tally(state, known, self.source_split, moment.at, self.tally)
+            put_errors_in_row(state, known, self.source_split, self.errors_in_row)
 
 
 class TakeItems(msgspec.Struct, frozen=True, array_like=True, tag="items"):
@@ -136,7 +153,7 @@ class ForgetItems(msgspec.Struct, frozen=True, array_like=True, tag="forget_item
 
 
 class RecordGap(msgspec.Struct, frozen=True, array_like=True, tag="gap"):
-    """A source no longer had records that were never taken; its reader goes on behind them.
+    """A source no longer had records that were never taken; its reader goes on behind them (R15).
 
     first, end: the position that was wanted, and the first one that there was, as the source
         writes them.
@@ -150,7 +167,7 @@ class RecordGap(msgspec.Struct, frozen=True, array_like=True, tag="gap"):
     reason: str
 
     def check(self, state: TableState) -> None:
-        _check_version(state, self.connection, self.version)
+        check_version(state, self.connection, self.version)
         position_name(self.connection, self.source_split)
         if len(self.reason.encode("utf-8", "replace")) > REASON_BYTES_MAX:
             raise InvalidError("a reason is too long", bytes_max=REASON_BYTES_MAX)
@@ -173,53 +190,8 @@ class ForgetConnection(msgspec.Struct, frozen=True, array_like=True, tag="forget
     def apply(self, state: TableState, moment: Moment) -> None:
         known = connection_of(state, self.connection)
         if known is not None:
+            forget_windows(state, known)
             forget_connection(state, known)
-
-
-FeedChange = Define | Count | TakeItems | ForgetItems | RecordGap | ForgetConnection
-
-
-def check_ledger(
-    changes: Iterable[object], *, moved: Iterable[str], rows: int, merges_rows: bool
-) -> None:
-    """Refuse a commit whose ledger is not that of its rows, or that takes records from nowhere.
-
-    changes: all of the commit. moved: names of the positions that it moves. rows: of the files
-    that it adds. merges_rows: whether the table makes one row of several.
-
-    Raises:
-        InvalidError: records are counted that no position and no item accounts for, or other rows
-            are counted than are added.
-    """
-    counts, names, taken = list[Count](), set(moved), set[str]()
-    for change in changes:
-        match change:
-            case Count():
-                counts.append(change)
-            case TakeItems():
-                taken.add(change.connection)
-            case RecordGap() if _name(change) not in names:
-                raise InvalidError("a gap is recorded with the position behind it")
-            case _:
-                pass
-    for count in counts:
-        if _name(count) not in names and count.connection not in taken:
-            hint = "commit the position, or the items, with the rows that came of them"
-            raise InvalidError(
-                "records are counted that were taken from nowhere", source=_name(count), hint=hint
-            )
-    if len({_name(count) for count in counts}) < len(counts):
-        raise InvalidError("a commit counts the records of a source split once")
-    stored = sum(count.tally.stored for count in counts)
-    if counts and (stored < rows or (stored > rows and not merges_rows)):
-        hint = "count each record that was stored, and no other"
-        raise InvalidError(
-            "the ledger is not that of the rows", stored=stored, rows=rows, hint=hint
-        )
-
-
-def _name(change: Count | RecordGap) -> str:
-    return position_name(change.connection, change.source_split)
 
 
 def _known(state: TableState, id_: ConnectionId) -> Connection:
@@ -233,13 +205,20 @@ def _known(state: TableState, id_: ConnectionId) -> Connection:
     return known
 
 
-def _check_version(state: TableState, id_: ConnectionId, version: int) -> None:
+def check_version(state: TableState, id_: ConnectionId, version: int) -> Connection:
+    """Return a connection whose newest definition is this version.
+
+    Raises:
+        DefinitionMovedError: a newer one is known, or the connection is not.
+        InvalidError: it is not known yet.
+    """
     known = _known(state, id_)
     if version < known.version:
         raise _moved(known, version)
     if version > known.version:
         hint = "define it first, in this commit or an earlier one"
         raise InvalidError("a definition that the table does not know", version=version, hint=hint)
+    return known
 
 
 def _moved(known: Connection, version: int) -> DefinitionMovedError:

@@ -266,7 +266,8 @@ class DropTable(msgspec.Struct, frozen=True, array_like=True, tag="drop"):
         state.write("UPDATE head SET dropped = 1")
         for table in (
             *("file_references", "jobs", "garbage", "pins", "positions", "partitions"),
-            *("connections", "tallies", "items", "gaps"),
+            *("connections", "tallies", "items", "gaps", "errors_in_row"),
+            *("watermarks", "progress", "windows"),
         ):
             state.write(f"DELETE FROM {table}")  # noqa: S608 - names from the tuple above
 

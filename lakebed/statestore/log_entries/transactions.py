@@ -24,6 +24,7 @@ from lakebed.model.names import (
     TransactionNumber,
     base_of,
 )
+from lakebed.statestore.log_entries.commit_ledger import check_ledger
 from lakebed.statestore.log_entries.feed_changes import (
     Count,
     Define,
@@ -31,7 +32,6 @@ from lakebed.statestore.log_entries.feed_changes import (
     ForgetItems,
     RecordGap,
     TakeItems,
-    check_ledger,
 )
 from lakebed.statestore.log_entries.file_changes import (
     AddFiles,
@@ -56,6 +56,7 @@ from lakebed.statestore.log_entries.table_changes import (
     Split,
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.table_state.last_entry import remember_last
 from lakebed.statestore.table_state.no_table import no_table
 from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, LogEnd, Moment, TableState
@@ -89,6 +90,7 @@ Change = (
     | ForgetItems
     | RecordGap
     | ForgetConnection
+    | Advance
 )
 
 
@@ -177,7 +179,7 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
         self.remember(state, moment)
 
     def _check_ledger(self, state: TableState) -> None:
-        if any(isinstance(change, Count | RecordGap) for change in self.changes):
+        if any(isinstance(change, Count | RecordGap | Advance) for change in self.changes):
             processing = state.processing()
             added = (change.files for change in self.changes if isinstance(change, AddFiles))
             check_ledger(
@@ -191,6 +193,8 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
         self._check_ledger(state)
         for part in (*self.changes, *self.positions):
             part.check(state)
+            if isinstance(part, Advance):
+                part.check_time(moment)
             part.apply(state, moment)
 
     def apply(self, state: TableState, moment: Moment) -> None:

@@ -35,6 +35,7 @@ _FORGET = (
     "DELETE FROM tallies WHERE connection = ?",
     "DELETE FROM items WHERE connection = ?",
     "DELETE FROM gaps WHERE connection = ?",
+    "DELETE FROM errors_in_row WHERE connection = ?",
 )
 
 
@@ -108,6 +109,8 @@ def wrong_feed_records(state: TableState) -> Iterator[str]:
         " WHERE connection NOT IN (SELECT key FROM connections)"
         " UNION ALL SELECT count(*) || ' items' FROM items"
         " WHERE connection NOT IN (SELECT key FROM connections) GROUP BY connection"
+        " UNION ALL SELECT 'errors in ' || name FROM errors_in_row"
+        " WHERE errors < 1 OR connection NOT IN (SELECT key FROM connections)"
     )
     yield from (what for (what,) in rows)
 
@@ -155,13 +158,43 @@ def has_items_below(state: TableState, number: int) -> bool:
     return bool(state.connection.execute(query, (number,)).fetchone()[0])
 
 
-def put_connection(state: TableState, id_: ConnectionId, version: int, number: int) -> None:
-    """Remember a connection, or the newer version of one."""
+def errors_in_row(state: TableState, connection: Connection, source_split: str) -> int:
+    """Return of how many last records of a source split no row could be made."""
+    state.prove_once("errors_in_row")
+    query = "SELECT errors FROM errors_in_row WHERE connection = ? AND name = ?"
+    row = state.connection.execute(query, (connection.key, source_split)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def errors_in_rows(state: TableState, connection: Connection) -> dict[str, int]:
+    """Return the source splits whose last records are errors, with how many they are."""
+    query = "SELECT name, errors FROM errors_in_row WHERE connection = ? ORDER BY name"
+    return dict(state.connection.execute(query, (connection.key,)).fetchall())
+
+
+def put_errors_in_row(
+    state: TableState, connection: Connection, source_split: str, errors: int
+) -> None:
+    """Remember how many last records of a source split are errors; none need no row."""
+    where = (connection.key, source_split)
+    if errors:
+        state.write("INSERT OR REPLACE INTO errors_in_row VALUES (?, ?, ?)", (*where, errors))
+    else:
+        state.write("DELETE FROM errors_in_row WHERE connection = ? AND name = ?", where)
+
+
+def put_connection(
+    state: TableState, id_: ConnectionId, version: int, number: TransactionNumber
+) -> Connection:
+    """Remember a connection, or the newer version of one. Returns what is known of it."""
     state.write(
         "INSERT INTO connections(id, version, number) VALUES (?, ?, ?)"
         " ON CONFLICT(id) DO UPDATE SET version = max(version, excluded.version)",
         (id_, version, number),
     )
+    known = connection_of(state, id_)
+    assert known is not None, "it was written"
+    return known
 
 
 def add_tally(

@@ -95,6 +95,18 @@ UPGRADES: Mapping[int, Sequence[str]] = {
     connection INTEGER NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL, first BLOB NOT NULL,
     end BLOB NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (connection, number, name)
     ) WITHOUT ROWID""",
+        """CREATE TABLE errors_in_row(
+    connection INTEGER NOT NULL, name TEXT NOT NULL, errors INTEGER NOT NULL,
+    PRIMARY KEY (connection, name)) WITHOUT ROWID""",
+        """CREATE TABLE watermarks(
+    connection INTEGER PRIMARY KEY, time INTEGER, sealed INTEGER, reached INTEGER)""",
+        """CREATE TABLE progress(
+    connection INTEGER NOT NULL, name TEXT NOT NULL, event_time INTEGER, since INTEGER,
+    said INTEGER, PRIMARY KEY (connection, name)) WITHOUT ROWID""",
+        """CREATE TABLE windows(
+    connection INTEGER NOT NULL, end INTEGER NOT NULL, seconds INTEGER NOT NULL,
+    rows INTEGER NOT NULL, late INTEGER NOT NULL, sealed INTEGER, revision INTEGER NOT NULL,
+    number INTEGER, PRIMARY KEY (connection, end, seconds)) WITHOUT ROWID""",
     ),
 }
 """Statements that turn a state of a format into one of the next. They add only what is not
@@ -114,7 +126,8 @@ DIGESTED = (
     "pins",
     "positions",
 )
-DIGESTED_WITH_ROWS = ("connections", "tallies", "items", "gaps")
+FED = ("errors_in_row", "watermarks", "progress", "windows")
+DIGESTED_WITH_ROWS = ("connections", "tallies", "items", "gaps", *FED)
 """Tables of later formats. Empty ones say nothing, as if they were not there."""
 
 

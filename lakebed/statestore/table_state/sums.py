@@ -44,6 +44,10 @@ COLUMNS: Mapping[str, str] = {
     " discarded bytes",
     "items": "connection item number",
     "gaps": "connection name number first end reason",
+    "errors_in_row": "connection name errors",
+    "watermarks": "connection time sealed reached",
+    "progress": "connection name event_time since said",
+    "windows": "connection end seconds rows late sealed revision number",
 }
 """Tables whose rows are summed, with all of their columns in order."""
 

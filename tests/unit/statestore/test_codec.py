@@ -2,12 +2,14 @@
 
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed.errors import CorruptError, NewerFormatError
-from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.feeds.tallies import Tally
+from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.statestore.log_entries.codec import (
     COMPRESSED_FROM,
     ENTRY_FORMAT,
@@ -15,7 +17,8 @@ from lakebed.statestore.log_entries.codec import (
     decode_entry,
     encode_entry,
 )
-from lakebed.statestore.log_entries.feed_changes import FeedChange
+from lakebed.statestore.log_entries.commit_ledger import FeedChange
+from lakebed.statestore.log_entries.feed_changes import Count, Define
 from lakebed.statestore.log_entries.log_changes import ResumeLog
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
@@ -50,6 +53,14 @@ def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
         formats |= dict.fromkeys(get_args(FeedChange), 5)
         body = encode_entry(Entry(Micros(1), (transaction,)))
         assert body[0] == max(formats.get(type(c), 1) for c in transaction.changes)
+
+
+def test_changes_of_feeds_that_were_written_before_event_time_are_read() -> None:
+    feed = ConnectionId("feed")
+    old = [["define", "feed", 3], ["count", "feed", 3, "0", [1, 1]]]
+    new = [Define(feed, 3), Count(feed, 3, "0", Tally(1, 1))]
+    for fields, change in zip(old, new, strict=True):
+        assert msgspec.convert(fields, Define | Count) == change
 
 
 def test_a_newer_format_is_told_from_damage() -> None:

@@ -1,5 +1,5 @@
 """What feeds say in the log: whose rows they are (R17), what became of each record (R12), which
-items were taken (R8)."""
+items were taken (R8), which records were gone (R15)."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from lakebed.errors import InvalidError, LakebedError, TableBusyError
 from lakebed.feed_errors import DefinitionMovedError, ItemsTakenError
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, TableId, TransactionNumber
+from lakebed.statestore.log_entries.commit_ledger import check_ledger
 from lakebed.statestore.log_entries.feed_changes import (
     Count,
     Define,
@@ -16,7 +17,6 @@ from lakebed.statestore.log_entries.feed_changes import (
     ForgetItems,
     RecordGap,
     TakeItems,
-    check_ledger,
 )
 from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor
 from lakebed.statestore.log_entries.table_changes import DropTable

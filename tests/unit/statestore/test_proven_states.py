@@ -12,6 +12,7 @@ import pytest
 from lakebed.backends.memory import MemoryObjectStore
 from lakebed.errors import CacheDamagedError
 from lakebed.model.feeds.tallies import Tally
+from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
 from lakebed.model.names import ConnectionId, Micros, PartitionId, TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
@@ -19,6 +20,7 @@ from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import PutPin
+from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state import sums
 from lakebed.statestore.table_state.closable_state import StateLimits
@@ -43,6 +45,10 @@ CHANGED = {
     "tallies": "read = read + 1",
     "items": "number = number + 1",
     "gaps": "reason = 'none'",
+    "errors_in_row": "errors = errors + 1",
+    "watermarks": "time = time + 1",
+    "progress": "said = since + 1",
+    "windows": "rows = rows + 1",
 }
 FEED = ConnectionId("feed")
 
@@ -74,7 +80,13 @@ class Cached:
         filled = (
             PutPin("p", Micros(9**15)),
             Define(FEED, 1),
-            Count(FEED, 1, "0", Tally(read=1, filtered=1)),
+            Count(FEED, 1, "0", Tally(read=2, filtered=1, stored=1), 1),
+            AddFiles(story.new_files("L", w=1)),
+            Advance(
+                *(FEED, 1, WindowRules(60)),
+                (SplitTime("0", Micros(59_000_000), caught_up=True),),
+                (WindowCount(Micros(0), 1),),
+            ),
             TakeItems(FEED, (bytes(16),)),
             RecordGap(FEED, 1, "0", b"1", b"2", "gone"),
         )
@@ -148,7 +160,15 @@ def test_rows_that_nobody_wrote_are_noticed(
     elif what == "doubled":
         first, *rest = COLUMNS[table].split()
         statement = f"INSERT INTO {table} SELECT {first} || 'x', {', '.join(rest)} FROM {table}"
-        if table in {"head", "partitions", "jobs", "entry_times", "last_entry", "connections"}:
+        if table in {
+            "head",
+            "partitions",
+            "jobs",
+            "entry_times",
+            "last_entry",
+            "connections",
+            "watermarks",
+        }:
             pytest.skip("one row at most, or its key is a number")
     cached.damage(statement)
     cached.check_whole()
