@@ -58,12 +58,13 @@ def window_counts(
 
 def _by_window(times: Times, rules: WindowRules) -> Counter[Micros]:
     starts = pa.array(_micros(times) // rules.window * rules.window)
-    counted = pc.value_counts(starts)
-    if len(counted) > WINDOWS_MAX:
+    counted = pc.value_counts(starts).flatten()
+    count = len(counted[0])
+    if count > WINDOWS_MAX:
         hint = "commit fewer records at once, or use longer windows"
-        raise InvalidError("too many windows", count=len(counted), max=WINDOWS_MAX, hint=hint)
-    pairs = zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)
-    return Counter({Micros(start): count for start, count in pairs})
+        raise InvalidError("too many windows", count=count, max=WINDOWS_MAX, hint=hint)
+    found, rows = (column.to_pylist() for column in counted)  # bounded: by WINDOWS_MAX, just above
+    return Counter(dict(zip(map(Micros, found), rows, strict=True)))
 
 
 def _micros(times: Times) -> npt.NDArray[np.int64]:

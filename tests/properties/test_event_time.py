@@ -8,20 +8,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.backends.memory import MemoryTransactionLog, VirtualClock
 from lakebed.errors import ConflictError, FencedError
 from lakebed.feed_errors import WindowSealedError
+from lakebed.feeds.event_windows import are_late, newest_time, window_counts
 from lakebed.model.feeds.positions import Position, decode_position, encode_position, position_name
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import (
     LateRows,
     SplitTime,
-    WindowCount,
     WindowRules,
-    window_start,
 )
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
@@ -126,20 +127,14 @@ class Workers:
         at = Position(0, 0) if known is None else decode_position(known[0])
         assert isinstance(at.next, int)
         times = [self.event_time(split, at.next + n) for n in range(count)]
-        starts = [window_start(time, WINDOW) for time in times]
-        left_out = {
-            start
-            for start in starts
-            if self.rules.late != "accept" and watermark.is_sealed(start + WINDOW * SECOND)
-        }
-        windows = tuple(
-            WindowCount(start, 0, starts.count(start))
-            if start in left_out
-            else WindowCount(start, starts.count(start))
-            for start in sorted(set(starts))
-        )
-        stored, late = sum(w.rows for w in windows), sum(w.late for w in windows)
-        said = SplitTime(split, max(times, default=None), caught_up)
+        rows = pa.array(times, pa.timestamp("us"))
+        left_out = are_late(rows, self.rules, sealed=watermark.sealed)
+        if self.rules.late == "accept":
+            left_out = pa.array([False] * count, pa.bool_())
+        kept, dropped = rows.filter(pc.invert(left_out)), rows.filter(left_out)
+        windows = window_counts(kept, self.rules, left_out=dropped)
+        stored, late = len(kept), len(dropped)
+        said = SplitTime(split, newest_time(rows), caught_up)
         changes: list[Change] = [
             Count(FEED, 1, split, Tally(read=count, stored=stored, discarded=late)),
             Advance(FEED, 1, self.rules, (said,), windows),

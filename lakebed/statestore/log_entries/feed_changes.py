@@ -76,8 +76,8 @@ class Count(msgspec.Struct, frozen=True, array_like=True, tag="count"):
     """What became of the records of a source split that this transaction takes (R12).
 
     version: of the definition by which its rows were made.
-    errors_in_row: its last records of which no row could be made, with those before this commit if
-        it took no other. The policy's bound counts on, whoever owns the source split next.
+    errors_in_row: how many records at its end no row could be made of, with those before this
+        commit if it took no other. So the policy's bound counts on with the next owner.
     """
 
     connection: ConnectionId

@@ -36,6 +36,13 @@ _PUT_WINDOW = (
 """Of a sealed window, rows that come late make the next revision."""
 
 
+_FORGET = (
+    "DELETE FROM progress WHERE connection = ?",
+    "DELETE FROM watermarks WHERE connection = ?",
+    "DELETE FROM windows WHERE connection = ?",
+)
+
+
 class Watermark(msgspec.Struct, frozen=True):
     """How far a connection has come in event time.
 
@@ -71,7 +78,8 @@ class Window(msgspec.Struct, frozen=True):
     """Rows of a connection in a window of event time.
 
     start: None in the row that stands for all older ones.
-    rows: that were stored. late: that came when it was sealed; stored, if they were accepted.
+    rows: that were stored.
+    late: that came when it was sealed; those that were accepted are among the rows.
     sealed: number of the entry that sealed it; None: it is open.
     revision: 1 as it was sealed; each commit with late rows that were accepted adds one.
     number: of the entry that made the revision: as of it the window is complete.
@@ -179,8 +187,8 @@ def forget_split(state: TableState, connection: Connection, name: str) -> None:
 
 def forget_windows(state: TableState, connection: Connection) -> None:
     """Forget all that is known of a connection's event time."""
-    for table in ("progress", "watermarks", "windows"):
-        state.write(f"DELETE FROM {table} WHERE connection = ?", (connection.key,))  # noqa: S608 - names from the tuple above
+    for statement in _FORGET:
+        state.write(statement, (connection.key,))
 
 
 def advance(

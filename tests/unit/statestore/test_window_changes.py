@@ -1,247 +1,36 @@
-"""Event time in the log: the watermark only rises (R18), and windows that it has passed are sealed
-by the entry that moved it (R19)."""
+"""Windows that the watermark has passed are sealed by the entry that moved it (R19)."""
 
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from lakebed.errors import InvalidError, LakebedError, TableBusyError
-from lakebed.feed_errors import DefinitionMovedError, WindowSealedError
+from lakebed.errors import InvalidError, TableBusyError
+from lakebed.feed_errors import WindowSealedError
 from lakebed.model.feeds import windows as windows_module
 from lakebed.model.feeds.tallies import Tally
-from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
-from lakebed.model.names import ConnectionId, Micros, TableId
+from lakebed.model.feeds.windows import SplitTime, WindowCount
+from lakebed.model.names import TableId
 from lakebed.statestore.log_entries.feed_changes import (
     Count,
-    Define,
     ForgetConnection,
-    TakeItems,
 )
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import DropTable
-from lakebed.statestore.log_entries.transactions import Change, PositionChange
+from lakebed.statestore.log_entries.transactions import Change
 from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state import window_records
 from lakebed.statestore.table_state.feed_records import (
-    Connection,
-    connection_of,
     errors_in_row,
     errors_in_rows,
 )
 from lakebed.statestore.table_state.window_records import (
     SplitProgress,
-    Watermark,
-    Window,
     open_windows,
     split_progress,
-    watermark_of,
-    windows_of,
 )
-from tests.dsl import TableStory
-from tests.dsl.table_story import next_position
-
-FEED = ConnectionId("feed")
-SECOND = 1_000_000
-RULES = WindowRules(10, idle_seconds=60, ahead_seconds_max=3_600)
-DROP = msgspec.structs.replace(RULES, late="drop")
-
-
-class WindowedTable:
-    """A table that a feed fills, whose windows are ten seconds long. Times are seconds after its
-    beginning."""
-
-    def __init__(self, *splits: str, rules: WindowRules = RULES) -> None:
-        self.story = TableStory()
-        self.begin = Micros(self.story.clock.now() // (10 * SECOND) * 10 * SECOND)
-        self.rules = rules
-        self.positions: dict[str, bytes] = {}
-        self.taken = 0
-        self.story.when_committed(Define(FEED, 1, splits))
-
-    def at(self, seconds: float) -> Micros:
-        return Micros(self.begin + int(seconds * SECOND))
-
-    def moved(self, *splits: str) -> list[PositionChange]:
-        self.taken += 1
-        before = self.positions
-        return [next_position(f"{FEED}/{s}", before.get(s), self.taken) for s in splits]
-
-    def commit(self, *changes: Change, positions: list[PositionChange]) -> int:
-        made = self.story.transaction(*changes, positions=positions)
-        number = self.story.head.commit(made)
-        self.positions |= {p.name.removeprefix(f"{FEED}/"): p.value for p in positions}
-        return number
-
-    def take(self, split: str, *times: float, caught_up: bool = False, late: int = 0) -> int:
-        """Commit rows with these event times. late: how many more were left out as late, all of
-        the window that begins at 0."""
-        starts = [self.at(time // 10 * 10) for time in times]
-        counts = {start: WindowCount(start, starts.count(start)) for start in sorted(set(starts))}
-        if late:
-            known = counts.get(self.at(0), WindowCount(self.at(0)))
-            counts[self.at(0)] = WindowCount(self.at(0), known.rows, late)
-        windows = tuple(counts[start] for start in sorted(counts))
-        newest = self.at(max(times)) if times else None
-        said = SplitTime(split, newest, caught_up)
-        changes: list[Change] = [Advance(FEED, 1, self.rules, (said,), windows)]
-        if times or late:
-            tally = Tally(read=len(times) + late, stored=len(times), discarded=late)
-            changes.append(Count(FEED, 1, split, tally))
-        if times:
-            files = self.story.new_files("all", keys=None, **{f"f{self.taken}": len(times)})
-            changes.append(AddFiles(files))
-        return self.commit(*changes, positions=self.moved(split))
-
-    def say(self, *splits: SplitTime) -> int:
-        moved = self.moved(*(split.source_split for split in splits if not split.ended))
-        return self.commit(Advance(FEED, 1, self.rules, splits), positions=moved)
-
-    def refused(self, kind: type[LakebedError], change: Advance, *more: Change) -> str:
-        """Try what is refused, and see that nothing was written."""
-        before, state = self.story.log.appended, self.story.state.digest()
-        splits = [split.source_split for split in change.splits if not split.ended]
-        with pytest.raises(kind) as caught:
-            self.commit(change, *more, positions=self.moved(*dict.fromkeys(splits)))
-        assert type(caught.value) is kind
-        assert self.story.log.appended == before
-        assert self.story.state.digest() == state
-        return str(caught.value)
-
-    @property
-    def connection(self) -> Connection:
-        known = connection_of(self.story.state, FEED)
-        assert known is not None
-        return known
-
-    @property
-    def watermark(self) -> Watermark:
-        return watermark_of(self.story.state, self.connection)
-
-    def seconds(self) -> float | None:
-        """The watermark, in seconds after the beginning."""
-        time = self.watermark.time
-        return None if time is None else (time - self.begin) / SECOND
-
-    def windows(self) -> list[tuple[float | None, int, int, int | None, int, int | None]]:
-        return [
-            (None if w.start is None else (w.start - self.begin) / SECOND, *tail(w))
-            for w in windows_of(self.story.state, self.connection)
-        ]
-
-
-def tail(window: Window) -> tuple[int, int, int | None, int, int | None]:
-    return window.rows, window.late, window.sealed, window.revision, window.number
-
-
-def test_the_watermark_is_that_of_the_source_split_that_is_furthest_behind() -> None:
-    table = WindowedTable("0", "1")
-    table.take("0", 25)
-    assert table.seconds() is None, "the other one has not come yet"
-    table.take("1", 12, 7)
-    assert table.seconds() == 12
-    table.take("1", 40)
-    assert table.seconds() == 25
-    table.take("1", 3)
-    assert table.seconds() == 25
-
-
-def test_disorder_keeps_the_watermark_behind_and_never_takes_it_back() -> None:
-    table = WindowedTable(rules=msgspec.structs.replace(RULES, disorder_seconds=5))
-    table.take("0", 25)
-    assert table.seconds() == 20
-    table.rules = msgspec.structs.replace(RULES, disorder_seconds=15)
-    table.take("0", 26)
-    assert table.seconds() == 20
-
-
-def test_source_splits_that_a_feed_begins_with_are_waited_for_until_they_are_idle() -> None:
-    table = WindowedTable("0", "1")
-    table.take("0", 25)
-    for _ in range(3):
-        table.say(SplitTime("1", caught_up=True))
-        assert table.seconds() is None
-        table.story.clock.advance(25)
-    table.say(SplitTime("1", caught_up=True))
-    assert table.seconds() == 25
-
-
-def test_an_owner_that_says_nothing_any_more_makes_no_source_split_idle() -> None:
-    table = WindowedTable("0", "1")
-    table.say(SplitTime("1", caught_up=True))
-    table.story.clock.advance(7_200)
-    table.take("0", 25)
-    assert table.seconds() is None, "it said so once, and then died"
-    table.say(SplitTime("1", caught_up=True))
-    assert table.seconds() is None, "what it said two hours ago counts no more"
-
-
-def test_an_idle_source_split_holds_the_watermark_again_when_its_owner_falls_silent() -> None:
-    table = WindowedTable("0", "1")
-    table.take("1", 3)
-    for _ in range(4):
-        table.say(SplitTime("1", caught_up=True))
-        table.story.clock.advance(30)
-    table.take("0", 25)
-    assert table.seconds() == 25
-    table.story.clock.advance(7_200)
-    table.take("0", 50)
-    assert table.seconds() == 25, "nobody has looked into the other one for hours"
-    table.take("1", 40)
-    assert table.seconds() == 40
-
-
-def test_records_end_idleness_also_when_nothing_lies_behind_them() -> None:
-    table = WindowedTable("0", "1")
-    for seconds in (0, 50, 50):
-        table.story.clock.advance(seconds)
-        table.say(SplitTime("1", caught_up=True))
-    table.take("1", 8, caught_up=True)
-    table.take("0", 25)
-    assert table.seconds() == 8
-    (_, one) = split_progress(table.story.state, table.connection)
-    assert one.since == one.said
-
-
-def test_where_all_source_splits_are_idle_all_that_was_reached_has_been_taken() -> None:
-    table = WindowedTable("0", "1")
-    table.take("0", 25)
-    table.take("1", 7)
-    for _ in range(4):
-        table.say(SplitTime("0", caught_up=True), SplitTime("1", caught_up=True))
-        table.story.clock.advance(30)
-    assert table.seconds() == 25
-
-
-def test_a_source_split_that_comes_later_begins_at_the_watermark() -> None:
-    table = WindowedTable("0")
-    table.take("0", 25)
-    table.take("1", 3)
-    assert table.seconds() == 25
-    table.take("0", 60)
-    assert table.seconds() == 25, "it holds the watermark where it began"
-    table.story.when_committed(Define(FEED, 1, ("0", "2")))
-    table.take("1", 55)
-    assert table.seconds() == 25, "one that is named later holds it, too"
-    table.take("2", 50)
-    assert table.seconds() == 50
-
-
-def test_a_source_split_that_ended_is_waited_for_no_more() -> None:
-    table = WindowedTable("0", "1", "gone")
-    table.take("0", 25)
-    table.take("1", 60)
-    table.say(SplitTime("gone", ended=True))
-    assert table.seconds() == 25
-    table.commit(
-        Advance(FEED, 1, RULES, (SplitTime("0", ended=True), SplitTime("1", ended=True))),
-        positions=[],
-    )
-    assert table.seconds() == 60
-    assert split_progress(table.story.state, table.connection) == []
-    table.take("0", 5)
-    assert table.seconds() == 60
+from tests.dsl.windowed_table import DROP, FEED, RULES, WindowedTable
 
 
 def test_windows_are_sealed_by_the_entry_that_moved_the_watermark_beyond_them() -> None:
@@ -301,51 +90,6 @@ def test_a_window_stays_sealed_when_the_rules_change() -> None:
     table.refused(WindowSealedError, rows, added, Count(FEED, 1, "0", Tally(read=1, stored=1)))
 
 
-def test_event_times_too_far_ahead_of_log_time_are_refused() -> None:
-    table = WindowedTable()
-    now = table.story.clock.now()
-    table.story.clock.advance(600)
-    ahead = Micros(now + 4_200 * SECOND)
-    late = Micros(ahead + SECOND)
-    table.refused(InvalidError, Advance(FEED, 1, RULES, (SplitTime("0", late),)))
-    window = WindowCount(Micros((ahead // (10 * SECOND) + 1) * 10 * SECOND), 1)
-    added = (
-        AddFiles(table.story.new_files("all", a=1)),
-        Count(FEED, 1, "0", Tally(read=1, stored=1)),
-    )
-    table.refused(InvalidError, Advance(FEED, 1, RULES, (SplitTime("0"),), (window,)), *added)
-    table.say(SplitTime("0", ahead))
-    assert table.watermark.time == ahead
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"rules": WindowRules(0)},
-        {"rules": WindowRules(86_401)},
-        {"rules": WindowRules(10, idle_seconds=0)},
-        {"rules": WindowRules(10, seal_seconds=-1)},
-        {"splits": ()},
-        {"splits": (SplitTime("0"), SplitTime("0"))},
-        {"splits": (SplitTime("0", Micros(-(1 << 60))),)},
-        {"splits": (SplitTime(""),)},
-        {"windows": (WindowCount(Micros(10 * SECOND)), WindowCount(Micros(0), 1))},
-        {"windows": (WindowCount(Micros(0)),)},
-        {"windows": (WindowCount(Micros(0), -1, 2),)},
-        {"windows": (WindowCount(Micros(1), 1),)},
-        {"windows": (WindowCount(Micros(-(1 << 62) // 10 * 10), 1),)},
-        {"windows": (WindowCount(Micros(0), 1, 1),)},
-        {"windows": (WindowCount(Micros(0), 1),)},
-        {"version": 2},
-    ],
-    ids=str,
-)
-def test_what_is_no_event_time_is_refused_and_changes_nothing(wrong: dict[str, object]) -> None:
-    table = WindowedTable()
-    plain = Advance(FEED, 1, RULES, (SplitTime("0", Micros(SECOND)),))
-    table.refused(InvalidError, msgspec.structs.replace(plain, **wrong))
-
-
 def test_each_row_that_is_stored_lies_in_a_window() -> None:
     table = WindowedTable()
     window = (WindowCount(table.at(0), 1),)
@@ -380,19 +124,6 @@ def test_late_rows_are_those_that_were_left_out_of_a_sealed_window() -> None:
     fewer = Count(FEED, 1, "0", Tally(read=2, discarded=1, filtered=1))
     assert "not those of the rows" in table.refused(InvalidError, said, fewer)
     table.commit(said, two, positions=table.moved("0"))
-
-
-def test_event_times_come_with_the_records_that_have_them() -> None:
-    table = WindowedTable()
-    for said in (SplitTime("0", table.at(1)), SplitTime("0", caught_up=True)):
-        with pytest.raises(InvalidError, match="not taken"):
-            table.commit(Advance(FEED, 1, RULES, (said,)), positions=table.moved("1"))
-    items = TakeItems(FEED, (bytes(16),))
-    table.commit(items, Advance(FEED, 1, RULES, (SplitTime("q", table.at(1)),)), positions=[])
-    once = Advance(FEED, 1, RULES, (SplitTime("0", table.at(2)),))
-    table.refused(InvalidError, once, once)
-    table.story.when_committed(Define(FEED, 2))
-    table.refused(DefinitionMovedError, once)
 
 
 def test_windows_of_one_commit_and_open_ones_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
