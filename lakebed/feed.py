@@ -10,12 +10,13 @@ from lakebed.bootstrap.feed_definitions import (
     drop_definitions,
     feed_lifecycle,
 )
-from lakebed.bootstrap.feeds import running_feed
+from lakebed.bootstrap.feeds import definitions_in, running_feeds
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import plain
-from lakebed.config.feeds import feed_file, feeds_of, file_of, joined
+from lakebed.config.feeds import feed_file, file_of, joined
 from lakebed.config.policies import PRESETS, Policy
 from lakebed.config.policy_definitions import policy_of
+from lakebed.errors import InvalidError
 from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
     FeedDefinition,
@@ -45,7 +46,11 @@ class Feeds(OpenLake):
     def __init__(self, lake: OpenLake, text: str) -> None:
         app = lake._app  # noqa: SLF001 - a lake's own face
         super().__init__(app)
-        self._feeds = [running_feed(app, feed) for feed in feeds_of(text)]
+        file = feed_file(text)
+        if not file.feeds:
+            hint = 'write a section [feed.NAME] with `files = "PATTERN"`'
+            raise InvalidError("a file of feeds without a feed", hint=hint)
+        self._feeds = list(running_feeds(app, *definitions_in(file)))
 
     def run(
         self,

@@ -2,54 +2,221 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
 import pyarrow as pa
 
-from lakebed.backends.local.file_tail import FileTail
 from lakebed.bootstrap.app import App
-from lakebed.config.feeds import Feed, landing_table_name
+from lakebed.bootstrap.feed_sources import source_of_feed
+from lakebed.config.decoders import columns_of, decoder_settings_of
+from lakebed.config.feed_fields import at_of
+from lakebed.config.feeds import Connection, Feed, FeedFile, landing_table_name
+from lakebed.config.policies import Policy
+from lakebed.config.policy_definitions import policy_of
+from lakebed.decoding.engines import decoder_of
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.known_definitions import ConnectionDefinition, FeedDefinition
+from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
-from lakebed.feeds.row_makers import LandRecords
+from lakebed.feeds.row_makers import DecodeRecords, LandRecords, RecordRules
 from lakebed.feeds.run_feeds import RunningFeed
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
+from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
 from lakebed.model.feeds.positions import connection_id
-from lakebed.model.names import TableName, digest_of
+from lakebed.model.names import ConnectionId, TableName, digest_of, table_name
+from lakebed.model.predicates.language import Predicate, checked_predicate
+from lakebed.model.predicates.text import predicate_from_text
+from lakebed.model.schema import Schema
 from lakebed.statestore.open_table import OpenTable
 
+Share = Callable[[ConnectionId], OwnedSplits]
+"""Gives what this process owns of a connection's source splits."""
 
-def running_feed(app: App, feed: Feed) -> RunningFeed[pa.RecordBatch]:
-    """Return a feed with its landing table, which is created where there is none.
+
+def definitions_in(
+    file: FeedFile,
+) -> tuple[list[FeedDefinition], list[ConnectionDefinition]]:
+    """Return what a file says, to be run as it stands there and without the registry.
 
     Raises:
-        InvalidError: a table of that name is no landing table.
+        InvalidError: a connection names a feed or a policy that there is not.
+    """
+    feeds = {
+        name: FeedDefinition(
+            feed=feed,
+            id="",
+            version=feed.version,
+            policy=policy_of(feed.policy, file.policies, at=at_of("feed", name, "policy")),
+            wanted="running",
+            failed=None,
+        )
+        for name, feed in file.feeds.items()
+    }
+    connections = []
+    for name, connection in file.connections.items():
+        at = at_of("connection", name)
+        if connection.feed not in feeds:
+            hint = f"the file defines {', '.join(sorted(feeds)) or 'no feed'}"
+            raise InvalidError("no feed has this name", at=f"{at}.feed", hint=hint)
+        feed = feeds[connection.feed].feed
+        policy = policy_of(connection.policy or feed.policy, file.policies, at=f"{at}.policy")
+        connections.append(
+            ConnectionDefinition(
+                connection=connection,
+                feed=feed,
+                id="",
+                version=feed.version,
+                policy=policy,
+                failed=None,
+            )
+        )
+    return list(feeds.values()), connections
+
+
+def running_feeds(
+    app: App,
+    feeds: Sequence[FeedDefinition],
+    connections: Sequence[ConnectionDefinition],
+    share: Share = lambda _: OwnsAll(),
+) -> Iterator[RunningFeed[pa.RecordBatch]]:
+    """Yield feeds that are landed, and connections, each at work on its own. Landing and quarantine
+    tables are created where there are none.
+
+    Raises:
+        InvalidError: a definition does not fit its table; a table of a name that is needed is
+            another one.
+        TableMissingError: a connection's table is not there.
         UnavailableError: try again.
     """
-    table = _landing_table(app, landing_table_name(feed.name))
-    digest = digest_of(b"feed", feed.name.encode(), table.id.encode())
+    for definition in feeds:
+        feed = definition.feed
+        taken = any(one.feed.name == feed.name for one in connections)
+        if feed.landing or (feed.landing is None and not taken):
+            yield _landed(app, definition, share)
+    for connection in connections:
+        yield _connected(app, connection, share)
+
+
+def _landed(app: App, definition: FeedDefinition, share: Share) -> RunningFeed[pa.RecordBatch]:
+    feed = definition.feed
+    table = _table_of(app, landing_table_name(feed.name), LANDING_SCHEMA, "landing")
+    id_ = _id_of(definition.id, b"feed", feed.name, table)
     pipeline = Pipeline[pa.RecordBatch](
         table=table,
-        connection=FeedConnection(connection_id(digest.hex()), feed.version),
-        source=FileTail(feed.files),
+        connection=FeedConnection(id_, definition.version),
+        source=source_of_feed(app, feed),
         rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
         clock=app.clock,
-        limits=RotationLimits(size=feed.rotate_bytes),
+        limits=_limits(feed),
+        records_gaps=definition.policy.gap == "record",
+        splits=share(id_),
     )
     return RunningFeed(feed.name, pipeline)
 
 
-def _landing_table(app: App, name: TableName) -> OpenTable:
+def _connected(
+    app: App, definition: ConnectionDefinition, share: Share
+) -> RunningFeed[pa.RecordBatch]:
+    connection, feed, policy = definition.connection, definition.feed, definition.policy
+    if not feed.source.is_replayable:
+        hint = "connect what can be read twice: files or Kafka"
+        raise InvalidError(
+            "this release connects no such source",
+            at=at_of("feed", feed.name, "source"),
+            source=feed.source.kind,
+            hint=hint,
+        )
+    table = app.catalog.find(table_name(connection.table))
+    id_ = _id_of(definition.id, b"connection", connection.name, table)
+    to_table = FeedConnection(id_, definition.version)
+    stage = StageRows[pa.RecordBatch](files=app.files)
+    open_quarantine = partial(
+        _table_of, app, table_name(f"{feed.name}_quarantine"), QUARANTINE_SCHEMA, "quarantine"
+    )
+    rounds = CommitRound(
+        stage=stage,
+        make_rows=_decoding(definition, to_table, table.schema),
+        quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
+    )
+    pipeline = Pipeline[pa.RecordBatch](
+        table=table,
+        connection=to_table,
+        source=source_of_feed(app, feed),
+        rounds=rounds,
+        clock=app.clock,
+        limits=_limits(policy),
+        records_gaps=policy.gap == "record",
+        splits=share(id_),
+    )
+    return RunningFeed(connection.name, pipeline)
+
+
+def _decoding(
+    definition: ConnectionDefinition, to_table: FeedConnection, schema: Schema
+) -> DecodeRecords:
+    connection, feed, policy = definition.connection, definition.feed, definition.policy
+    at = at_of("connection", connection.name)
+    if not feed.decoder:
+        hint = f'say how its records are read: [feed.{feed.name}] decoder = {{ format = "json" }}'
+        raise InvalidError("a connection of a feed without a decoder", at=at, hint=hint)
+    settings = decoder_settings_of(feed.decoder, at=at_of("feed", feed.name, "decoder"))
+    said = {
+        name: getattr(connection, name)
+        for name in ("columns", "rest", "lineage", "meta")
+        if getattr(connection, name)
+    }
+    said |= {"nulls": policy.nulls, "unknown": policy.schema_column}
+    columns = columns_of(said, at=at)
+    decoder = decoder_of(settings, columns, schema, version=definition.version, at=at)
+    rules = RecordRules(
+        on_error=policy.on_record_error,
+        errors_in_row_max=policy.errors_in_row_max,
+        where=_where_of(connection, schema, at),
+    )
+    return DecodeRecords(to_table, schema, decoder, rules)
+
+
+def _where_of(connection: Connection, schema: Schema, at: str) -> Predicate | None:
+    if not connection.where:
+        return None
+    try:
+        return checked_predicate(predicate_from_text(connection.where), schema)
+    except InvalidError as error:
+        facts = {name: fact for name, fact in error.facts.items() if name != "at"}
+        raise InvalidError(error.message, at=f"{at}.where", hint=error.hint, **facts) from None
+
+
+def _limits(said: Feed | Policy) -> RotationLimits:
+    return RotationLimits(
+        size=said.rotate_bytes,
+        records=said.rotate_records,
+        seconds=said.rotate_seconds,
+        idle_seconds=said.rotate_idle_seconds,
+        at_minutes=isinstance(said, Policy) and said.rotate_at_minutes,
+    )
+
+
+def _id_of(id_: str, kind: bytes, name: str, table: OpenTable) -> ConnectionId:
+    """Return the id of a connection; of one that no registry knows, that of its name and table."""
+    return connection_id(id_ or digest_of(kind, name.encode(), table.id.encode()).hex())
+
+
+def _table_of(app: App, name: TableName, schema: Schema, kind: str) -> OpenTable:
+    """Return a table that feeds need, which is created where there is none."""
     try:
         table = app.catalog.find(name)
     except TableMissingError:
         try:
-            return app.catalog.create(name, LANDING_SCHEMA)
+            return app.catalog.create(name, schema)
         except TableExistsError:  # another process was faster
             table = app.catalog.find(name)
-    if table.schema.fields != LANDING_SCHEMA.fields:
+    if table.schema.fields != schema.fields:
         hint = "give the feed another name, or the table"
-        raise InvalidError("a table of that name is no landing table", table=name, hint=hint)
+        raise InvalidError(f"a table of that name is no {kind} table", table=name, hint=hint)
     return table

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from lakebed.feed_errors import RecordRefusedError
 from lakebed.feeds.committed import (
     CommittedFeed,
     FeedConnection,
@@ -81,8 +82,18 @@ class _Made(msgspec.Struct, Generic[BatchT], frozen=True):
 
     part: SplitRecords[BatchT]
     at: SplitAt
-    rows: tuple[MadeRows[BatchT], ...]
+    rows: tuple[MadeRows[BatchT], ...] = ()
     reach: int = 0
+
+    @property
+    def refusal(self) -> RecordRefusedError | None:
+        """Why the connection stops before one of the records."""
+        return self.rows[-1].refusal if self.rows else None
+
+    @property
+    def end(self) -> int:
+        """The position behind the records that are taken."""
+        return self.part.end if self.refusal is None else self.rows[-1].refused_at
 
 
 class _Round(msgspec.Struct, frozen=True):
@@ -121,12 +132,13 @@ class CommitRound(Generic[BatchT]):
                 committed positions and the records behind them again.
             OwnerFencedError: another worker has taken a source split over.
             DefinitionMovedError: the table knows a newer definition.
-            InvalidError: the policy stops the feed at one of the records.
+            RecordRefusedError: the policy stops the connection at one of the records; those before
+                it are committed.
             TableBusyError: compaction must catch up first.
             UnavailableError, ConflictError, UnknownOutcomeError: begin again: what was committed is
                 found.
         """
-        known = read_committed(table, connection, ())
+        known = read_committed(table, connection, [part.split for part in parts])
         round_ = _Round(table, connection, known)
         made = self._made(round_, parts)
         id_ = table.fresh_id()
@@ -134,13 +146,14 @@ class CommitRound(Generic[BatchT]):
         batches = [one.rows for split in made for one in split.rows if one.rows is not None]
         staged = self._stage.run(table, self._make_rows.schema, batches, writer=writer)
         tallies = _tallies(made, staged)
+        errors = {one.part.split: one.rows[-1].errors_in_row for one in made if one.rows}
         moves = {
             one.part.split: one.at.moved(
                 connection.id, one.part.split, _behind(one), one.part.owner
             )
             for one in made
         }
-        changes = (*_changes(round_, staged, tallies), *_gaps(connection, parts))
+        changes = (*_changes(round_, staged, tallies, errors), *_gaps(connection, parts))
         positions = tuple(move.change for move in moves.values())
         transaction = Transaction(
             CommitId(id_),
@@ -151,6 +164,9 @@ class CommitRound(Generic[BatchT]):
             positions,
         )
         number = commit_until_known(table, transaction)
+        refusals = [one.refusal for one in made if one.refusal is not None]
+        if refusals:  # what came before is committed
+            raise refusals[0]
         tally = reduce(Tally.plus, tallies.values(), Tally())
         events.emit(
             events.FEED_PROGRESSED,
@@ -164,7 +180,7 @@ class CommitRound(Generic[BatchT]):
 
     def _made(self, round_: _Round, parts: Sequence[SplitRecords[BatchT]]) -> list[_Made[BatchT]]:
         """Return the rows of all records; what can be none is in the quarantine by then."""
-        made = [_Made(part, part.at, ()) for part in parts]
+        made = [_Made(part, part.at) for part in parts]
         held: dict[str, tuple[BatchT, ...]] = {}
         in_quarantine: dict[str, SplitAt] = {}
         pending = [part for part in parts if part.at.position.is_pending]
@@ -180,10 +196,18 @@ class CommitRound(Generic[BatchT]):
             held = {split: one.rows for split, one in found.items()}
             in_quarantine = {split: one.in_quarantine for split, one in found.items()}
             made = [
-                _Made(one.part, found[one.part.split].at, ()) if one.part in pending else one
+                _Made(one.part, found[one.part.split].at) if one.part in pending else one
                 for one in made
             ]
-        made = [self._rows_of(one, held.get(one.part.split, ()), in_quarantine) for one in made]
+        made = [
+            self._rows_of(
+                one,
+                held.get(one.part.split, ()),
+                in_quarantine,
+                round_.known.errors_in_row.get(one.part.split, 0),
+            )
+            for one in made
+        ]
         bad = [one for one in made if any(rows.quarantine is not None for rows in one.rows)]
         if bad:
             made = self._quarantined(round_, made, bad, in_quarantine)
@@ -194,11 +218,16 @@ class CommitRound(Generic[BatchT]):
         one: _Made[BatchT],
         held: Sequence[BatchT],
         in_quarantine: Mapping[str, SplitAt],
+        errors_in_row: int,
     ) -> _Made[BatchT]:
-        split = one.part.split
-        rows = tuple(self._make_rows(split, records, held) for records in one.part.records)
+        split, rows = one.part.split, list[MadeRows[BatchT]]()
+        for records in one.part.records:
+            rows.append(self._make_rows(split, records, held, errors_in_row))
+            errors_in_row = rows[-1].errors_in_row
+            if rows[-1].refusal is not None:
+                break
         reach = count_of(in_quarantine[split].position) if split in in_quarantine else 0
-        return _Made(one.part, one.at, rows, reach)
+        return _Made(one.part, one.at, tuple(rows), reach)
 
     def _quarantined(
         self,
@@ -218,7 +247,8 @@ class CommitRound(Generic[BatchT]):
                 round_.table, round_.known.start, round_.connection, _owned(fresh)
             )
         rows = [r.quarantine for one in bad for r in one.rows if r.quarantine is not None]
-        self._quarantine.add(round_.connection, _owned(parts), at, rows, _ends(parts))
+        ends = {one.part.split: one.end for one in bad}
+        self._quarantine.add(round_.connection, _owned(parts), at, rows, ends)
         return [msgspec.structs.replace(one, at=marked.get(one.part.split, one.at)) for one in made]
 
 
@@ -233,13 +263,14 @@ def _ends(parts: Sequence[SplitRecords[BatchT]]) -> dict[str, int]:
 def _behind(one: _Made[BatchT]) -> Position:
     """Return the position behind a source split's records."""
     position, part = one.at.position, one.part
-    resume = part.records[-1].resume if part.records else position.resume
+    is_whole = part.records and one.refusal is None
+    resume = part.records[-1].resume if is_whole else position.resume
     return Position(
         position.revision + 1,
-        part.end,
+        one.end,
         position.incarnation,
         resume,
-        is_pending=one.reach > part.end,
+        is_pending=one.reach > one.end,
     )
 
 
@@ -248,15 +279,15 @@ def _tallies(made: Sequence[_Made[BatchT]], staged: StagedRows) -> dict[str, Tal
     kept_of, found = iter(staged.kept_of), dict[str, Tally]()
     for one in made:
         tally = Tally()
-        for records, rows in zip(one.part.records, one.rows, strict=True):
+        for rows in one.rows:
             kept = next(kept_of) if rows.rows is not None else 0
             tally = tally.plus(
                 Tally(
-                    read=records.count,
+                    read=rows.read,
                     stored=kept,
                     filtered=rows.filtered + rows.rows_count - kept,
                     quarantined=rows.quarantined,
-                    bytes=records.size,
+                    bytes=rows.size,
                 )
             )
         found[one.part.split] = tally
@@ -278,7 +309,10 @@ def _gaps(connection: FeedConnection, parts: Sequence[SplitRecords[BatchT]]) -> 
 
 
 def _changes(
-    round_: _Round, staged: StagedRows, tallies: Mapping[str, Tally]
+    round_: _Round,
+    staged: StagedRows,
+    tallies: Mapping[str, Tally],
+    errors_in_row: Mapping[str, int],
 ) -> tuple[Change, ...]:
     connection, changes = round_.connection, list[Change]()
     if not round_.known.is_defined:
@@ -286,7 +320,7 @@ def _changes(
     if staged.references:
         changes.append(AddFiles(staged.references))
     changes += [
-        Count(connection.id, connection.version, split, tally)
+        Count(connection.id, connection.version, split, tally, errors_in_row[split])
         for split, tally in tallies.items()
         if tally.read
     ]

@@ -12,7 +12,7 @@ from lakebed.model.feeds.positions import Position, decode_position, encode_posi
 from lakebed.model.names import ConnectionId, TransactionNumber
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
-from lakebed.statestore.table_state.feed_records import connection_of
+from lakebed.statestore.table_state.feed_records import connection_of, errors_in_rows
 
 SENT_MAX = 3
 """How often a commit without an answer is sent; each time it is tried for a minute."""
@@ -63,12 +63,15 @@ class CommittedFeed(msgspec.Struct, frozen=True):
     is_defined: whether the table knows this version of its definition.
     splits: the source splits that were asked for and have a position.
     owners: of these, the number of the newest owner that moved them.
+    errors_in_row: by source split, how many of the last records no row could be made of; left out:
+        none.
     """
 
     start: Start
     is_defined: bool
     splits: dict[str, SplitAt]
     owners: dict[str, int]
+    errors_in_row: dict[str, int]
 
 
 def read_committed(
@@ -90,6 +93,7 @@ def read_committed(
                 found[split] = SplitAt(value, decode_position(value))
                 owners[split] = owner
         known, start = connection_of(state, connection.id), start_of(state)
+        errors = {} if known is None else errors_in_rows(state, known)
     version = 0 if known is None else known.version
     if version > connection.version:
         raise DefinitionMovedError(
@@ -98,7 +102,7 @@ def read_committed(
             newest=version,
             hint="run the feed as its newest definition says",
         )
-    return CommittedFeed(start, version == connection.version, found, owners)
+    return CommittedFeed(start, version == connection.version, found, owners, errors)
 
 
 def count_of(position: Position) -> int:

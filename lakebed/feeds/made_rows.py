@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from lakebed.feed_errors import RecordRefusedError
 from lakebed.model.schema import Schema
 from lakebed.ports.record_source import Records
 
@@ -21,17 +22,28 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
 
     rows: of the table; None: no record became one.
     rows_count: how many.
+    read: how many records; fewer than were given if one is refused.
+    size: bytes of these records.
     filtered: records that the connection's filter left out.
     quarantined: records of which no row could be made, those that are in the quarantine already
         among them.
     quarantine: rows of the quarantine table for those that are not there yet; None: there are none.
+    errors_in_row: how many records at the end no row could be made of, with those before this batch
+        if it has no other.
+    refusal: why the connection stops before one of the records; None: it goes on.
+    refused_at: the position of that record.
     """
 
     rows: BatchT | None
     rows_count: int
+    read: int
+    size: int
     filtered: int = 0
     quarantined: int = 0
     quarantine: BatchT | None = None
+    errors_in_row: int = 0
+    refusal: RecordRefusedError | None = None
+    refused_at: int = 0
 
 
 class MakeRows(Protocol[BatchT]):
@@ -44,14 +56,19 @@ class MakeRows(Protocol[BatchT]):
         ...
 
     def __call__(
-        self, split: str, records: Records[BatchT], in_quarantine: Sequence[BatchT]
+        self,
+        split: str,
+        records: Records[BatchT],
+        in_quarantine: Sequence[BatchT],
+        errors_in_row: int,
     ) -> MadeRows[BatchT]:
         """Return what became of records of a source split.
 
         in_quarantine: rows of the quarantine table, of this source split, that may be of these
             records: no rows are made of those, whatever they look like now.
+        errors_in_row: how many records in a row just before these no row could be made of.
 
         Raises:
-            InvalidError: the policy stops the feed at one of the records.
+            UnavailableError: there is not enough memory, or a registry of schemas does not answer.
         """
         ...

@@ -6,6 +6,7 @@ The only module of this room that looks inside a batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -40,10 +41,11 @@ class LandRecords:
         split: str,
         records: Records[pa.RecordBatch],
         in_quarantine: Sequence[pa.RecordBatch],
+        errors_in_row: int,
     ) -> MadeRows[pa.RecordBatch]:
         """Return a row for each record."""
         rows = landed_rows(split, records.batch)
-        return MadeRows(rows=rows, rows_count=rows.num_rows)
+        return MadeRows(rows=rows, rows_count=rows.num_rows, read=records.count, size=records.size)
 
 
 class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,10 +53,12 @@ class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
 
     on_error: of a record that is no row: `quarantine` keeps it, `skip` only counts it, `fail` stops
         the connection.
+    errors_in_row_max: the next record in a row that is no row stops the connection, too.
     where: which rows are kept; None: all.
     """
 
-    on_error: str = "quarantine"
+    on_error: Literal["quarantine", "skip", "fail"] = "quarantine"
+    errors_in_row_max: int = 100
     where: Predicate | None = None
 
 
@@ -86,35 +90,46 @@ class DecodeRecords:
         split: str,
         records: Records[pa.RecordBatch],
         in_quarantine: Sequence[pa.RecordBatch],
+        errors_in_row: int,
     ) -> MadeRows[pa.RecordBatch]:
         """Return the rows of records, those of the quarantine that are not there yet, and counts.
 
         Raises:
-            RecordRefusedError: a record is no row, and the policy says `fail`.
             UnavailableError: there is not enough memory, or a registry of schemas does not answer.
         """
-        batch = records.batch
-        decoded = self._decoder.decode(batch, source_split=split)
-        held = _held(batch, in_quarantine)
+        decoded = self._decoder.decode(records.batch, source_split=split)
+        held = _held(records.batch, in_quarantine)
         ignored = (decoded.verdicts == Verdict.IGNORED) & ~held
-        bad = (decoded.verdicts != Verdict.ROW) & ~ignored & ~held
-        if self._rules.on_error == "fail" and bad.any():
-            raise _refused(split, batch, decoded, int(np.flatnonzero(bad)[0]))
-        rows, filtered = self._rows(decoded, held)
-        keeps = self._rules.on_error == "quarantine" and bool(bad.any())
-        return MadeRows(
+        bad = ((decoded.verdicts != Verdict.ROW) & ~ignored) | held
+        in_row = _errors_in_row(bad, errors_in_row)
+        limit = 0 if self._rules.on_error == "fail" else self._rules.errors_in_row_max
+        refused = np.flatnonzero(in_row > limit)
+        count = int(refused[0]) if len(refused) else records.count
+        is_taken = np.arange(records.count) < count
+        rows, filtered = self._rows(decoded, is_taken & ~held)
+        fresh = bad & ~held & is_taken
+        keeps = self._rules.on_error == "quarantine" and bool(fresh.any())
+        made = MadeRows(
             rows=rows if rows.num_rows else None,
             rows_count=rows.num_rows,
-            filtered=filtered + int(ignored.sum()),
-            quarantined=int(bad.sum() + held.sum()),
-            quarantine=self._quarantined(split, batch, decoded, bad) if keeps else None,
+            read=count,
+            size=records.size if count == records.count else records.batch[:count].nbytes,
+            filtered=filtered + int((ignored & is_taken).sum()),
+            quarantined=int((bad & is_taken).sum()),
+            quarantine=self._quarantined(split, records.batch, decoded, fresh) if keeps else None,
+            errors_in_row=int(in_row[count - 1]) if count else errors_in_row,
         )
+        if count == records.count:
+            return made
+        refusal = _refusal(split, records.batch, decoded, count)
+        position = int(records.batch["position"].to_numpy()[count])
+        return msgspec.structs.replace(made, refusal=refusal, refused_at=position)
 
-    def _rows(self, decoded: Decoded, held: Mask) -> tuple[pa.RecordBatch, int]:
+    def _rows(self, decoded: Decoded, may_be_rows: Mask) -> tuple[pa.RecordBatch, int]:
         """Return the rows that the connection keeps, and how many it filters out."""
         rows = decoded.rows
-        if held.any():  # what lies in the quarantine is no row, whatever it looks like now
-            rows = rows.filter(pa.array(~held[decoded.record.to_numpy()]))
+        if not may_be_rows.all():
+            rows = rows.filter(pa.array(may_be_rows[decoded.record.to_numpy()]))
         before = rows.num_rows
         if self._rules.where is not None:
             rows = kept(rows, self._rules.where)
@@ -148,7 +163,14 @@ def _held(batch: pa.RecordBatch, in_quarantine: Sequence[pa.RecordBatch]) -> Mas
     return np.isin(positions, there)
 
 
-def _refused(
+def _errors_in_row(bad: Mask, before: int) -> npt.NDArray[np.int64]:
+    """Return of each record how many bad ones in a row end with it. before: of those before."""
+    indices = np.arange(len(bad))
+    last_good = np.maximum.accumulate(np.where(bad, -1, indices))
+    return np.where(bad, indices - last_good + np.where(last_good < 0, before, 0), 0)
+
+
+def _refusal(
     split: str, batch: pa.RecordBatch, decoded: Decoded, record: int
 ) -> RecordRefusedError:
     verdict = Verdict(int(decoded.verdicts[record]))

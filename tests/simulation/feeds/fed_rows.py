@@ -44,7 +44,11 @@ class ModelRows:
         return FED_SCHEMA
 
     def __call__(
-        self, split: str, records: Records[list[Any]], in_quarantine: Sequence[list[Any]]
+        self,
+        split: str,
+        records: Records[list[Any]],
+        in_quarantine: Sequence[list[Any]],
+        errors_in_row: int,
     ) -> MadeRows[list[Any]]:
         """Return what became of some records."""
         there = {row[2] for batch in in_quarantine for row in batch}
@@ -63,6 +67,8 @@ class ModelRows:
         return MadeRows(
             rows=rows or None,
             rows_count=len(rows),
+            read=records.count,
+            size=records.size,
             filtered=filtered,
             quarantined=quarantined,
             quarantine=bad or None,

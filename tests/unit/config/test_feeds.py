@@ -44,7 +44,7 @@ def test_feeds_come_in_their_order_with_defaults() -> None:
     text = '[feed.b]\nfiles = "b*"\n[feed.a]\nfiles = "a*"\nversion = 3\nrotate_bytes = 10\n'
     first, second = feeds_of(text)
     assert first == Feed(name="b", source=FilesSource(files="b*"))
-    assert (first.version, first.rotate_bytes, first.landing) == (1, 64 << 20, True)
+    assert (first.version, first.rotate_bytes, first.landing) == (1, 64 << 20, None)
     assert (first.rotate_records, first.rotate_seconds, first.policy) == (
         1_000_000,
         10.0,
