@@ -136,6 +136,12 @@ class Pipeline(Generic[BatchT]):
         """Commit with the next turn what is held then."""
         self._is_flush_wanted = True
 
+    def figures(self) -> tuple[int, int, int]:
+        """Return how many source splits are read, how many positions there are beyond what was read
+        of them, and how many bytes are held."""
+        behind = sum(one.reader.behind() or 0 for one in self._open.values())
+        return len(self._open), behind, self._waiting().size
+
     def look_again(self) -> None:
         """Ask the source for new source splits with the next turn."""
         self._discovered = None
