@@ -13,6 +13,7 @@ import click
 
 from benchmarks.figure_pages.page import figure_pages, latest
 from docs.cost_page import cost_page, measured_file
+from docs.feed_page import feed_page
 from docs.packaged_pages import PACKAGED, packaged_pages, types_page
 from docs.protocol_drawings import protocol_drawings
 from docs.python_page import python_page
@@ -44,6 +45,7 @@ def pages() -> dict[str, str]:
     """Return the text of each page by its file's name."""
     return {
         "settings.md": settings_page(),
+        "feed-settings.md": feed_page(MADE.format(source="lakebed/config")),
         "instance.md": instance_page(),
         "errors.md": errors_page(),
         "cli.md": cli_page(),

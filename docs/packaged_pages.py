@@ -11,7 +11,7 @@ from lakebed.model.types import KEY_TYPES, MAP_KEY_TYPES, VALUE_TYPES
 
 DOCS = Path(__file__).resolve().parent
 PACKAGED = DOCS.parent / "lakebed" / "pages"
-REFERENCE = ("settings", "instance", "python", "types", "findings")
+REFERENCE = ("settings", "feed-settings", "instance", "python", "types", "findings")
 DESIGN = ("processing",)
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 

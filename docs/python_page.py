@@ -8,6 +8,9 @@ from collections.abc import Container, Iterable, Iterator
 from types import FunctionType
 
 import lakebed
+from lakebed.feed import FeedDefinitions
+from lakebed.feeds.apply_definitions import PlannedChange
+from lakebed.feeds.lifecycle import FeedStanding
 from lakebed.ingest.sources import IngestOptions
 from lakebed.lake import Lake
 from lakebed.query.explanation import QueryExplanation
@@ -16,9 +19,9 @@ from lakebed.tables.change_table import TableHistory
 from lakebed.tasks.user_jobs import Ingested
 
 LINE_COLUMNS = 96
-FACES = (Lake, Table)
+FACES = (Lake, Table, FeedDefinitions)
 """Classes whose members have an entry each; of other classes the page has their docstring."""
-ANSWERS = (Ingested, QueryExplanation, TableHistory)
+ANSWERS = (FeedStanding, Ingested, PlannedChange, QueryExplanation, TableHistory)
 """What methods return, and `import lakebed` does not name."""
 OPTIONS = (IngestOptions,)
 """Of methods that take them by name."""

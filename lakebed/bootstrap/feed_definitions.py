@@ -6,8 +6,10 @@ from functools import partial
 
 from lakebed.bootstrap.app import App
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import Connection
-from lakebed.errors import InvalidError, TableMissingError, did_you_mean
+from lakebed.config.feeds import Connection, Feed
+from lakebed.config.policies import Policy
+from lakebed.decoding.engines import decoder_of
+from lakebed.errors import TableMissingError
 from lakebed.feeds.apply_definitions import ApplyDefinitions
 from lakebed.feeds.drop_definitions import DropDefinitions
 from lakebed.feeds.lifecycle import FeedLifecycle
@@ -33,11 +35,11 @@ def feed_lifecycle(app: App) -> FeedLifecycle:
     return FeedLifecycle(app.feeds.definitions)
 
 
-def _check_connection(app: App, connection: Connection) -> None:
-    """Check that the table is there, and has the columns that are named.
+def _check_connection(app: App, connection: Connection, feed: Feed, policy: Policy) -> None:
+    """Check that the table is there, and that decoder and columns fit it.
 
     Raises:
-        TableMissingError, InvalidError: it is not, or has not; with the nearest.
+        TableMissingError, InvalidError: it is not, or they do not; with the nearest.
     """
     at = at_of("connection", connection.name)
     try:
@@ -47,12 +49,6 @@ def _check_connection(app: App, connection: Connection) -> None:
         raise TableMissingError(
             error.message, at=f"{at}.table", table=connection.table, hint=hint
         ) from None
-    names = [field.name for field in table.schema.fields]
-    named = [(column, f"{at}.columns.{at_of(column)}") for column in connection.columns]
-    named += [(connection.rest, f"{at}.rest")] if connection.rest else []
-    for column, where in named:
-        if column not in names:
-            hint = did_you_mean(column, names, what="column")
-            raise InvalidError(
-                "the table has no such column", at=where, table=connection.table, hint=hint
-            )
+    settings = feed.decoder_settings
+    if settings is not None:
+        decoder_of(settings, connection.columns_settings(policy), table.schema, at=at)

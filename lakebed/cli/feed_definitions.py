@@ -41,7 +41,7 @@ def apply(session: Session, files: tuple[Path, ...], *, dry_run: bool) -> None:
     """Make the lake hold the feeds, connections and policies that each FILE says.
 
     All of them change, or none: one that cannot be is refused with the path of the field, what is
-    allowed and the nearest name. What no FILE names stays. `lakebed explain feeds` has all
+    allowed and the nearest name. What no FILE names stays. `lakebed explain feed-settings` has all
     settings.
     """
     if len(files) > FILES_MAX:

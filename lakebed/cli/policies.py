@@ -74,7 +74,7 @@ def list_(session: Session, name: str | None) -> None:
 def create(session: Session, name: str, *, extends: str, settings: tuple[str, ...]) -> None:
     """Create the policy NAME, or change it: it has what POLICY has, but for what is set.
 
-    `lakebed explain feeds` lists all parameters.
+    `lakebed explain feed-settings` lists all parameters.
     """
     from lakebed.feed import FeedDefinitions
 

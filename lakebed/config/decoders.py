@@ -188,7 +188,7 @@ def _section(said: object, at: str) -> Mapping[str, Any]:
 
 
 def _names_of(form: type[msgspec.Struct]) -> Sequence[str]:
-    return [field.encode_name for field in msgspec.structs.fields(form)]
+    return form.__struct_encode_fields__
 
 
 def _check_names(fields: Mapping[str, Any], form: type[msgspec.Struct], at: str) -> None:

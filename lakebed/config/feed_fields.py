@@ -47,28 +47,32 @@ def check_names(fields: Mapping[str, Any], names: Sequence[str], at: str) -> Non
 
 
 def checked(fields: Mapping[str, Any], form: type[StructT], at: str) -> StructT:
-    """Return a record of what is said, each field checked by itself, so that the one that is wrong
-    is named with what it may be.
+    """Return a record of what is said.
 
     Raises:
-        InvalidError: a field has another name, kind or bound.
+        InvalidError: a field has another name, kind or bound; it is named with what it may be.
     """
-    known = {field.encode_name: field for field in msgspec.structs.fields(form)}
-    check_names(fields, list(known), at)
-    for name, value in fields.items():
-        try:
-            msgspec.convert(value, known[name].type)
-        except msgspec.ValidationError as error:
-            raise InvalidError(
-                "not a value for the setting",
-                at=f"{at}.{name}",
-                problem=str(error).replace(" - at `$", ", at `"),
-                hint=f"give {allowed_of(known[name].type)}",
-            ) from None
+    check_names(fields, form.__struct_encode_fields__, at)
     try:
         return msgspec.convert(dict(fields), form)
     except msgspec.ValidationError as error:
-        raise InvalidError("not allowed in a feed", at=at, problem=error) from None
+        problem = str(error)
+    for field in msgspec.structs.fields(form):  # one by one: which of them is it?
+        if field.encode_name in fields:
+            _check_field(fields[field.encode_name], field, at)
+    raise InvalidError("not allowed in a feed", at=at, problem=problem)
+
+
+def _check_field(value: object, field: msgspec.structs.FieldInfo, at: str) -> None:
+    try:
+        msgspec.convert(value, field.type)
+    except msgspec.ValidationError as error:
+        raise InvalidError(
+            "not a value for the setting",
+            at=f"{at}.{field.encode_name}",
+            problem=str(error).replace(" - at `$", ", at `"),
+            hint=f"give {allowed_of(field.type)}",
+        ) from None
 
 
 def plain(said: object, at: str = "", depth: int = DEPTH_MAX) -> Any:  # noqa: ANN401 - any TOML

@@ -1,5 +1,5 @@
-"""Sources of feeds, as `source = { KIND = ..., ... }` says them. The page `docs/reference/feeds.md`
-is made from them."""
+"""Sources of feeds, as `source = { KIND = ..., ... }` says them. From these and the other settings
+of feeds the page `docs/reference/feed-settings.md` is made."""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.decoders import ColumnsOf, DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of, check_names, checked, plain, section
 from lakebed.config.feed_sources import FilesSource, Source, source_of
-from lakebed.config.policies import DEFAULT_POLICY
+from lakebed.config.policies import DEFAULT_POLICY, Policy
 from lakebed.config.policy_definitions import PolicyDefinition, policy_definition
 from lakebed.errors import InvalidError
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
@@ -19,10 +20,10 @@ from lakebed.model.names import TableName, table_name
 from lakebed.model.predicates.text import predicate_from_text
 
 DAY_SECONDS = 86_400
-META = ("key", "headers", "time")
+_OF_COLUMNS = ("columns", "rest", "lineage", "meta")
 
 
-class _FeedFields(msgspec.Struct, frozen=True, kw_only=True):
+class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a feed may say beside its source."""
 
     decoder: Annotated[
@@ -76,7 +77,7 @@ class _FeedFields(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1
 
 
-class Feed(_FeedFields, frozen=True, kw_only=True):
+class Feed(FeedSettings, frozen=True, kw_only=True):
     """A feed: where its records come from, and how they are read.
 
     source: of the records.
@@ -85,6 +86,12 @@ class Feed(_FeedFields, frozen=True, kw_only=True):
 
     name: str
     source: Source
+
+    @property
+    def decoder_settings(self) -> DecoderSettings | None:
+        """How its records are read; None: it has no decoder."""
+        at = at_of("feed", self.name, "decoder")
+        return decoder_settings_of(self.decoder, at=at) if self.decoder else None
 
     @property
     def files(self) -> str:
@@ -177,6 +184,12 @@ class Connection(ConnectionSettings, frozen=True, kw_only=True):
     """A connection. Fields: as the page of settings describes them."""
 
     name: str
+
+    def columns_settings(self, policy: Policy) -> ColumnsOf:
+        """Return which values of a record become which columns, by what it says and its policy."""
+        said = {name: getattr(self, name) for name in _OF_COLUMNS}
+        more = {"nulls": policy.nulls, "unknown": policy.schema_column}
+        return columns_of({**said, **more}, at=at_of("connection", self.name))
 
 
 class FeedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -279,9 +292,11 @@ def feed_of(name: str, said: object) -> Feed:
         hint = "give `files`, or `source`"
         raise InvalidError("a feed has one source", at=f"{at}.files", hint=hint)
     source = fields.pop("source", None if short is None else {"files": short})
-    names = [*_FeedFields.__struct_fields__, "source", "files"]
+    names = [*FeedSettings.__struct_fields__, "source", "files"]
     check_names(fields, names, at)
-    others = checked(fields, _FeedFields, at)
+    others = checked(fields, FeedSettings, at)
+    if others.decoder:
+        decoder_settings_of(others.decoder, at=f"{at}.decoder")
     if source is None:
         hint = 'say where: `files = "PATTERN"`, or `source = { kafka = ... }`'
         raise InvalidError("a feed without a source", at=at, hint=hint)
@@ -305,14 +320,11 @@ def connection_of(name: str, said: object) -> Connection:
             raise InvalidError(f"a connection without a {needed}", at=at, hint=hint)
     found = checked(fields, ConnectionSettings, at)
     table_name(found.table)
-    for one in found.meta:
-        if one not in META or found.meta.count(one) > 1:
-            hint = f"name each of {', '.join(META)} at most once"
-            raise InvalidError("not of a record", at=f"{at}.meta", got=one[:80], hint=hint)
     for column, value in found.columns.items():
-        if not isinstance(value, str | dict) or not value:
+        if not isinstance(value, str | dict):
             hint = "write a path as in `meta.ts`, or { path = ..., as = ... }"
             raise InvalidError("not a path", at=f"{at}.columns.{at_of(column)}", hint=hint)
+    columns_of({name: value for name, value in fields.items() if name in _OF_COLUMNS}, at=at)
     if found.where:
         _check_where(found.where, at)
     return Connection(name=name, **msgspec.structs.asdict(found))

@@ -1,5 +1,5 @@
 """Policies: what a connection does when records are bad, the source is faster than the table, or a
-worker fails. The page `docs/reference/feeds.md` is made from them."""
+worker fails. The page `docs/reference/feed-settings.md` is made from them."""
 
 from __future__ import annotations
 

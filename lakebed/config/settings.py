@@ -192,7 +192,7 @@ def allowed_of(annotation: Any) -> str:  # noqa: ANN401 - the same
         parts = [one for one in get_args(inner) if one is not NoneType]
         return " or ".join(dict.fromkeys(allowed_of(Annotated[one, meta]) for one in parts))
     if origin is tuple:
-        return f"a list of {allowed_of(get_args(inner)[0])}"
+        return f"a list of {allowed_of(get_args(inner)[0])}".replace("of a text", "of texts")
     if origin is dict or not (inner in {bool, str, int, float} or origin is Literal):
         return "a section"
     if inner in {int, float} and (meta.ge, meta.gt) == (None, None):

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import Connection, FeedFile, file_of
+from lakebed.config.feeds import Connection, Feed, FeedFile, file_of
+from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
 from lakebed.config.stored_definitions import definition_body
 from lakebed.errors import InvalidError, UnknownOutcomeError, did_you_mean
@@ -48,8 +49,8 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
 class ApplyDefinitions:
     """Makes a registry hold what a file says. What the file does not name stays.
 
-    new_id: returns an id that was never used. check_connection: raises for a connection that cannot
-    be, as its table is not there.
+    new_id: returns an id that was never used. check_connection: raises for a connection of a feed
+    that cannot be, as its table is not there, or does not fit.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ApplyDefinitions:
         *,
         registry: FeedRegistry,
         new_id: Callable[[], str],
-        check_connection: Callable[[Connection], None] = lambda _: None,
+        check_connection: Callable[[Connection, Feed, Policy], None] = lambda *_: None,
     ) -> None:
         self._registry = registry
         self._new_id = new_id
@@ -99,10 +100,11 @@ class ApplyDefinitions:
         changing = {(one.kind, one.name) for one in plan if one.action != "keep"}
         check_together(merged)
         for name, connection in merged.connections.items():
-            if ("connection", name) not in changing:
-                continue
             _check_same_ends(connection, known)
-            self._check_connection(connection)
+            if changing & {("connection", name), ("feed", connection.feed)}:
+                feed = merged.feeds[connection.feed]
+                policy = policy_of(connection.policy or feed.policy, merged.policies)
+                self._check_connection(connection, feed, policy)
         return plan
 
     def _puts(

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from lakebed.backends.faulty import HARSH_REGISTRY, RegistryFault
-from lakebed.config.feeds import Connection, feed_file
+from lakebed.config.feeds import Connection, Feed, feed_file
+from lakebed.config.policies import Policy
 from lakebed.config.stored_definitions import definition_body, said_of, stored_file
 from lakebed.errors import (
     CorruptError,
@@ -132,7 +133,7 @@ def test_a_table_that_is_not_there_refuses_a_new_connection_and_an_old_one_is_no
     definitions.apply()
     asked = []
 
-    def check(connection: Connection) -> None:
+    def check(connection: Connection, feed: Feed, policy: Policy) -> None:
         asked.append(connection.name)
         raise TableMissingError("no table has this name")
 
@@ -143,7 +144,9 @@ def test_a_table_that_is_not_there_refuses_a_new_connection_and_an_old_one_is_no
     assert asked == []
     with pytest.raises(TableMissingError):
         service.run(feed_file('[connection.c]\nfeed = "orders"\ntable = "gone"'))
-    assert asked == ["c"]
+    with pytest.raises(TableMissingError):
+        service.run(feed_file(ORDERS.replace("json", "text")))
+    assert asked == ["c", "eu"], "a decoder that changes is to fit the tables"
 
 
 def test_too_much_at_once_is_refused_by_a_dry_run_too() -> None:
