@@ -7,9 +7,14 @@ that see the same list agree, and a worker that joins or ends moves nothing but 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
-from lakebed.ports.leases import WorkerId
+import msgspec
+
+from lakebed.ports.leases import Owner, OwnerNumber, WorkerId
+
+GIVE_BACK_SECONDS = 2.0
+"""Between two source splits that a worker gives back: a worker that joins slows nothing down."""
 
 
 def wanted_owner(split: str, workers: Collection[WorkerId]) -> WorkerId | None:
@@ -27,3 +32,63 @@ def wanted_splits(
 def _weight(split: str, worker: WorkerId) -> bytes:
     # neither holds a zero, so no two pairs are one text
     return hashlib.blake2b(f"{split}\0{worker}".encode(), digest_size=8).digest()
+
+
+class Moves(msgspec.Struct, frozen=True):
+    """What a worker does next about owners.
+
+    claim: source splits to claim at once: they are to be its own, and no living worker has them.
+    give_back: that it has and that are to be another's: drained first, then released, one every
+        GIVE_BACK_SECONDS.
+    lost: that it believes to have, and another worker has claimed: it drops their batches.
+    release: claims of its own that it does not know of, as their answer was lost, or that the state
+        refused, of what is to be another's: without this no worker would ever claim that.
+    """
+
+    claim: tuple[str, ...] = ()
+    give_back: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    release: tuple[Owner, ...] = ()
+
+
+def moves(
+    worker: WorkerId,
+    splits: Iterable[str],
+    living: Collection[WorkerId],
+    owners: Mapping[str, Owner],
+    held: Mapping[str, OwnerNumber],
+) -> Moves:
+    """Return what a worker does next, as it sees the world.
+
+    splits: all source splits, by the names that are claimed. living: with itself. owners: as the
+    store says. held: what it has claimed and not released, with the number of its claim. What it
+    holds of a source split that is gone is given back.
+    """
+    known = dict.fromkeys(splits)
+    lost = [name for name, number in held.items() if _has_another(owners.get(name), worker, number)]
+    mine = [name for name in held if name not in lost]
+    wanted = {name: wanted_owner(name, living) for name in known}
+    claim = [
+        name
+        for name in known
+        if wanted[name] == worker
+        and name not in mine
+        and _is_free(owners.get(name), worker, living)
+    ]
+    give_back = [name for name in mine if wanted.get(name) != worker]
+    release = [
+        owner
+        for name, owner in owners.items()
+        if owner.worker == worker and name not in held and wanted.get(name) != worker
+    ]
+    return Moves(tuple(claim), tuple(give_back), tuple(lost), tuple(release))
+
+
+def _is_free(owner: Owner | None, worker: WorkerId, living: Collection[WorkerId]) -> bool:
+    return owner is None or owner.worker in {"", worker} or owner.worker not in living
+
+
+def _has_another(owner: Owner | None, worker: WorkerId, number: OwnerNumber) -> bool:
+    """Whether a newer claim is there. A store that was restored may know an older one: what counts
+    then is the owner's number in the table's state (protocol R3)."""
+    return owner is not None and owner.number >= number and owner.worker not in {worker, ""}

@@ -57,7 +57,6 @@ class RestoredLeases:
         self._faults = faults
         self._back: dict[str, int] = {}
         """By how much the numbers of a name are too low."""
-        self._given: dict[str, OwnerNumber] = {}
 
     def beat(self, worker: WorkerId, report: bytes) -> None:
         """Say that a worker lives."""
@@ -77,13 +76,13 @@ class RestoredLeases:
         if self._faults.happens(RegistryFault.STORE_RESTORED):
             self._back[name] = true - 1
         number = OwnerNumber(max(true - self._back.get(name, 0), at_least, 1))
-        self._given[name] = number
+        self._back[name] = true - number
         return number
 
     def release(self, name: str, worker: WorkerId, number: OwnerNumber) -> None:
         """Give up what a claim got."""
         found = self._leases.owner(name)
-        if found is not None and self._given.get(name) == number:
+        if found is not None and self._as_restored(found).number == number:
             self._leases.release(name, worker, found.number)
 
     def owner(self, name: str) -> Owner | None:
@@ -99,5 +98,5 @@ class RestoredLeases:
         return [self._as_restored(one) for one in found]
 
     def _as_restored(self, owner: Owner) -> Owner:
-        given = self._given.get(owner.name, owner.number)
-        return msgspec.structs.replace(owner, number=given)
+        number = max(owner.number - self._back.get(owner.name, 0), 1)
+        return msgspec.structs.replace(owner, number=OwnerNumber(number))
