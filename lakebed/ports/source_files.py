@@ -14,11 +14,13 @@ class SourceFile(msgspec.Struct, frozen=True):
     """A file as it was seen.
 
     version: another one when the file was changed.
+    modified: since when it is there as it is, in microseconds of the epoch; 0: not known.
     """
 
     name: str
     size: int
     version: str
+    modified: int = 0
 
 
 class SourceFiles(Protocol):

@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lakebed.backends.aws.source_files import S3SourceFiles
+from lakebed.backends.aws.sqs_source import SqsSettings, SqsSource
 from lakebed.backends.kafka import KafkaSettings, KafkaSource
 from lakebed.backends.local.file_tail import FileTail
+from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.memory.record_source import MemoryBroker, MemoryRecordSource
-from lakebed.backends.system import SystemClock
+from lakebed.backends.system import SystemClock, system_random
+from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
 from lakebed.ports.record_source import RecordSource, SourceSplit
 from lakebed.source_kit import NotOfferedError, SourceTrial
 from tests.servers.kafka import KafkaServer, RealKafka
+from tests.servers.s3 import BUCKET, S3Server
 
 _prefixes = count()
 
@@ -123,3 +128,80 @@ class KafkaTrial(SourceTrial):
         if not isinstance(self.server, RealKafka):
             raise NotOfferedError
         return self.server
+
+
+class FolderTrial(SourceTrial):
+    """Files that appear in a folder, each with its lines."""
+
+    wait_seconds = 5.0
+    has_items = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.written = count()
+
+    def connect(self) -> RecordSource[pa.RecordBatch]:
+        settings = ObjectSettings(folder=str(self.folder), list_seconds=0.05)
+        return ListedObjects(LocalSourceFiles(), settings, clock=SystemClock())
+
+    def write(self, name: str, *values: bytes) -> None:
+        lines = b"".join(value + b"\n" for value in values)
+        part = self.folder / f"_part{next(self.written)}"
+        part.write_bytes(lines)
+        part.rename(self.folder / f"{next(self.written):03}.txt")
+
+    def is_called(self, name: str, split: SourceSplit) -> bool:
+        return True
+
+    def let_unacknowledged_return(self) -> None:
+        """They are there."""
+
+
+class S3Trial(FolderTrial):
+    """Objects that appear below a prefix."""
+
+    def __init__(self, folder: Path, server: S3Server) -> None:
+        super().__init__(folder)
+        self.server = server
+        self.prefix = server.new_prefix()
+        self.clients = server.clients()
+
+    def connect(self) -> RecordSource[pa.RecordBatch]:
+        config = {
+            "endpoint": self.server.url,
+            "access_key_id": "test",
+            "secret_access_key": self.server.secret,
+            "region": "us-east-1",
+        }
+        files = S3SourceFiles(self.folder, clock=SystemClock(), rng=system_random(), config=config)
+        settings = ObjectSettings(folder=f"s3://{BUCKET}/{self.prefix}/", list_seconds=0.1)
+        return ListedObjects(files, settings, clock=SystemClock())
+
+    def write(self, name: str, *values: bytes) -> None:
+        lines = b"".join(value + b"\n" for value in values)
+        key = f"{self.prefix}/{next(self.written):03}.txt"
+        self.clients.s3.put_object(Bucket=BUCKET, Key=key, Body=lines)
+
+
+class SqsTrial(SourceTrial):
+    """Messages of a standard queue."""
+
+    wait_seconds = 5.0
+    has_items = True
+
+    def __init__(self, server: S3Server) -> None:
+        self.clients = server.clients()
+        self.url = self.clients.sqs.create_queue(QueueName=server.new_prefix())["QueueUrl"]
+
+    def connect(self, **settings: object) -> SqsSource:
+        return SqsSource(self.clients, SqsSettings(queue=self.url, **settings))  # type: ignore[arg-type]  # as given
+
+    def write(self, name: str, *values: bytes) -> None:
+        for value in values:
+            self.clients.sqs.send_message(QueueUrl=self.url, MessageBody=value.decode())
+
+    def is_called(self, name: str, split: SourceSplit) -> bool:
+        return True
+
+    def let_unacknowledged_return(self) -> None:
+        """Whoever closes a reader shows them again."""

@@ -15,8 +15,15 @@ from lakebed.backends.memory.record_source import (
 from lakebed.errors import UnavailableError
 from lakebed.feed_errors import PositionGoneError
 from lakebed.ports.record_source import Records, SourceSplit
-from lakebed.source_kit import CHECKS, Check, NotOfferedError, SourceTrial, checks
-from tests.contracts.source_trials import FileTrial, KafkaTrial, MemoryTrial
+from lakebed.source_kit import CHECKS, ITEM_CHECKS, Check, NotOfferedError, SourceTrial, checks
+from tests.contracts.source_trials import (
+    FileTrial,
+    FolderTrial,
+    KafkaTrial,
+    MemoryTrial,
+    S3Trial,
+    SqsTrial,
+)
 
 ORDERED = ("files", "memory", "kafka_mock", pytest.param("kafka", marks=pytest.mark.slow))
 LEFT_OUT = {
@@ -33,6 +40,24 @@ LEFT_OUT = {
     },
 }
 """What cannot be done to a source. Every other check must run."""
+
+
+UNORDERED = ("folder", "s3", "sqs", pytest.param("elasticmq", marks=pytest.mark.slow))
+
+
+@pytest.fixture(params=UNORDERED)
+def item_trial(request: pytest.FixtureRequest, tmp_path: Path) -> SourceTrial:
+    if request.param == "folder":
+        return FolderTrial(tmp_path)
+    if request.param == "s3":
+        return S3Trial(tmp_path, request.getfixturevalue("ministack"))
+    server = "ministack" if request.param == "sqs" else "elasticmq"
+    return SqsTrial(request.getfixturevalue(server))
+
+
+@pytest.mark.parametrize("check", ITEM_CHECKS, ids=lambda check: check.__name__)
+def test_a_source_without_order_keeps_its_promise(item_trial: SourceTrial, check: Check) -> None:
+    check(item_trial)
 
 
 @pytest.fixture(params=ORDERED)

@@ -172,4 +172,6 @@ def _denied(error: DeniedError) -> dict[str, object]:
 
 
 def _seen(bucket: str, meta: ObjectMeta) -> SourceFile:
-    return SourceFile(f"{SCHEME}{bucket}/{meta['path']}", meta["size"], meta["e_tag"] or "")
+    modified = int(meta["last_modified"].timestamp() * 1_000_000)
+    name = f"{SCHEME}{bucket}/{meta['path']}"
+    return SourceFile(name, meta["size"], meta["e_tag"] or "", modified)

@@ -39,7 +39,7 @@ class LocalSourceFiles:
             now = _seen(path)
         except OSError as error:
             raise _unreadable(path, error) from None
-        if now != file:
+        if (now.size, now.version) != (file.size, file.version):
             hint = "wait until the file is no longer written, then send the request again"
             raise UnreadableInputError("a file was changed meanwhile", file=path, hint=hint)
         yield path
@@ -47,7 +47,9 @@ class LocalSourceFiles:
 
 def _seen(path: Path) -> SourceFile:
     facts = path.stat()
-    return SourceFile(str(path), facts.st_size, str(facts.st_mtime_ns))
+    # A file that is moved here, or that gets its old time back, is as new as its change is.
+    modified = max(facts.st_mtime_ns, facts.st_ctime_ns) // 1_000
+    return SourceFile(str(path), facts.st_size, str(facts.st_mtime_ns), modified)
 
 
 def _unreadable(path: Path, error: OSError) -> UnreadableInputError:
