@@ -1,0 +1,222 @@
+"""Objects as items: which are taken, which wait, and where a pass goes on."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from lakebed.backends.local.source_files import LocalSourceFiles
+from lakebed.backends.memory import VirtualClock
+from lakebed.decoding.listed_objects import ListedObjects, ObjectReader, ObjectSettings, item_of
+from lakebed.errors import DeniedError, InvalidError, UnreadableInputError
+from lakebed.model.names import Micros
+from lakebed.ports.record_source import Records
+from lakebed.ports.source_files import SourceFile
+
+Opened = Callable[..., ObjectReader]
+
+
+class Listed(LocalSourceFiles):
+    """Files with times that a test says. modified: by name."""
+
+    def __init__(self) -> None:
+        self.modified: dict[str, int] = {}
+        self.before_reading: Callable[[], None] = lambda: None
+
+    def find(self, name: str) -> list[SourceFile]:
+        found = super().find(name)
+        times = (self.modified.get(Path(file.name).name, 1) for file in found)
+        return [
+            SourceFile(file.name, file.size, file.version, time * 1_000_000)
+            for file, time in zip(found, times, strict=True)
+        ]
+
+    def on_disk(
+        self, file: SourceFile, spans: Sequence[tuple[int, int]] | None = None
+    ) -> AbstractContextManager[Path]:
+        self.before_reading()
+        return super().on_disk(file, spans)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def files() -> Listed:
+    return Listed()
+
+
+@pytest.fixture
+def opened(tmp_path: Path, clock: VirtualClock, files: Listed) -> Opened:
+    def open_(
+        *, begin: int = 0, resume: bytes = b"", known: tuple[bytes, ...] = (), **settings: object
+    ) -> ObjectReader:
+        given = ObjectSettings(folder=str(tmp_path), **settings)  # type: ignore[arg-type]  # a few
+        source = ListedObjects(files, given, clock=clock, is_taken=known.__contains__)
+        (split,) = source.splits()
+        return source.open(split, begin, resume=resume)
+
+    return open_
+
+
+def read(reader: ObjectReader, bytes_max: int = 1 << 20, wait_seconds: float = 0.0) -> list[bytes]:
+    records = reader.read(bytes_max=bytes_max, wait_seconds=wait_seconds)
+    return [] if records is None else records.batch["value"].to_pylist()
+
+
+def some(reader: ObjectReader, bytes_max: int = 1 << 20) -> Records[object]:
+    records = reader.read(bytes_max=bytes_max)
+    assert records is not None
+    return records
+
+
+def test_lines_of_objects_come_with_counts_and_no_object_is_divided(
+    tmp_path: Path, opened: Opened
+) -> None:
+    (tmp_path / "a").write_bytes(b"1\n\n3")
+    (tmp_path / "b").write_bytes(b"")
+    (tmp_path / "c").write_bytes(b"4\n")
+    reader = opened(begin=10)
+    first = some(reader, bytes_max=1)
+    assert (first.begin, first.end, first.item_counts) == (10, 13, (3,))
+    assert first.batch["value"].to_pylist() == [b"1", b"", b"3"]  # type: ignore[index]
+    assert first.batch["position"].to_pylist() == [10, 11, 12]  # type: ignore[index]
+    assert read(reader) == [b"4"]
+    assert read(reader) == []
+    both = some(opened())
+    assert (both.item_counts, len(both.items)) == ((3, 1), 2)
+
+
+def test_a_whole_object_is_one_record_and_its_name_is_the_key(
+    tmp_path: Path, opened: Opened
+) -> None:
+    (tmp_path / "a").write_bytes(b"1\n2\n")
+    (tmp_path / "b").write_bytes(b"")
+    records = some(opened(records="whole"))
+    assert records.batch["value"].to_pylist() == [b"1\n2\n", b""]  # type: ignore[index]
+    keys = records.batch["key"].to_pylist()  # type: ignore[index]
+    assert keys == [str(tmp_path / name).encode() for name in "ab"]
+
+
+def test_a_pass_goes_on_in_another_process_and_the_next_one_finds_what_lies_before(
+    tmp_path: Path, opened: Opened
+) -> None:
+    for name in "bcd":
+        (tmp_path / name).write_bytes(name.encode())
+    first = some(opened(), bytes_max=1)
+    assert first.items == some(opened(), bytes_max=1).items
+    (tmp_path / "a").write_bytes(b"late")
+    reader = opened(begin=first.end, resume=first.resume, known=first.items, list_seconds=5)
+    assert read(reader) == [b"c", b"d"]
+    assert read(reader) == []
+    assert read(reader, wait_seconds=5) == [b"late"]
+    assert read(reader, wait_seconds=20) == []
+    done = opened(begin=3, resume=b"", known=first.items)
+    assert read(done) == [b"late", b"c", b"d"]
+
+
+def test_a_reader_with_nothing_behind_its_cursor_begins_a_pass_at_once(
+    tmp_path: Path, opened: Opened
+) -> None:
+    (tmp_path / "b").write_bytes(b"b")
+    first = some(opened())
+    (tmp_path / "a").write_bytes(b"late")
+    assert read(opened(begin=1, resume=first.resume, known=first.items)) == [b"late"]
+
+
+def test_an_object_that_is_written_again_is_another_item(tmp_path: Path, opened: Opened) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+    reader = opened(list_seconds=1)
+    before = some(reader).items
+    (tmp_path / "a").write_bytes(b"two")
+    os.utime(tmp_path / "a", (5, 5))
+    records = reader.read(bytes_max=1, wait_seconds=2)
+    assert records is not None
+    assert records.items != before
+    assert records.batch["value"].to_pylist() == [b"two"]
+
+
+def test_an_object_that_changes_while_it_is_read_comes_with_the_next_pass(
+    tmp_path: Path, opened: Opened, files: Listed
+) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+
+    def change() -> None:
+        files.before_reading = lambda: None
+        (tmp_path / "a").write_bytes(b"other")
+
+    files.before_reading = change
+    reader = opened(list_seconds=1)
+    assert read(reader) == []
+    assert read(reader, wait_seconds=2) == [b"other"]
+
+
+def test_an_object_that_cannot_be_read_is_told_the_second_time(
+    tmp_path: Path, opened: Opened, files: Listed
+) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+
+    def refuse() -> None:
+        raise UnreadableInputError("cannot read a file")
+
+    files.before_reading = refuse
+    reader = opened(list_seconds=1)
+    assert read(reader) == []
+    with pytest.raises(UnreadableInputError):
+        read(reader, wait_seconds=2)
+
+
+def test_what_is_still_written_waits_until_it_has_settled(
+    tmp_path: Path, opened: Opened, files: Listed, clock: VirtualClock
+) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+    files.modified["a"] = clock.now() // 1_000_000
+    reader = opened(settle_seconds=10, list_seconds=1)
+    assert read(reader) == []
+    assert read(reader, wait_seconds=5) == []
+    assert read(reader, wait_seconds=15) == [b"one"]
+
+
+def test_what_was_there_long_before_an_earlier_pass_is_not_taken_again(
+    tmp_path: Path, opened: Opened, files: Listed
+) -> None:
+    """A table forgets items after a while; objects stay."""
+    files.modified |= {"a": 1_000, "b": 100_000, "c": 100_030, "d": 100_020}
+    for name in "abc":
+        (tmp_path / name).write_bytes(name.encode())
+    resume = some(opened(once_seconds=60)).resume
+    (tmp_path / "d").write_bytes(b"d")
+    reader = opened(resume=resume, once_seconds=60, list_seconds=1)
+    assert read(reader) == [b"d"]
+    resume = some(opened(resume=resume, once_seconds=60)).resume
+    assert read(opened(resume=resume, once_seconds=60)) == [b"b", b"c", b"d"]  # known items, all
+
+
+def test_an_object_beyond_the_bound_is_refused(tmp_path: Path, opened: Opened) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 100)
+    with pytest.raises(InvalidError, match=r"an object is too large .*bytes=100.*bulk import"):
+        read(opened(object_bytes_max=99))
+
+
+def test_an_empty_folder_has_no_record_and_one_that_is_refused_says_so(
+    opened: Opened, files: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read(opened()) == []
+
+    def refuse(_: str) -> list[SourceFile]:
+        raise InvalidError("may not be read", permission="s3:ListBucket", why="403")
+
+    monkeypatch.setattr(files, "find", refuse)
+    with pytest.raises(DeniedError, match="s3:ListBucket"):
+        read(opened())
+
+
+def test_items_differ_by_name_and_by_version() -> None:
+    items = {item_of(SourceFile(name, 1, version)) for name in ("a", "b") for version in ("1", "2")}
+    assert {len(item) for item in items} == {16}
+    assert len(items) == 4
+    assert item_of(SourceFile("a", 1, "1")) == item_of(SourceFile("a", 2, "1", Micros(7)))
