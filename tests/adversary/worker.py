@@ -25,6 +25,7 @@ from lakebed.errors import (
 )
 from lakebed.lake import Lake
 from lakebed.model.schema import schema_of
+from tests.adversary.lying_clocks import sleep_in_spite_of_lies
 from tests.adversary.tables import problems, rows_of, table_of
 from tests.e2e.fast_clock import FastClock
 from tests.e2e.worker import acknowledged_in, say, work
@@ -173,6 +174,7 @@ ROLES: dict[str, Callable[..., None]] = {
 
 
 def main(role: str, path: str, started: str, ahead: str, *arguments: str) -> None:
+    sleep_in_spite_of_lies()
     clock = FastClock(float(started))
     clock.ahead_seconds = float(ahead)
     while True:
