@@ -22,8 +22,9 @@ from lakebed.feeds.committed import (
     commit_until_known,
     count_of,
     read_committed,
+    taken_before,
 )
-from lakebed.feeds.made_rows import MadeRows, MakeRows
+from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
 from lakebed.model.feeds.positions import Position
@@ -31,7 +32,7 @@ from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.record_source import Records
-from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap
+from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable
@@ -97,11 +98,32 @@ class _Made(msgspec.Struct, Generic[BatchT], frozen=True):
 
 
 class _Round(msgspec.Struct, frozen=True):
-    """What all of a round needs. known: read before its first effect."""
+    """What all of a round needs.
+
+    known: read before its first effect.
+    items: in the table already, or met in this round before.
+    fresh: items that this round takes.
+    """
 
     table: OpenTable
     connection: FeedConnection
     known: CommittedFeed
+    items: set[bytes]
+    fresh: list[bytes]
+
+    def in_table(self, records: Records[BatchT]) -> list[tuple[int, int]]:
+        """Return which records are of items that are known, as ranges of their indices; those of
+        the others are known from now on."""
+        found, at = list[tuple[int, int]](), 0
+        for index, item in enumerate(records.items):
+            count = records.item_counts[index] if records.item_counts else 1
+            if item in self.items:
+                found.append((at, at + count))
+            else:
+                self.items.add(item)
+                self.fresh.append(item)
+            at += count
+        return found
 
 
 class CommitRound(Generic[BatchT]):
@@ -128,8 +150,8 @@ class CommitRound(Generic[BatchT]):
         """Commit records with the positions behind them, all or none.
 
         Raises:
-            PositionMovedError, GenerationError, FencedError: forget these records, read the
-                committed positions and the records behind them again.
+            PositionMovedError, ItemsTakenError, GenerationError, FencedError: forget these records,
+                read the committed positions and the records behind them again.
             OwnerFencedError: another worker has taken a source split over.
             DefinitionMovedError: the table knows a newer definition.
             RecordRefusedError: the policy stops the connection at one of the records; those before
@@ -139,7 +161,8 @@ class CommitRound(Generic[BatchT]):
                 found.
         """
         known = read_committed(table, connection, [part.split for part in parts])
-        round_ = _Round(table, connection, known)
+        items = [item for part in parts for records in part.records for item in records.items]
+        round_ = _Round(table, connection, known, taken_before(table, connection, items), [])
         made = self._made(round_, parts)
         id_ = table.fresh_id()
         writer = Writer(known.start.base, JobId(id_), table.fresh_run())
@@ -200,13 +223,7 @@ class CommitRound(Generic[BatchT]):
                 for one in made
             ]
         made = [
-            self._rows_of(
-                one,
-                held.get(one.part.split, ()),
-                in_quarantine,
-                round_.known.errors_in_row.get(one.part.split, 0),
-            )
-            for one in made
+            self._rows_of(round_, one, held.get(one.part.split, ()), in_quarantine) for one in made
         ]
         bad = [one for one in made if any(rows.quarantine is not None for rows in one.rows)]
         if bad:
@@ -215,14 +232,20 @@ class CommitRound(Generic[BatchT]):
 
     def _rows_of(
         self,
+        round_: _Round,
         one: _Made[BatchT],
         held: Sequence[BatchT],
         in_quarantine: Mapping[str, SplitAt],
-        errors_in_row: int,
     ) -> _Made[BatchT]:
         split, rows = one.part.split, list[MadeRows[BatchT]]()
+        errors_in_row = round_.known.errors_in_row.get(split, 0)
         for records in one.part.records:
-            rows.append(self._make_rows(split, records, held, errors_in_row))
+            before = KnownBefore(
+                in_quarantine=held,
+                in_table=round_.in_table(records),
+                errors_in_row=errors_in_row,
+            )
+            rows.append(self._make_rows(split, records, before))
             errors_in_row = rows[-1].errors_in_row
             if rows[-1].refusal is not None:
                 break
@@ -287,6 +310,7 @@ def _tallies(made: Sequence[_Made[BatchT]], staged: StagedRows) -> dict[str, Tal
                     stored=kept,
                     filtered=rows.filtered + rows.rows_count - kept,
                     quarantined=rows.quarantined,
+                    deduplicated=rows.deduplicated,
                     bytes=rows.size,
                 )
             )
@@ -324,4 +348,6 @@ def _changes(
         for split, tally in tallies.items()
         if tally.read
     ]
+    if round_.fresh:
+        changes.append(TakeItems(connection.id, tuple(round_.fresh)))
     return tuple(changes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from lakebed.model.feeds.positions import Position, decode_position, encode_posi
 from lakebed.model.names import ConnectionId, TransactionNumber
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
-from lakebed.statestore.table_state.feed_records import connection_of, errors_in_rows
+from lakebed.statestore.table_state.feed_records import connection_of, errors_in_rows, taken_items
 
 SENT_MAX = 3
 """How often a commit without an answer is sent; each time it is tried for a minute."""
@@ -103,6 +103,18 @@ def read_committed(
             hint="run the feed as its newest definition says",
         )
     return CommittedFeed(start, version == connection.version, found, owners, errors)
+
+
+def taken_before(
+    table: OpenTable, connection: FeedConnection, items: Sequence[bytes]
+) -> set[bytes]:
+    """Return which items of a source without order are in the table already, as far as this process
+    has read its log."""
+    if not items:
+        return set()
+    with table.head.reading() as state:
+        known = connection_of(state, connection.id)
+        return set() if known is None else set(taken_items(state, known, items))
 
 
 def count_of(position: Position) -> int:

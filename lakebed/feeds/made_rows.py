@@ -25,6 +25,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     read: how many records; fewer than were given if one is refused.
     size: bytes of these records.
     filtered: records that the connection's filter left out.
+    deduplicated: records that are in the table already.
     quarantined: records of which no row could be made, those that are in the quarantine already
         among them.
     quarantine: rows of the quarantine table for those that are not there yet; None: there are none.
@@ -39,11 +40,27 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     read: int
     size: int
     filtered: int = 0
+    deduplicated: int = 0
     quarantined: int = 0
     quarantine: BatchT | None = None
     errors_in_row: int = 0
     refusal: RecordRefusedError | None = None
     refused_at: int = 0
+
+
+class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
+    """What is known of records before rows are made of them.
+
+    in_quarantine: rows of the quarantine table, of this source split, that may be of these records:
+        no rows are made of those, whatever they look like now.
+    in_table: which records are in the table already, as ranges of their indices: first, and behind
+        the last.
+    errors_in_row: how many records in a row just before these no row could be made of.
+    """
+
+    in_quarantine: Sequence[BatchT] = ()
+    in_table: Sequence[tuple[int, int]] = ()
+    errors_in_row: int = 0
 
 
 class MakeRows(Protocol[BatchT]):
@@ -56,17 +73,9 @@ class MakeRows(Protocol[BatchT]):
         ...
 
     def __call__(
-        self,
-        split: str,
-        records: Records[BatchT],
-        in_quarantine: Sequence[BatchT],
-        errors_in_row: int,
+        self, split: str, records: Records[BatchT], known: KnownBefore[BatchT]
     ) -> MadeRows[BatchT]:
         """Return what became of records of a source split.
-
-        in_quarantine: rows of the quarantine table, of this source split, that may be of these
-            records: no rows are made of those, whatever they look like now.
-        errors_in_row: how many records in a row just before these no row could be made of.
 
         Raises:
             UnavailableError: there is not enough memory, or a registry of schemas does not answer.

@@ -6,17 +6,12 @@ positions (protocol R2, R3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from lakebed.feeds.claims import wanted_splits
-from lakebed.model.feeds.positions import position_name
+from lakebed.feeds.claims import GIVE_BACK_SECONDS, moves
 from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import Leases, Owner, OwnerNumber, WorkerId
-
-HANDOVER_SECONDS = 30.0
-"""How long a worker that lives may go on with a source split that is to be another's: it commits
-what it holds."""
 
 NewestOwners = Callable[[list[str]], Mapping[str, int]]
 """Gives the newest owner of source splits that the table knows."""
@@ -75,51 +70,62 @@ class LeasedSplits:
         self._connection = connection
         self._monotonic = monotonic
         self._mine: dict[str, OwnerNumber] = {}
-        self._awaited: dict[str, float] = {}
+        self._leaving: set[str] = set()
+        self._gave_back: float | None = None
 
     def owned(self, splits: list[str], newest: NewestOwners) -> Mapping[str, int]:
         """Return this worker's share, as far as those that had it before have let go."""
-        living = self._living()
         owners = self._owners()
-        for split, number in list(self._mine.items()):
-            owner = owners.get(split)
-            if owner is None or owner.number != number or owner.worker != self._worker:
-                del self._mine[split]  # another worker took it over
-        wanted = wanted_splits(self._worker, splits, living)
-        free = [
-            split
-            for split in wanted
-            if split not in self._mine and self._may_take(split, owners.get(split), living)
-        ]
-        if free:
-            floors = newest(free)
-            for split in free:
-                self._mine[split] = self._leases.claim(
-                    self._name(split), self._worker, floors.get(split, 0) + 1
-                )
-                self._awaited.pop(split, None)
-        return {split: number for split, number in self._mine.items() if split in wanted}
+        names = [self._name(split) for split in splits]
+        found = moves(self._worker, names, self._living(), owners, self._mine)
+        for name in found.lost:
+            self._forget(name)
+        for owner in found.release:
+            self._leases.release(owner.name, self._worker, owner.number)
+        if found.claim:
+            floors = newest([self._split(name) for name in found.claim])
+            for name in found.claim:
+                at_least = floors.get(self._split(name), 0) + 1
+                self._mine[name] = self._leases.claim(name, self._worker, at_least)
+        self._leaving &= set(found.give_back)
+        self._give_back(found.give_back)
+        return {
+            self._split(name): number
+            for name, number in self._mine.items()
+            if name not in self._leaving
+        }
 
     def release(self, split: str) -> None:
         """Let the next owner have it at once."""
-        number = self._mine.pop(split, None)
+        name = self._name(split)
+        number = self._mine.get(name)
         if number is not None:
-            self._leases.release(self._name(split), self._worker, number)
+            self._leases.release(name, self._worker, number)
+        self._forget(name)
 
-    def _may_take(self, split: str, owner: Owner | None, living: Collection[WorkerId]) -> bool:
-        """Whether no living worker has it, or one that had long enough to let go."""
-        if owner is None or owner.worker == self._worker or owner.worker not in living:
-            return True
-        since = self._awaited.setdefault(split, self._monotonic())
-        return self._monotonic() - since >= HANDOVER_SECONDS
+    def _give_back(self, names: Sequence[str]) -> None:
+        """Let go of one more now and then: a worker that joins slows nothing down."""
+        waiting = [name for name in names if name not in self._leaving]
+        now = self._monotonic()
+        is_time = self._gave_back is None or now - self._gave_back >= GIVE_BACK_SECONDS
+        if waiting and is_time:
+            self._leaving.add(waiting[0])
+            self._gave_back = now
+
+    def _forget(self, name: str) -> None:
+        self._mine.pop(name, None)
+        self._leaving.discard(name)
 
     def _owners(self) -> dict[str, Owner]:
-        """Return who owns each source split of the connection."""
-        prefix, found, after = f"{self._connection}/", dict[str, Owner](), ""
+        """Return who owns each source split of the connection, by the name that is claimed."""
+        prefix, found, after = self._name(""), dict[str, Owner](), ""
         while page := self._leases.owners(prefix=prefix, after=after):
-            found |= {owner.name.removeprefix(prefix): owner for owner in page}
+            found |= {owner.name: owner for owner in page}
             after = page[-1].name
         return found
 
     def _name(self, split: str) -> str:
-        return position_name(self._connection, split)
+        return f"{self._connection}/{split}"
+
+    def _split(self, name: str) -> str:
+        return name.partition("/")[2]

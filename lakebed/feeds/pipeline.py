@@ -13,7 +13,12 @@ from typing import Generic, TypeVar
 import msgspec
 
 from lakebed.errors import FencedError, GenerationError, LakebedError
-from lakebed.feed_errors import OwnerFencedError, PositionGoneError, PositionMovedError
+from lakebed.feed_errors import (
+    ItemsTakenError,
+    OwnerFencedError,
+    PositionGoneError,
+    PositionMovedError,
+)
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted, SplitRecords
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
@@ -34,7 +39,7 @@ DISCOVER_SECONDS = 30.0
 OWN_SECONDS = 2.0
 """How often it is asked which source splits this process is to own."""
 
-AGAIN = (PositionMovedError, GenerationError, FencedError)
+AGAIN = (PositionMovedError, ItemsTakenError, GenerationError, FencedError)
 """What refuses one round, and not the next."""
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lakebed.decoding.decoder import Decoded, Decoder
 from lakebed.feed_errors import RecordRefusedError
 from lakebed.feeds.committed import FeedConnection
-from lakebed.feeds.made_rows import MadeRows
+from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.landing.landing_table import LANDING_SCHEMA, landed_rows
 from lakebed.landing.quarantine_table import quarantined_rows
 from lakebed.model.feeds.verdicts import Verdict
@@ -40,12 +40,20 @@ class LandRecords:
         self,
         split: str,
         records: Records[pa.RecordBatch],
-        in_quarantine: Sequence[pa.RecordBatch],
-        errors_in_row: int,
+        known: KnownBefore[pa.RecordBatch],
     ) -> MadeRows[pa.RecordBatch]:
         """Return a row for each record."""
-        rows = landed_rows(split, records.batch)
-        return MadeRows(rows=rows, rows_count=rows.num_rows, read=records.count, size=records.size)
+        batch, there = records.batch, _in_table(records.count, known)
+        if there.any():
+            batch = batch.filter(pa.array(~there))
+        rows = landed_rows(split, batch)
+        return MadeRows(
+            rows=rows if rows.num_rows else None,
+            rows_count=rows.num_rows,
+            read=records.count,
+            size=records.size,
+            deduplicated=int(there.sum()),
+        )
 
 
 class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +97,7 @@ class DecodeRecords:
         self,
         split: str,
         records: Records[pa.RecordBatch],
-        in_quarantine: Sequence[pa.RecordBatch],
-        errors_in_row: int,
+        known: KnownBefore[pa.RecordBatch],
     ) -> MadeRows[pa.RecordBatch]:
         """Return the rows of records, those of the quarantine that are not there yet, and counts.
 
@@ -98,15 +105,16 @@ class DecodeRecords:
             UnavailableError: there is not enough memory, or a registry of schemas does not answer.
         """
         decoded = self._decoder.decode(records.batch, source_split=split)
-        held = _held(records.batch, in_quarantine)
-        ignored = (decoded.verdicts == Verdict.IGNORED) & ~held
-        bad = ((decoded.verdicts != Verdict.ROW) & ~ignored) | held
-        in_row = _errors_in_row(bad, errors_in_row)
+        there = _in_table(records.count, known)
+        held = _held(records.batch, known.in_quarantine) & ~there
+        ignored = (decoded.verdicts == Verdict.IGNORED) & ~held & ~there
+        bad = ((decoded.verdicts != Verdict.ROW) & ~ignored & ~there) | held
+        in_row = _errors_in_row(bad, known.errors_in_row)
         limit = 0 if self._rules.on_error == "fail" else self._rules.errors_in_row_max
         refused = np.flatnonzero(in_row > limit)
         count = int(refused[0]) if len(refused) else records.count
         is_taken = np.arange(records.count) < count
-        rows, filtered = self._rows(decoded, is_taken & ~held)
+        rows, filtered = self._rows(decoded, is_taken & ~held & ~there)
         fresh = bad & ~held & is_taken
         keeps = self._rules.on_error == "quarantine" and bool(fresh.any())
         made = MadeRows(
@@ -115,9 +123,10 @@ class DecodeRecords:
             read=count,
             size=records.size if count == records.count else records.batch[:count].nbytes,
             filtered=filtered + int((ignored & is_taken).sum()),
+            deduplicated=int((there & is_taken).sum()),
             quarantined=int((bad & is_taken).sum()),
             quarantine=self._quarantined(split, records.batch, decoded, fresh) if keeps else None,
-            errors_in_row=int(in_row[count - 1]) if count else errors_in_row,
+            errors_in_row=int(in_row[count - 1]) if count else known.errors_in_row,
         )
         if count == records.count:
             return made
@@ -152,6 +161,14 @@ class DecodeRecords:
             source_split=split,
             version=self._connection.version,
         )
+
+
+def _in_table(count: int, known: KnownBefore[pa.RecordBatch]) -> Mask:
+    """Return which records are in the table already."""
+    there = np.zeros(count, np.bool_)
+    for first, end in known.in_table:
+        there[first:end] = True
+    return there
 
 
 def _held(batch: pa.RecordBatch, in_quarantine: Sequence[pa.RecordBatch]) -> Mask:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from typing import Any
 
-from lakebed.feeds.made_rows import MadeRows
+from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.model.names import ConnectionId
 from lakebed.model.schema import Schema, schema_of
 from lakebed.ports.record_source import Records
@@ -47,11 +46,10 @@ class ModelRows:
         self,
         split: str,
         records: Records[list[Any]],
-        in_quarantine: Sequence[list[Any]],
-        errors_in_row: int,
+        known: KnownBefore[list[Any]],
     ) -> MadeRows[list[Any]]:
         """Return what became of some records."""
-        there = {row[2] for batch in in_quarantine for row in batch}
+        there = {row[2] for batch in known.in_quarantine for row in batch}
         rows, bad, filtered, quarantined = [], [], 0, 0
         for position, id_ in records.batch:
             if position in there:

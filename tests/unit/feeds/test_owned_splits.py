@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from lakebed.backends.memory import MemoryLeases
-from lakebed.feeds.owned_splits import HANDOVER_SECONDS, LeasedSplits
+from lakebed.feeds.claims import GIVE_BACK_SECONDS
+from lakebed.feeds.owned_splits import LeasedSplits
 from lakebed.model.feeds.positions import connection_id
 from lakebed.ports.leases import WorkerId
 
@@ -61,29 +62,23 @@ def test_what_a_dead_worker_had_is_taken_at_once_and_with_a_higher_number() -> N
     assert all(after[split] > number for split, number in before.items())
 
 
-def test_a_worker_that_lives_lets_go_before_another_begins() -> None:
+def test_a_worker_that_lives_lets_go_of_one_after_the_other_before_another_begins() -> None:
     fleet = Fleet("a")
     assert len(fleet.owned("a")) == len(SPLITS)
     fleet.join("b")
     assert fleet.owned("b") == {}, "all are worked on"
-    kept = fleet.owned("a")
-    moved = set(SPLITS) - set(kept)
-    first = min(moved)
-    fleet.workers["a"].release(first)
-    assert set(fleet.owned("b")) == {first}
-
-
-def test_a_worker_that_does_not_let_go_is_not_waited_for_for_ever() -> None:
-    fleet = Fleet("a")
-    fleet.owned("a")
-    fleet.join("b")
-    assert fleet.owned("b") == {}
-    fleet.now = HANDOVER_SECONDS - 1
-    assert fleet.owned("b") == {}
-    fleet.now = HANDOVER_SECONDS
-    moved = fleet.owned("b")
-    assert moved
-    assert set(moved).isdisjoint(fleet.owned("a"))
+    moved = set[str]()
+    while fleet.now < 200:
+        leaving = set(SPLITS) - set(fleet.owned("a")) - moved
+        assert len(leaving) <= 1
+        assert set(fleet.owned("b")) == moved, "it is drained first"
+        for split in leaving:
+            fleet.workers["a"].release(split)
+        moved |= leaving
+        assert set(fleet.owned("b")) == moved
+        fleet.now += GIVE_BACK_SECONDS
+    assert len(moved) > 8
+    assert fleet.all_owned() == sorted(SPLITS)
 
 
 def test_a_number_is_greater_than_that_which_the_table_knows() -> None:
@@ -94,10 +89,7 @@ def test_a_number_is_greater_than_that_which_the_table_knows() -> None:
 
 
 def test_a_claim_that_another_worker_took_over_is_noticed() -> None:
-    fleet = Fleet("a")
-    fleet.owned("a")
-    fleet.leases.claim(f"{CONNECTION}/{SPLITS[0]}", WorkerId("dead already"), 0)
-    number = fleet.owned("a")[SPLITS[0]]
-    owner = fleet.leases.owner(f"{CONNECTION}/{SPLITS[0]}")
-    assert owner is not None
-    assert (owner.worker, owner.number) == ("a", number)
+    fleet = Fleet("a", "b")
+    split = min(fleet.owned("a"))
+    fleet.leases.claim(f"{CONNECTION}/{split}", WorkerId("b"), 0)
+    assert split not in fleet.owned("a")
