@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from lakebed.bootstrap.feed_definitions import (
@@ -10,6 +10,7 @@ from lakebed.bootstrap.feed_definitions import (
     drop_definitions,
     feed_lifecycle,
 )
+from lakebed.bootstrap.feed_worker import feed_worker, running_definitions
 from lakebed.bootstrap.feeds import definitions_in, running_feeds
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import plain
@@ -34,23 +35,30 @@ if TYPE_CHECKING:
 
 
 class Feeds(OpenLake):
-    """Feeds into tables of a lake, as text in TOML says them: a section `[feed.NAME]` each.
+    """Feeds into tables of a lake: those that the lake defines and that were started, or those of a
+    text in TOML, a section `[feed.NAME]` each.
 
-    Positions are in the tables, so any process may run them, and several at once. Landing tables
-    are created where there are none.
+    Positions are in the tables, so any process may run them, and several at once. Landing and
+    quarantine tables are created where there are none.
 
     Raises:
-        InvalidError: the text says what there is not; a table of that name is no landing table.
+        InvalidError: the text says what there is not; a definition does not fit its table.
+        TableMissingError: a connection's table is not there.
     """
 
-    def __init__(self, lake: OpenLake, text: str) -> None:
+    def __init__(self, lake: OpenLake, text: str | None = None, only: Collection[str] = ()) -> None:
         app = lake._app  # noqa: SLF001 - a lake's own face
         super().__init__(app)
-        file = feed_file(text)
-        if not file.feeds:
-            hint = 'write a section [feed.NAME] with `files = "PATTERN"`'
-            raise InvalidError("a file of feeds without a feed", hint=hint)
-        self._feeds = list(running_feeds(app, *definitions_in(file)))
+        self._only = only
+        if text is None:
+            found = running_definitions(read_definitions(app.feeds.definitions), only)
+        else:
+            file = feed_file(text)
+            if not file.feeds:
+                hint = 'write a section [feed.NAME] with `files = "PATTERN"`'
+                raise InvalidError("a file of feeds without a feed", hint=hint)
+            found = definitions_in(file)
+        self._feeds = list(running_feeds(app, *found))
 
     def run(
         self,
@@ -68,6 +76,15 @@ class Feeds(OpenLake):
         return run_feeds(
             self._feeds, should_stop=should_stop, on_progress=on_progress, failed=failed
         )
+
+    def work(self, should_stop: Callable[[], bool]) -> None:
+        """Work as one of any number of processes: take a fair share of all that was started in this
+        lake, look now and then what has changed, and go on until it is to stop. Then commit what
+        was read, and let go.
+
+        should_stop: asked all the time.
+        """
+        feed_worker(self._app, self._only).run(should_stop)
 
 
 class FeedDefinitions(OpenLake):

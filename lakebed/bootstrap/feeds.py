@@ -95,19 +95,25 @@ def running_feeds(
         UnavailableError: try again.
     """
     for definition in feeds:
-        feed = definition.feed
-        taken = any(one.feed.name == feed.name for one in connections)
-        if feed.landing or (feed.landing is None and not taken):
-            yield _landed(app, definition, share)
+        if is_landed(definition, connections):
+            yield RunningFeed(definition.feed.name, landed_feed(app, definition, share))
     for connection in connections:
-        yield _connected(app, connection, share)
+        yield RunningFeed(connection.connection.name, connected_feed(app, connection, share))
 
 
-def _landed(app: App, definition: FeedDefinition, share: Share) -> RunningFeed[pa.RecordBatch]:
+def is_landed(definition: FeedDefinition, connections: Sequence[ConnectionDefinition]) -> bool:
+    """Whether a feed's records are kept as they come."""
+    feed = definition.feed
+    taken = any(one.feed.name == feed.name for one in connections)
+    return bool(feed.landing) or (feed.landing is None and not taken)
+
+
+def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[pa.RecordBatch]:
+    """Return what lands a feed. Raises: as `running_feeds`."""
     feed = definition.feed
     table = _table_of(app, landing_table_name(feed.name), LANDING_SCHEMA, "landing")
     id_ = _id_of(definition.id, b"feed", feed.name, table)
-    pipeline = Pipeline[pa.RecordBatch](
+    return Pipeline[pa.RecordBatch](
         table=table,
         connection=FeedConnection(id_, definition.version),
         source=source_of_feed(app, feed),
@@ -117,12 +123,12 @@ def _landed(app: App, definition: FeedDefinition, share: Share) -> RunningFeed[p
         records_gaps=definition.policy.gap == "record",
         splits=share(id_),
     )
-    return RunningFeed(feed.name, pipeline)
 
 
-def _connected(
+def connected_feed(
     app: App, definition: ConnectionDefinition, share: Share
-) -> RunningFeed[pa.RecordBatch]:
+) -> Pipeline[pa.RecordBatch]:
+    """Return what takes a feed into a table. Raises: as `running_feeds`."""
     connection, feed, policy = definition.connection, definition.feed, definition.policy
     if not feed.source.is_replayable:
         hint = "connect what can be read twice: files or Kafka"
@@ -144,7 +150,7 @@ def _connected(
         make_rows=_decoding(definition, to_table, table.schema),
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
     )
-    pipeline = Pipeline[pa.RecordBatch](
+    return Pipeline[pa.RecordBatch](
         table=table,
         connection=to_table,
         source=source_of_feed(app, feed),
@@ -154,7 +160,6 @@ def _connected(
         records_gaps=policy.gap == "record",
         splits=share(id_),
     )
-    return RunningFeed(connection.name, pipeline)
 
 
 def _decoding(

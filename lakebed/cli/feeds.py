@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from lakebed.cli.key_text import text_in
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.cli.work import stop_signals
-from lakebed.errors import UnreadableInputError
+from lakebed.errors import InvalidError, UnreadableInputError
 
 if TYPE_CHECKING:
     from lakebed.errors import LakebedError
@@ -34,31 +35,63 @@ def feed() -> None:
 @feed.command(
     examples="""
     lakebed feed run feeds.toml --once
-    lakebed query access_landing --limit 5
+    lakebed feed run
     """,
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--once", is_flag=True, help="Take what is there, then end.")
+@click.option("--only", multiple=True, metavar="FEED", help="Of the lake's feeds, only this one.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Share the lake's feeds among so many.",
+)
 @click.option(
     "--every",
     type=click.FloatRange(min=0.1),
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Pause when nothing is there.",
+    help="Pause when nothing is there, of a FILE.",
 )
 @pass_session
-def run(session: Session, file: Path, *, once: bool, every: float) -> None:
-    """Take the lines of growing files into landing tables, as FILE says.
+def run(
+    session: Session,
+    file: Path | None,
+    *,
+    once: bool,
+    only: tuple[str, ...],
+    processes: int,
+    every: float,
+) -> None:
+    """Take records of sources into tables: of the feeds that were started, or of those in FILE.
 
-    A section [feed.NAME] with `files = "PATTERN"` lands each line of the files that match in the
-    table NAME_landing, by file and byte, once: how far a file was taken is committed with its rows.
-    So it may be killed at any time, and run several times at once. The last line of a file waits
-    for its line feed. Let the pattern match the names that rotation gives.
+    How far a source was taken is committed with its rows. So this may be killed at any time, and
+    run several times at once, on several machines: the processes share the source splits, and one
+    takes over what another had when it is silent for six seconds.
 
+    A FILE is run as it stands, by this process: a section [feed.NAME] with `files = "PATTERN"`
+    lands each line of the files that match in the table NAME_landing, by file and byte. The last
+    line of a file waits for its line feed. Let the pattern match the names that rotation gives.
     A feed that fails is reported on stderr, keeps no other waiting, and is tried again, without
     --once. The exit code is that of the gravest error.
     """
+    if file is not None and (only or processes > 1):
+        hint = "leave FILE out: `lakebed feed apply FILE`, then `lakebed feed start`"
+        raise InvalidError("--only and --processes are for feeds that the lake defines", hint=hint)
+    if file is None and not once:
+        _work(session, only, processes)
+        return
+    _take(session, None if file is None else _text_of(file), only, once=once, every=every)
+
+
+def _take(
+    session: Session, text: str | None, only: tuple[str, ...], *, once: bool, every: float
+) -> None:
+    """Take what is there, once or again and again."""
     from lakebed.feed import Feeds
 
     codes = {0}
@@ -73,7 +106,7 @@ def run(session: Session, file: Path, *, once: bool, every: float) -> None:
         ProgressLine(silent=session.as_json) as line,
         stop_signals() as stopped,
     ):
-        feeds = Feeds(lake, _text_of(file))
+        feeds = Feeds(lake, text, only)
         while True:
             found = feeds.run(
                 should_stop=stopped.is_set,
@@ -87,6 +120,31 @@ def run(session: Session, file: Path, *, once: bool, every: float) -> None:
             if once or stopped.wait(0 if is_news else every):
                 sys.exit(max(codes))
             codes = {0}
+
+
+def _work(session: Session, only: tuple[str, ...], processes: int) -> None:
+    """Do a share of all that was started, until a signal comes."""
+    from lakebed.feed import Feeds
+
+    with session.open() as lake, stop_signals() as stopped:
+        feeds = Feeds(lake, only=only)
+        others = [_other_process(session, only) for _ in range(processes - 1)]
+        try:
+            feeds.work(stopped.is_set)
+        finally:
+            for other in others:
+                other.terminate()
+            codes = [other.wait() for other in others]
+    sys.exit(max(codes, default=0))
+
+
+def _other_process(session: Session, only: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    """Start one more process at the same work."""
+    program = "from lakebed.cli.main import main; main()"
+    chosen = [word for name in only for word in ("--only", name)]
+    return subprocess.Popen(  # noqa: S603  our own program, without a shell
+        [sys.executable, "-c", program, "--lake", session.lake_path, "feed", "run", *chosen]
+    )
 
 
 def _text_of(file: Path) -> str:

@@ -133,8 +133,11 @@ class FeedWorker(Generic[BatchT]):
         """Do one turn of everything. Returns whether there was something to do."""
         self._beat()
         self._ask()
-        turns = [self._turn(work) for work in list(self._work.values())]
-        return any(turns)
+        has_done = False
+        for work in list(self._work.values()):
+            has_done |= self._turn(work)
+            self._beat()
+        return has_done
 
     def flush(self) -> None:
         """Commit with the next turn what is held then."""

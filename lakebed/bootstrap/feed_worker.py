@@ -1,0 +1,114 @@
+"""A worker of feeds, put together from the services of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+import pyarrow as pa
+
+from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds import connected_feed, is_landed, landed_feed
+from lakebed.config.policies import Policy
+from lakebed.errors import InvalidError, did_you_mean
+from lakebed.feeds.known_definitions import (
+    ConnectionDefinition,
+    FeedDefinition,
+    KnownDefinitions,
+    read_definitions,
+)
+from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.owned_splits import LeasedSplits, OwnedSplits
+from lakebed.feeds.restarts import RestartRules
+from lakebed.feeds.worker import FeedWorker, WantedPipeline
+from lakebed.model.feeds.definitions import Failure
+from lakebed.model.names import ConnectionId
+from lakebed.ports.leases import WorkerId
+
+
+def running_definitions(
+    known: KnownDefinitions, only: Collection[str] = ()
+) -> tuple[list[FeedDefinition], list[ConnectionDefinition]]:
+    """Return what is to run: feeds that were started, and their connections, but for what failed.
+
+    only: names of feeds; empty: all.
+
+    Raises:
+        InvalidError: there is none of that name.
+    """
+    names = sorted(known.file.feeds)
+    for name in only:
+        if name not in names:
+            hint = did_you_mean(name, names, what="feed")
+            raise InvalidError("no feed has this name", feed=ascii(name)[:80], hint=hint)
+    feeds = [
+        feed
+        for feed in known.feeds()
+        if feed.wanted == "running" and (not only or feed.feed.name in only)
+    ]
+    connections = [one for feed in feeds for one in known.connections_of(feed.feed.name)]
+    return feeds, connections
+
+
+def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBatch]:
+    """Return a worker that does its share of what the lake's definitions say.
+
+    only: names of feeds; empty: all that are started.
+    """
+    worker = WorkerId(f"worker-{app.rng.getrandbits(64):016x}")
+    living = LivingWorkers()
+
+    def share(connection: ConnectionId) -> OwnedSplits:
+        return LeasedSplits(
+            worker=worker,
+            leases=app.feeds.leases,
+            living=lambda: {worker, *living.living()},
+            connection=connection,
+            monotonic=app.clock.monotonic,
+        )
+
+    def wanted() -> list[WantedPipeline[pa.RecordBatch]]:
+        feeds, connections = running_definitions(read_definitions(app.feeds.definitions), only)
+        landed = [
+            WantedPipeline[pa.RecordBatch](
+                kind="feed",
+                name=feed.feed.name,
+                version=feed.version,
+                restarts=_restarts(feed.policy),
+                open=partial(landed_feed, app, feed, share),
+            )
+            for feed in feeds
+            if feed.failed is None and is_landed(feed, connections)
+        ]
+        connected = [
+            WantedPipeline[pa.RecordBatch](
+                kind="connection",
+                name=one.connection.name,
+                version=one.version,
+                restarts=_restarts(one.policy),
+                open=partial(connected_feed, app, one, share),
+            )
+            for one in connections
+            if one.failed is None
+        ]
+        return landed + connected
+
+    def fail(one: WantedPipeline[pa.RecordBatch], failure: Failure) -> None:
+        app.feeds.definitions.fail(one.kind, one.name, failure)
+
+    return FeedWorker(
+        worker=worker,
+        leases=app.feeds.leases,
+        living=living,
+        clock=app.clock,
+        wanted=wanted,
+        fail=fail,
+    )
+
+
+def _restarts(policy: Policy) -> RestartRules:
+    return RestartRules(
+        max=policy.restarts_max,
+        seconds_min=policy.restart_seconds_min,
+        seconds_max=policy.restart_seconds_max,
+    )
