@@ -4,7 +4,8 @@ here, compiled loops later, gives the same rows and verdicts."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,13 +16,18 @@ import pyarrow.compute as pc
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
 from lakebed.decoding.decoder import Decoded, Decoder, Verdicts
 from lakebed.decoding.json_values import JsonValues
+from lakebed.decoding.msgpack_values import OpenMsgpack
+from lakebed.decoding.python_values import Open, PythonValues
+from lakebed.decoding.raw_values import RawValues
 from lakebed.decoding.rows import RowMaker
+from lakebed.decoding.text_values import TextValues, check_text
 from lakebed.decoding.times import MICROS
 from lakebed.decoding.values import Indices, ReadValues, ValueReader
-from lakebed.decoding.wanted import Wanted, wanted_of
+from lakebed.decoding.wanted import Value, Wanted, wanted_of
 from lakebed.errors import InvalidError
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.schema import Schema
+from lakebed.ports.schema_registry import SchemaRegistry
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 BLOCK_BYTES: Final = 4 << 20
@@ -30,12 +36,28 @@ BLOCK_RECORDS: Final = 32_768
 UNKNOWN_NAMES_MAX: Final = 100
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What some formats need beside their settings.
+
+    registry: of Avro's schemas.
+    descriptors: of Protobuf: the bytes of the descriptor set.
+    """
+
+    registry: SchemaRegistry | None = None
+    descriptors: bytes = b""
+
+
+NO_RESOURCES: Final = Resources()
+
+
 def decoder_of(
     settings: DecoderSettings,
     columns: ColumnsOf,
     schema: Schema,
     *,
     version: int = 1,
+    resources: Resources = NO_RESOURCES,
     at: str = "connection",
 ) -> Decoder:
     """Return what makes rows of a table of records.
@@ -46,22 +68,65 @@ def decoder_of(
     Raises:
         InvalidError: decoder, columns and table do not fit. It names the setting and what may be.
     """
+    if settings.format == "raw":
+        columns = _raw_columns(columns, schema, at)
     wanted = wanted_of(settings, columns, schema, at=at)
-    reader = _reader(settings, columns, wanted)
+    reader = _reader(settings, columns, wanted, resources)
     rows = RowMaker(wanted, settings, columns, schema, version=version)
     return _PlainDecoder(settings, columns, schema, reader, rows)
 
 
-def _reader(settings: DecoderSettings, columns: ColumnsOf, wanted: Wanted) -> ValueReader:
+def _raw_columns(columns: ColumnsOf, schema: Schema, at: str) -> ColumnsOf:
+    """Return columns that take no values: raw records have no fields."""
+    if columns.columns:
+        hint = "take the whole record by `rest`, or choose another format"
+        raise InvalidError("raw records have no fields", at=f"{at}.columns", hint=hint)
+    if not columns.rest:
+        hint = f"name the column of the record: {at}.rest = {schema.fields[-1].name!r}"
+        raise InvalidError("raw records have one value, which no column takes", hint=hint)
+    return columns
+
+
+def _reader(
+    settings: DecoderSettings, columns: ColumnsOf, wanted: Wanted, resources: Resources
+) -> ValueReader:
+    refuses, counts = columns.unknown != "discard_field", not columns.columns
+    values = wanted.values
     match settings.format:
         case "json":
-            return JsonValues(
-                wanted.values,
-                refuses_unknown=columns.unknown != "discard_field",
-                counts_unknown=not columns.columns,
-            )
+            return JsonValues(values, refuses_unknown=refuses, counts_unknown=counts)
+        case "text":
+            check_text(settings, values)
+            return TextValues(settings, values)
+        case "raw":
+            return RawValues(values)
         case _:
-            raise InvalidError("this format cannot be read yet", format=settings.format)
+            return PythonValues(
+                values,
+                _open_of(settings, values, resources),
+                refuses_unknown=refuses,
+                counts_unknown=counts,
+            )
+
+
+def _open_of(settings: DecoderSettings, values: Sequence[Value], resources: Resources) -> Open:
+    """Return what opens payloads by a library, some of which are not installed everywhere."""
+    if settings.format == "msgpack":
+        return OpenMsgpack(values)
+    try:
+        if settings.format == "avro":
+            from lakebed.decoding.avro_values import OpenAvro, check_avro
+
+            check_avro(settings, values, resources.registry)
+            return OpenAvro(settings, resources.registry)
+        from lakebed.decoding.protobuf_values import OpenProtobuf
+
+        return OpenProtobuf(resources.descriptors, settings.message, values)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in {"fastavro", "google"}:
+            raise
+        hint = "install it: pip install 'lakebed[feeds]', or -r requirements/feeds.txt"
+        raise InvalidError(f"{settings.format} needs {error.name}", hint=hint) from None
 
 
 class _PlainDecoder:

@@ -124,9 +124,10 @@ class RowMaker:
             return made
         made, wrong = _cast(copied(raw), field, type_)
         if wrong.any():
-            is_number = pa.types.is_decimal(raw.type) or pa.types.is_integer(raw.type)
-            verdict = Verdict.OUT_OF_RANGE if is_number else Verdict.TYPE_MISMATCH
-            block.mark(wrong, verdict, f"{field.name}: no {field.type}")
+            too_large = wrong & _look_like_numbers(raw, type_)
+            detail = f"{field.name}: no {field.type}"
+            block.mark(too_large, Verdict.OUT_OF_RANGE, detail)
+            block.mark(wrong, Verdict.TYPE_MISMATCH, detail)
         return made
 
     def _of_record(self, name: str, type_: pa.DataType, block: _Block) -> pa.Array:
@@ -161,3 +162,13 @@ def _cast(raw: pa.Array, field: Field, type_: pa.DataType) -> tuple[pa.Array, Ma
     return cast_or_null(
         raw, lambda part: converted(part, field.type, field.name, None).cast(type_), type_
     )
+
+
+def _look_like_numbers(raw: pa.Array, type_: pa.DataType) -> Mask:
+    """Return which values are numbers, so that only their size can be what is wrong with them."""
+    kinds = pa.types
+    if kinds.is_string(raw.type) and kinds.is_integer(type_):
+        return bools(pc.match_substring_regex(raw, "^[+-]?[0-9]+$"))
+    if kinds.is_string(raw.type) and (kinds.is_floating(type_) or kinds.is_decimal(type_)):
+        return bools(pc.match_substring_regex(raw, "^[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]+)?$"))
+    return np.full(len(raw), kinds.is_decimal(raw.type) or kinds.is_integer(raw.type), np.bool_)

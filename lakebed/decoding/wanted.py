@@ -135,7 +135,7 @@ class _Plan:
     def _column(self, field: Field) -> Column:
         said = self._said.columns.get(field.name)
         at = f"columns.{field.name}"
-        if said is None and self._said.columns:
+        if said is None and (self._said.columns or self._settings.format == "raw"):
             if not field.nullable:
                 hint = f'say where it comes from: {at} = "PATH"; or make the column nullable'
                 self._refuse(at, "a required column has no source", hint=hint)

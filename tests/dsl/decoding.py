@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakebed.config.decoders import columns_of, decoder_settings_of
 from lakebed.decoding.decoder import Decoded
-from lakebed.decoding.engines import decoder_of
+from lakebed.decoding.engines import NO_RESOURCES, Resources, decoder_of
 from lakebed.decoding.raw_records import HEADERS, raw_records
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.schema import Schema
@@ -41,6 +41,7 @@ def decode(
     decoder: Mapping[str, Any] | None = None,
     connection: Mapping[str, Any] | None = None,
     version: int = 1,
+    resources: Resources = NO_RESOURCES,
     **columns: Sequence[object],
 ) -> Outcome:
     made = decoder_of(
@@ -48,6 +49,7 @@ def decode(
         columns_of(connection or {}, at="connection.c"),
         schema,
         version=version,
+        resources=resources,
         at="connection.c",
     )
     return outcome_of(made.decode(records_of(payloads, **columns), source_split="split-7"))
