@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 import msgspec
@@ -35,6 +36,7 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     folder: `s3://BUCKET/PREFIX/`, or a folder of this machine. Names below it that begin with `_`
         or `.` are skipped, in folders too: write under such a name, then rename.
+    pattern: of names below the folder, as a shell has it; `*` stands for slashes, too. "": all.
     records: `lines`: each line is a record; `whole`: each object is one, and its key is its name.
     list_seconds: between two listings.
     settle_seconds: an object is taken when it has been as it is for so long. Files that are
@@ -45,6 +47,7 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """
 
     folder: Annotated[str, Meta(min_length=1, max_length=400)]
+    pattern: Annotated[str, Meta(max_length=4_096)] = ""
     records: Literal["lines", "whole"] = "lines"
     list_seconds: Annotated[float, Meta(ge=0.05, le=86_400)] = 30.0
     settle_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
@@ -184,6 +187,9 @@ class ObjectReader:
         self._waiting.extend(file for file in files if self._is_new(file))
 
     def _is_new(self, file: SourceFile) -> bool:
+        pattern = self._settings.pattern
+        if pattern and not fnmatchcase(_below(file.name, self._settings.folder), pattern):
+            return False
         settle = int(self._settings.settle_seconds * MICROS)
         if settle and file.modified > self._clock.now() - settle:
             return False
@@ -253,6 +259,10 @@ def item_of(file: SourceFile) -> bytes:
     """Return the name of a version of an object, as a table remembers it."""
     named = f"{file.name}\0{file.version}".encode("utf-8", "surrogateescape")
     return hashlib.blake2b(named, digest_size=ITEM_BYTES).digest()
+
+
+def _below(name: str, folder: str) -> str:
+    return name.removeprefix(folder).lstrip("/")
 
 
 def _batch(held: bytes, file: SourceFile, begin: int, *, is_whole: bool) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ so it is no witness for those.
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -66,12 +67,25 @@ class KafkaServer:
         if self.has_topic_ids:
             config = {key.replace("_", "."): value for key, value in settings.items()}
             _done(self.admin.create_topics([NewTopic(name, partitions, 1, config=config)]))
+            self._wait_until(lambda: self._has(name))
         else:
             assert not settings
             self.producer().list_topics(name, timeout=SECONDS_MAX)
 
     def delete_topic(self, name: str) -> None:
+        """Delete a topic. The broker hears of that from the controller, and takes records for the
+        old one until then."""
         _done(self.admin.delete_topics([name]))
+        self._wait_until(lambda: not self._has(name))
+
+    def _has(self, name: str) -> bool:
+        return name in self.admin.list_topics(timeout=SECONDS_MAX).topics
+
+    def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        end = time.monotonic() + SECONDS_MAX
+        while not is_so():
+            assert time.monotonic() < end
+            time.sleep(0.02)
 
     def add_partitions(self, name: str, total: int) -> None:
         _done(self.admin.create_partitions([NewPartitions(name, total)]))

@@ -158,7 +158,7 @@ class SqsReader:
 
     def acknowledge(self, end: int) -> None:
         """Delete the messages before a position. One that is not deleted comes again, and its item
-        is known then. Meanwhile the others stay out of sight."""
+        is known then. Meanwhile those behind it stay out of sight."""
         done = [item for item, one in self._in_hand.items() if NOT_GIVEN < one.position < end]
         self._delete([self._in_hand[item].receipt for item in done])
         for item in done:

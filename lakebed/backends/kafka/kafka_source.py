@@ -65,6 +65,7 @@ class KafkaSource:
         epoch = _EPOCH.unpack(resume)[0] if len(resume) == _EPOCH.size else NO_EPOCH
         name = parsed(split.name)
         lane = Lane(At(name.topic, name.partition), begin, epoch)
+        self._consumer.prepare(lane)
         return KafkaReader(self._consumer, self._topics, name, lane, self._settings.group)
 
     def close(self) -> None:
@@ -133,12 +134,11 @@ class KafkaReader:
 
     def _fill(self, wait_seconds: float) -> None:
         lane = self._lane
-        try:
-            self._consumer.fill(lane, wait_seconds)
-        except UnavailableError:
-            if self._has_topic():  # a topic that was deleted does not answer
-                raise
-            return
+        if not self._consumer.fill(lane, wait_seconds):
+            if not self._has_topic():  # one that was deleted does not answer
+                return
+            facts = {"topic": self._name.topic, "partition": self._name.partition}
+            raise UnavailableError("Kafka does not answer", hint="try again", **facts)
         failure = lane.failure
         if failure is None or lane.waiting:
             return

@@ -1,8 +1,8 @@
 """One consumer for all source splits of a source: who asks gets what came for him, and whoever does
 not ask is paused.
 
-A topic partition is fetched for one reader at a time, the one that read last. Nobody joins a
-consumer group: partitions are assigned, never subscribed.
+A topic partition is fetched for one reader at a time, the one that read last. No consumer group is
+joined: partitions are assigned, never subscribed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MESSAGES_MAX = 5_000
 """Taken from librdkafka at once, where they are small."""
 BYTES_AT_ONCE = 4 << 20
 WAIT_SECONDS = 0.1
-"""How long one reader keeps others from the consumer while it waits."""
+"""How long one reader keeps the consumer for itself while it waits."""
 SHARE_BYTES_MIN = 64 << 10
 AWAY_SECONDS = 2.0
 """How long all brokers are away before a reader hears of it."""
@@ -84,9 +84,9 @@ class SharedConsumer:
         self._trouble: KafkaError | None = None
         self._mean_bytes = 1_000.0
 
-    def fill(self, lane: Lane, wait_seconds: float) -> None:
+    def fill(self, lane: Lane, wait_seconds: float) -> bool:
         """Return when a lane has records, or a failure, or when Kafka said that there are none and
-        that long has been waited for one.
+        that long has been waited for one. False: Kafka said nothing, and not why.
 
         Raises:
             DeniedError: our credentials are refused.
@@ -99,7 +99,7 @@ class SharedConsumer:
                 self._fetch_for(lane)
                 self._hand_out(self._consumed(waits))
                 if lane.waiting or lane.failure is not None:
-                    return
+                    return True
                 trouble = self._trouble
             passed = self._clock.monotonic() - begin
             if trouble is not None and self._is_hopeless(trouble, passed):
@@ -108,10 +108,18 @@ class SharedConsumer:
             if lane.end is not None and passed >= wait_seconds:
                 if trouble is not None:  # it may be over: nothing else would show that
                     self._ask(lane)
-                return
+                return True
             if passed >= max(wait_seconds, self._settings.answer_seconds):
+                if trouble is None:
+                    return False
                 raise self._no_answer(lane)
             waits = WAIT_SECONDS
+
+    def prepare(self, lane: Lane) -> None:
+        """Fetch for a lane from now on, if its topic partition has no other reader."""
+        with self._lock:
+            if lane.at not in self._lanes:
+                self._fetch_for(lane)
 
     def position(self, lane: Lane) -> TopicPartition:
         """Return a lane's topic partition at its next offset, as librdkafka wants it."""

@@ -47,7 +47,7 @@ class MemoryBroker:
         self._incarnations = count(1)
 
     def make(self, name: str) -> None:
-        """Make a source split without records, also in the place of one that is there."""
+        """Make a source split without records, also instead of one that is there."""
         self.splits[name] = MemorySplit(next(self._incarnations), [])
 
     def write(self, name: str, *values: bytes | None, key: bytes | None = None) -> None:

@@ -215,6 +215,14 @@ def test_an_empty_folder_has_no_record_and_one_that_is_refused_says_so(
         read(opened())
 
 
+def test_names_that_no_pattern_matches_are_left_alone(tmp_path: Path, opened: Opened) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a.log", "in/b.log", "in/c.txt"):
+        (tmp_path / name).write_bytes(name.encode())
+    assert read(opened(pattern="*.log")) == [b"a.log", b"in/b.log"]
+    assert read(opened(pattern="in/*")) == [b"in/b.log", b"in/c.txt"]
+
+
 def test_items_differ_by_name_and_by_version() -> None:
     items = {item_of(SourceFile(name, 1, version)) for name in ("a", "b") for version in ("1", "2")}
     assert {len(item) for item in items} == {16}

@@ -1,0 +1,138 @@
+"""Sources of feeds by their definitions: a backend for each kind, and adaptors of other authors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.backends.kafka import KafkaSecurity, KafkaSettings, KafkaSource
+from lakebed.backends.local.file_tail import FileTail
+from lakebed.config import feed_sources as said
+from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
+from lakebed.errors import InvalidError, did_you_mean
+from lakebed.ports.clock import Clock
+from lakebed.ports.record_source import RecordSource
+from lakebed.ports.secrets import SECRET_SCHEME, Secrets
+from lakebed.ports.source_files import SourceFiles
+
+if TYPE_CHECKING:
+    from lakebed.backends.aws.clients import AmazonClients
+
+AnySource = RecordSource[pa.RecordBatch]
+GROUP = "lakebed.sources"
+"""Of entry points: the name of a kind, and a factory that takes the settings."""
+
+
+class SourceParts(NamedTuple):
+    """What sources are made of.
+
+    secrets: for those that definitions name.
+    files: objects of S3, as far as our credentials may read them; None: there is no access.
+    clients: of AWS, made when they are needed.
+    is_taken: says of an item of a source without order whether the table knows it.
+    """
+
+    clock: Clock
+    secrets: Secrets
+    files: Callable[[], SourceFiles | None]
+    clients: Callable[[], AmazonClients]
+    is_taken: Callable[[bytes], bool] = lambda _: False
+
+
+def record_source(source: said.Source, parts: SourceParts) -> AnySource:
+    """Return the source that a definition says. Nothing is asked of it yet.
+
+    Raises:
+        InvalidError: what it needs is not installed, or not built yet.
+        DeniedError, SecretMissingError: a secret that it names.
+    """
+    if isinstance(source, said.KafkaSource):
+        return KafkaSource(_kafka_settings(source, parts.secrets), clock=parts.clock)
+    if isinstance(source, said.FilesSource):
+        return FileTail(source.files)
+    if isinstance(source, said.S3Source):
+        return _objects(source, parts)
+    if isinstance(source, said.SqsSource):
+        from lakebed.backends.aws.sqs_source import SqsSettings, SqsSource
+
+        return SqsSource(parts.clients(), SqsSettings(queue=source.sqs, receivers=source.receivers))
+    hint = "push into a landing table is another program's"
+    raise InvalidError("nothing reads from a source of that kind", kind=source.kind, hint=hint)
+
+
+def custom_source(kind: str, settings: Mapping[str, object]) -> AnySource:
+    """Return a source of an adaptor that is installed: an entry point of the group
+    `lakebed.sources`, which names a function of the settings.
+
+    Raises:
+        InvalidError: none has that name, or it refuses the settings.
+    """
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if kind not in found:
+        hint = did_you_mean(kind, found, what="source")
+        raise InvalidError("no such source is installed", kind=kind, hint=hint)
+    source: AnySource = found[kind].load()(settings)
+    return source
+
+
+def local_objects(folder: Path, settings: ObjectSettings, parts: SourceParts) -> AnySource:
+    """Return files that appear in a folder of this machine, each an item."""
+    from lakebed.backends.local.source_files import LocalSourceFiles
+
+    given = msgspec.structs.replace(settings, folder=str(folder))
+    files = LocalSourceFiles()
+    return ListedObjects(files, given, clock=parts.clock, is_taken=parts.is_taken)
+
+
+def amazon_clients(clock: Clock, rng: random.Random) -> AmazonClients:
+    """Return clients of AWS, for queues. Raises: InvalidError: boto3 is not installed."""
+    from lakebed.bootstrap.aws import new_clients
+
+    return new_clients(clock, rng)
+
+
+def _kafka_settings(source: said.KafkaSource, secrets: Secrets) -> KafkaSettings:
+    fields = msgspec.structs.asdict(source.security)
+    for name in ("password", "key_password"):
+        if fields[name]:
+            fields[name] = secrets.read(fields[name].removeprefix(SECRET_SCHEME)).reveal()
+    return KafkaSettings(
+        servers=source.kafka,
+        topics=source.topics,
+        exclude=source.exclude,
+        start=source.start,
+        offsets=source.offsets,
+        group=source.group,
+        security=KafkaSecurity(**fields),
+        topic_ids=source.topic_ids,
+        rack=source.rack,
+    )
+
+
+def _objects(source: said.S3Source, parts: SourceParts) -> AnySource:
+    wanted = {
+        "notifications": bool(source.notifications),
+        "order": source.order != "any",
+        "parts": source.parts != 1,
+    }
+    for name, is_wanted in wanted.items():
+        if is_wanted:
+            hint = "leave it out: listings find all objects"
+            raise InvalidError("not built yet for a source of S3", setting=name, hint=hint)
+    files = parts.files()
+    if files is None:
+        hint = "install it: pip install 'lakebed[aws]', and give credentials"
+        raise InvalidError("this lake does not reach S3", source=source.s3, hint=hint)
+    settings = ObjectSettings(
+        folder=source.s3,
+        pattern=source.pattern,
+        list_seconds=source.list_seconds,
+        once_seconds=source.once_seconds,
+    )
+    return ListedObjects(files, settings, clock=parts.clock, is_taken=parts.is_taken)

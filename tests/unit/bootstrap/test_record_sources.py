@@ -1,0 +1,113 @@
+"""Definitions become sources: each kind by its backend, with secrets read and shown nowhere."""
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from lakebed.backends.kafka import KafkaSource
+from lakebed.backends.local.file_tail import FileTail
+from lakebed.backends.local.secrets import EnvironmentSecrets
+from lakebed.backends.local.source_files import LocalSourceFiles
+from lakebed.backends.memory import VirtualClock
+from lakebed.backends.system import system_random
+from lakebed.bootstrap import record_sources
+from lakebed.bootstrap.record_sources import (
+    SourceParts,
+    amazon_clients,
+    custom_source,
+    local_objects,
+    record_source,
+)
+from lakebed.config.feed_sources import SOURCES, source_of
+from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
+from lakebed.errors import InvalidError
+from lakebed.feed_errors import SecretMissingError
+
+SAID: dict[str, dict[str, Any]] = {
+    "files": {"files": "x/*.log"},
+    "kafka": {"kafka": "b:9092", "topics": "t", "start": "latest"},
+    "s3": {"s3": "s3://bucket/in/", "pattern": "*.json", "list_seconds": 5},
+    "sqs": {"sqs": "https://sqs.eu-central-1.amazonaws.com/1/q", "receivers": 2},
+    "push": {"push": ":8080"},
+    "socket": {"socket": ":8081"},
+}
+LISTENING = {"push", "socket"}
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> SourceParts:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    clock = VirtualClock()
+    return SourceParts(
+        clock=clock,
+        secrets=EnvironmentSecrets({"LAKEBED_SECRET_KAFKA": "hunter2"}),
+        files=LocalSourceFiles,
+        clients=lambda: amazon_clients(clock, system_random()),
+    )
+
+
+@pytest.mark.parametrize("kind", [form.kind for form in SOURCES])
+def test_every_kind_of_source_has_a_backend_or_says_that_it_has_none(
+    parts: SourceParts, kind: str
+) -> None:
+    source = source_of(SAID[kind], "source")
+    if kind in LISTENING:
+        with pytest.raises(InvalidError, match="nothing reads from"):
+            record_source(source, parts)
+        return
+    made = record_source(source, parts)
+    kinds = {"files": FileTail, "kafka": KafkaSource, "s3": ListedObjects}
+    if kind == "sqs":
+        assert [split.name[-2:] for split in made.splits()] == ["#0", "#1"]
+    else:
+        assert isinstance(made, kinds[kind])
+    made.close()
+
+
+def test_a_password_is_read_from_its_secret(parts: SourceParts) -> None:
+    login = {"mechanism": "PLAIN", "user": "me", "password": "secret:kafka"}
+    said = {"kafka": "b:9092", "topics": ["t"], "security": login}
+    made = record_source(source_of(said, "source"), parts)
+    assert isinstance(made, KafkaSource)
+    assert made._settings.security.password == "hunter2"
+    assert "hunter2" not in repr(made._settings)
+    login["password"] = "secret:absent"
+    with pytest.raises(SecretMissingError):
+        record_source(source_of(said, "source"), parts)
+
+
+@pytest.mark.parametrize("more", [{"parts": 2}, {"order": "name"}, {"notifications": "q"}])
+def test_what_is_not_built_is_refused_and_not_passed_over(
+    parts: SourceParts, more: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidError, match=f"not built yet .*setting={next(iter(more))}"):
+        record_source(source_of(SAID["s3"] | more, "source"), parts)
+
+
+def test_a_lake_without_access_to_s3_says_so(parts: SourceParts) -> None:
+    with pytest.raises(InvalidError, match="does not reach S3"):
+        record_source(source_of(SAID["s3"], "source"), parts._replace(files=lambda: None))
+
+
+def test_files_of_a_folder_are_items(parts: SourceParts, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\n")
+    source = local_objects(tmp_path, ObjectSettings(folder="-"), parts)
+    (split,) = source.splits()
+    records = source.open(split, 0).read(bytes_max=100)
+    assert records is not None
+    assert len(records.items) == 1
+
+
+def test_an_adaptor_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("adaptor_of_a_test")
+    module.made = lambda settings: FileTail(settings["files"])  # type: ignore[attr-defined]  # any
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    point = EntryPoint("outbox", f"{module.__name__}:made", record_sources.GROUP)
+    monkeypatch.setattr(record_sources, "entry_points", lambda group: [point] if group else [])
+    assert isinstance(custom_source("outbox", {"files": "x"}), FileTail)
+    with pytest.raises(InvalidError, match=r"no such source .*did you mean 'outbox'"):
+        custom_source("outbax", {})
