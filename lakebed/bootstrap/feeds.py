@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feed_sources import source_of_feed
+from lakebed.bootstrap.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import Connection, Feed, FeedFile, landing_table_name
@@ -17,7 +17,7 @@ from lakebed.config.policy_definitions import policy_of
 from lakebed.decoding.engines import decoder_of
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
-from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.committed import FeedConnection, taken_before
 from lakebed.feeds.known_definitions import ConnectionDefinition, FeedDefinition
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pipeline import Pipeline
@@ -26,6 +26,7 @@ from lakebed.feeds.rotation import RotationLimits
 from lakebed.feeds.row_makers import DecodeRecords, LandRecords, RecordRules
 from lakebed.feeds.run_feeds import RunningFeed
 from lakebed.ingest.stage_rows import StageRows
+from lakebed.landing.landing_source import LandingSource
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
 from lakebed.model.feeds.positions import connection_id
@@ -33,6 +34,7 @@ from lakebed.model.names import ConnectionId, TableName, digest_of, table_name
 from lakebed.model.predicates.language import Predicate, checked_predicate
 from lakebed.model.predicates.text import predicate_from_text
 from lakebed.model.schema import Schema
+from lakebed.ports.record_source import RecordSource
 from lakebed.statestore.open_table import OpenTable
 
 Share = Callable[[ConnectionId], OwnedSplits]
@@ -71,6 +73,7 @@ def definitions_in(
                 connection=connection,
                 feed=feed,
                 id="",
+                feed_id="",
                 version=feed.version,
                 policy=policy,
                 failed=None,
@@ -104,25 +107,44 @@ def running_feeds(
 def is_landed(definition: FeedDefinition, connections: Sequence[ConnectionDefinition]) -> bool:
     """Whether a feed's records are kept as they come."""
     feed = definition.feed
-    taken = any(one.feed.name == feed.name for one in connections)
-    return bool(feed.landing) or (feed.landing is None and not taken)
+    taken = [one for one in connections if one.feed.name == feed.name]
+    if feed.landing is None:
+        return not taken or not feed.source.is_ordered
+    return feed.landing
 
 
 def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[pa.RecordBatch]:
     """Return what lands a feed. Raises: as `running_feeds`."""
-    feed = definition.feed
-    table = _table_of(app, landing_table_name(feed.name), LANDING_SCHEMA, "landing")
-    id_ = _id_of(definition.id, b"feed", feed.name, table)
+    table, connection = _landing_of(app, definition.feed, definition.id, definition.version)
     return Pipeline[pa.RecordBatch](
         table=table,
-        connection=FeedConnection(id_, definition.version),
-        source=source_of_feed(app, feed),
+        connection=connection,
+        source=_source_of(app, definition.feed, table, connection),
         rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
         clock=app.clock,
-        limits=_limits(feed),
+        limits=_limits(definition.feed),
         records_gaps=definition.policy.gap == "record",
-        splits=share(id_),
+        splits=share(connection.id),
     )
+
+
+def _landing_of(app: App, feed: Feed, id_: str, version: int) -> tuple[OpenTable, FeedConnection]:
+    """Return the landing table of a feed, and what fills it."""
+    table = _table_of(app, landing_table_name(feed.name), LANDING_SCHEMA, "landing")
+    return table, FeedConnection(_id_of(id_, b"feed", feed.name, table), version)
+
+
+def _source_of(
+    app: App, feed: Feed, table: OpenTable, connection: FeedConnection
+) -> RecordSource[pa.RecordBatch]:
+    parts = SourceParts(
+        clock=app.clock,
+        secrets=app.feeds.secrets,
+        files=app.source_files,
+        clients=lambda: amazon_clients(app.clock, app.rng),
+        is_taken=lambda item: bool(taken_before(table, connection, [item])),
+    )
+    return record_source(feed.source, parts)
 
 
 def connected_feed(
@@ -130,17 +152,13 @@ def connected_feed(
 ) -> Pipeline[pa.RecordBatch]:
     """Return what takes a feed into a table. Raises: as `running_feeds`."""
     connection, feed, policy = definition.connection, definition.feed, definition.policy
-    if not feed.source.is_replayable:
-        hint = "connect what can be read twice: files or Kafka"
-        raise InvalidError(
-            "this release connects no such source",
-            at=at_of("feed", feed.name, "source"),
-            source=feed.source.kind,
-            hint=hint,
-        )
     table = app.catalog.find(table_name(connection.table))
     id_ = _id_of(definition.id, b"connection", connection.name, table)
     to_table = FeedConnection(id_, definition.version)
+    source = _source_of(app, feed, table, to_table)
+    if not feed.source.is_ordered:
+        landing, landed_by = _landing_of(app, feed, definition.feed_id, definition.version)
+        source = LandingSource(landing, landed_by.id, app.query)
     stage = StageRows[pa.RecordBatch](files=app.files)
     open_quarantine = partial(
         _table_of, app, table_name(f"{feed.name}_quarantine"), QUARANTINE_SCHEMA, "quarantine"
@@ -153,7 +171,7 @@ def connected_feed(
     return Pipeline[pa.RecordBatch](
         table=table,
         connection=to_table,
-        source=source_of_feed(app, feed),
+        source=source,
         rounds=rounds,
         clock=app.clock,
         limits=_limits(policy),

@@ -38,7 +38,7 @@ class KafkaSource(msgspec.Struct, frozen=True, kw_only=True):
     """Topics of Kafka."""
 
     kind: ClassVar[SourceKind] = "kafka"
-    is_replayable: ClassVar[bool] = True
+    is_ordered: ClassVar[bool] = True
 
     kafka: Annotated[
         str, Meta(min_length=1, max_length=4_096, description="Some brokers: HOST:PORT,HOST:PORT.")
@@ -88,7 +88,7 @@ class FilesSource(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of files that grow."""
 
     kind: ClassVar[SourceKind] = "files"
-    is_replayable: ClassVar[bool] = True
+    is_ordered: ClassVar[bool] = True
 
     files: Annotated[
         str, Meta(min_length=1, max_length=4_096, description="A pattern of their paths.")
@@ -99,7 +99,7 @@ class S3Source(msgspec.Struct, frozen=True, kw_only=True):
     """Objects of S3."""
 
     kind: ClassVar[SourceKind] = "s3"
-    is_replayable: ClassVar[bool] = True
+    is_ordered: ClassVar[bool] = False
 
     s3: Annotated[str, Meta(pattern=_BUCKET, description="s3://BUCKET/PREFIX.")]
     pattern: Annotated[
@@ -140,7 +140,7 @@ class SqsSource(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of a queue of SQS."""
 
     kind: ClassVar[SourceKind] = "sqs"
-    is_replayable: ClassVar[bool] = False
+    is_ordered: ClassVar[bool] = False
 
     sqs: Annotated[str, Meta(min_length=1, max_length=1_000, description="The queue, by its URL.")]
     receivers: Annotated[
@@ -160,7 +160,7 @@ class PushSource(msgspec.Struct, frozen=True, kw_only=True):
     """Records that senders push by HTTP."""
 
     kind: ClassVar[SourceKind] = "push"
-    is_replayable: ClassVar[bool] = False
+    is_ordered: ClassVar[bool] = False
 
     push: Annotated[
         str, Meta(pattern=_ADDRESS, description="Where to listen: HOST:PORT, or :PORT.")
@@ -184,7 +184,7 @@ class SocketSource(msgspec.Struct, frozen=True, kw_only=True):
     """Records that senders write into a socket."""
 
     kind: ClassVar[SourceKind] = "socket"
-    is_replayable: ClassVar[bool] = False
+    is_ordered: ClassVar[bool] = False
 
     socket: Annotated[
         str, Meta(pattern=_ADDRESS, description="Where to listen: HOST:PORT, or :PORT.")

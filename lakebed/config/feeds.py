@@ -37,7 +37,8 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
         bool | None,
         Meta(
             description="Whether records are kept as they come, in the table NAME_landing. What"
-            " cannot be read twice always is. Left out: where no connection takes them."
+            " cannot be read twice in the same order always is. Left out: where no connection takes"
+            " them."
         ),
     ] = None
     policy: Annotated[
@@ -302,8 +303,8 @@ def feed_of(name: str, said: object) -> Feed:
         raise InvalidError("a feed without a source", at=at, hint=hint)
     where = f"{at}.source" if short is None else at
     found = source_of(source, where)
-    if not found.is_replayable and others.landing is False:
-        hint = "leave `landing` out: what cannot be read twice is landed first"
+    if not found.is_ordered and others.landing is False:
+        hint = "leave `landing` out: what cannot be read twice in the same order is landed first"
         raise InvalidError("a source that needs landing", at=f"{at}.landing", hint=hint)
     return Feed(name=name, source=found, **msgspec.structs.asdict(others))
 

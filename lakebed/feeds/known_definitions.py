@@ -43,11 +43,16 @@ class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A connection with all that it needs. Fields: as those of a feed."""
+    """A connection with all that it needs.
+
+    feed_id: of its feed.
+    Other fields: as those of a feed.
+    """
 
     connection: Connection
     feed: Feed
     id: str
+    feed_id: str
     version: int
     policy: Policy
     failed: Failure | None
@@ -104,6 +109,7 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
             connection=connection,
             feed=feed,
             id=entry.definition.id,
+            feed_id=self.entry("feed", connection.feed).definition.id,
             version=self._version(*keys, policy=policy),
             policy=policy_of(policy, self.file.policies),
             failed=entry.failed,
