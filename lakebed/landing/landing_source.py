@@ -1,5 +1,5 @@
 """A landing table as a source: what one feed landed is read again, in order, by any number of
-connections. None of them can hold up what lands (protocol R22).
+connections. None of them can hold up what lands.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class LandingReader:
         return max(0, self._end - self._next)
 
     def acknowledge(self, end: int) -> None:
-        """Do nothing: retention alone removes records (protocol R22)."""
+        """Do nothing: retention alone removes records."""
 
     def close(self) -> None:
         """Let go of the version that is read."""

@@ -16,7 +16,8 @@ BatchT = TypeVar("BatchT")
 class SourceSplit(msgspec.Struct, frozen=True):
     """What a source orders its records by, such as a file: the unit of order and of ownership.
 
-    name: the same for as long as its records are the same; one that is made anew has another.
+    name: the same for as long as its records are the same; one that is made anew has another
+        (protocol R16).
     title: for people.
     """
 

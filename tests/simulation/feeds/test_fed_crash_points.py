@@ -1,6 +1,7 @@
 """A feed's round is killed before and after each of its effects, and loses each answer.
 
-Its records are rows and bad ones, so that it marks positions, adds to the quarantine and commits.
+Its records are rows and bad ones, so that it marks positions, adds to the quarantine and commits
+(protocol R13).
 Afterwards another worker takes over, whose decoder answers differently; then all checkers look.
 """
 

@@ -1,4 +1,5 @@
-"""What happens to files that a feed reads: they are renamed, cut, made anew, and are no files."""
+"""What happens to files that a feed reads: they are renamed, cut, made anew (protocol R16), and are
+no files."""
 
 import os
 from pathlib import Path

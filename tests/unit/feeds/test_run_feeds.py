@@ -1,4 +1,5 @@
-"""Feeds of a lake in a directory: each line once, whoever runs them and however often."""
+"""Feeds of a lake in a directory: each line once, whoever runs them and however often, also when an
+answer is lost (protocol R4)."""
 
 import random
 from collections.abc import Iterator
