@@ -1,7 +1,7 @@
 """One connection at work in one process: records of its source splits on their way into its table.
 
 What is held here is only what was read ahead. It may be dropped at any moment: the table's log says
-how far each source split was taken. A round that is refused is forgotten whole (protocol R6), and the
+how far each source split was taken. A round that is refused is forgotten whole (protocol R6). The
 source hears of one when it is in the log (R5).
 """
 
