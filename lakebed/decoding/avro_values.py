@@ -103,7 +103,11 @@ class OpenAvro:
             self._known[id_] = _parse(text)
         return self._known[id_]
 
-    def _datum(self, file: io.BytesIO, schema: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    def _datum(
+        self,
+        file: io.BytesIO,
+        schema: Any,  # noqa: ANN401 - what fastavro parses
+    ) -> Mapping[str, Any]:
         if schema is None:
             raise _NO_SCHEMA
         try:

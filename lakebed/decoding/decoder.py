@@ -55,7 +55,8 @@ class Decoder(Protocol):
 class Verdicts:
     """Verdicts of some records, while they are found. The first of a record stays.
 
-    codes: one for each record. details: by index of the record.
+    codes: one for each record.
+    details: by index of the record.
     """
 
     codes: npt.NDArray[np.uint8]

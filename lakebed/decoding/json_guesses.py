@@ -4,6 +4,7 @@ verdict: it sorts the payloads of a block that Arrow rejected."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import GenericAlias
 from typing import Annotated, Any
 
 import msgspec
@@ -55,10 +56,10 @@ def _type(raw: Raw) -> Any:  # noqa: ANN401 - a type
             return _NUMERIC
         case ListOf(element):
             inner = _type(element)
-            return list[inner | None]  # type: ignore[valid-type]
+            return GenericAlias(list, (inner | None,))
         case MapOf(_, value):
             inner = _type(value)
-            return dict[str, inner | None]  # type: ignore[valid-type]
+            return GenericAlias(dict, (str, inner | None))
         case StructOf(members):
             return _struct([(member.name, _type(member.type)) for member in members])
         case Primitive(name) if "int" in name:

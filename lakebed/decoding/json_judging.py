@@ -146,7 +146,8 @@ class Judge:
             elif value is None:
                 reason = None
             elif isinstance(value, _Pairs):
-                reason = self._object(value, inner, path)  # type: ignore[arg-type]
+                assert isinstance(inner, dict), "a tree holds indices and trees"
+                reason = self._object(value, inner, path)
             else:
                 reason = Verdict.TYPE_MISMATCH, f"{path}: {_kind(value)}, not an object"
             if reason is not None:

@@ -53,7 +53,6 @@ class JsonValues:
     ) -> None:
         self._values = tuple(values)
         self._refuses = refuses_unknown
-        self._counts = counts_unknown and not refuses_unknown
         self._judge = Judge(values, refuses_unknown=refuses_unknown)
         self._guess = guess_of(self._values)
         self._tree = tree_of(self._values)
@@ -61,6 +60,10 @@ class JsonValues:
         self._names = msgspec.json.Decoder(dict[str, msgspec.Raw])
         has_map = any(_has_map(value.raw) for value in values)
         self._rewriting = Rewriting(_types(self._tree, self._values)) if has_map else None
+        self._refusing: JsonValues | None = None
+        """Rejects a block in which there is something to count."""
+        if counts_unknown and not refuses_unknown:
+            self._refusing = JsonValues(values, refuses_unknown=True, counts_unknown=False)
 
     def read(self, payloads: pa.BinaryArray, verdicts: Verdicts) -> ReadValues:
         """Return the values of payloads: see `ValueReader`."""
@@ -88,7 +91,8 @@ class JsonValues:
             suspects = np.flatnonzero(bools(pc.match_substring_regex(payloads, _NOT_JSON)))
             for index in suspects.tolist():  # bounded: payloads that look wrong
                 if not wrong[index]:
-                    wrong[index] = not self._judge.is_strict(payloads[index].as_py())
+                    payload = payloads[index].as_py()  # bounded: one that looks wrong
+                    wrong[index] = not self._judge.is_strict(payload)
         for index in np.flatnonzero(wrong).tolist():  # bounded: bad payloads
             self._blame(payloads, index, verdicts)
         return np.flatnonzero(~wrong)
@@ -101,10 +105,9 @@ class JsonValues:
             return self._parse(json_ordinals.chosen(payloads, records)), records
         except _RejectedError:
             pass
-        guessed = np.array(
-            [self._guess(payloads[index].as_py()) for index in records.tolist()],  # one at a time
-            np.bool_,
-        )
+        guessed = np.zeros(len(records), np.bool_)
+        for row, index in enumerate(records.tolist()):
+            guessed[row] = self._guess(payloads[index].as_py())  # bounded: one at a time
         good = self._readable(payloads, records[guessed])
         unclear = [i for i in records[~guessed].tolist() if self._is_unclear(payloads, i, verdicts)]
         alone = [self._readable(payloads, np.array([index])) for index in unclear]
@@ -208,30 +211,31 @@ class JsonValues:
     def _unknown(self, payloads: pa.BinaryArray, records: Indices) -> Counter[str]:
         """Return how many payloads have a name that is not wanted at their top."""
         counts: Counter[str] = Counter()
-        if not self._counts or not len(records) or not self._has_unknown(payloads, records):
+        if self._refusing is None or not len(records):
+            return counts
+        if self._refusing.reads_all(json_ordinals.chosen(payloads, records)):
             return counts
         for index in records.tolist():  # names and spans: values are not decoded
             try:
-                names = self._names.decode(payloads[index].as_py())
+                names = self._names.decode(payloads[index].as_py())  # bounded: one at a time
             except (msgspec.DecodeError, RecursionError):
                 continue
             counts.update(name for name in names if name not in self._tree)
         return counts
 
-    def _has_unknown(self, payloads: pa.BinaryArray, records: Indices) -> bool:
-        """Whether any payload has a name that is not wanted."""
-        refusing = JsonValues(self._values, refuses_unknown=True, counts_unknown=False)
+    def reads_all(self, payloads: pa.BinaryArray) -> bool:
+        """Whether all payloads can be read, each of which opens an object."""
         try:
-            refusing._parse(json_ordinals.chosen(payloads, records))
+            self._parse(payloads)
         except _RejectedError:
-            return True
-        return False
+            return False
+        return True
 
     def _refused_names(self, payloads: pa.BinaryArray, verdicts: Verdicts) -> Counter[str]:
         counts: Counter[str] = Counter()
         if self._refuses:
             for index in np.flatnonzero(verdicts.codes == Verdict.UNKNOWN_FIELD).tolist():
-                self._judge.reason(payloads[index].as_py())
+                self._judge.reason(payloads[index].as_py())  # bounded: a bad one
                 counts.update(set(self._judge.unknown))
         return counts
 

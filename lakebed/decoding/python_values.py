@@ -74,7 +74,7 @@ class PythonValues:
         unknown: Counter[str] = Counter()
         for index, payload in enumerate(payloads):
             try:
-                opened = self._open(payload.as_py())
+                opened = self._open(payload.as_py())  # bounded: one at a time
                 self._count_unknown(opened, unknown)
                 row = [value_of(opened, value) for value in self._values]
             except BadRecordError as error:

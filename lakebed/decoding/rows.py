@@ -25,7 +25,8 @@ from lakebed.user_files.json_columns import converted
 class _Block:
     """Records while rows are made of them.
 
-    read: values of those that can be read. own: these records, as their source gives them.
+    read: values of those that can be read.
+    own: these records, as their source gives them.
     """
 
     read: ReadValues

@@ -81,7 +81,10 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """How texts are taken apart. expression: RE2's, with a name for each part that counts."""
+    """How texts are taken apart.
+
+    expression: RE2's, with a name for each part that counts.
+    """
 
     expression: str
 

@@ -99,7 +99,7 @@ def descriptors(syntax: str = "proto3") -> descriptor_pb2.FileDescriptorSet:
 SET = descriptors()
 
 
-def new(files: descriptor_pb2.FileDescriptorSet = SET) -> Any:  # noqa: ANN401 - a message class made at run time
+def new(files: descriptor_pb2.FileDescriptorSet = SET) -> Any:  # noqa: ANN401 - made at run time
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
         pool.Add(file)
