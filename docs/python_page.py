@@ -55,10 +55,11 @@ def options_of(options: type) -> dict[str, str]:
 
 
 def members(face: type) -> Iterator[tuple[str, FunctionType | property]]:
-    """Yield public members in the order of the source."""
-    for name, member in vars(face).items():
-        if not name.startswith("_") and isinstance(member, FunctionType | property):
-            yield name, member
+    """Yield public members in the order of the source, then those of what the class is made of."""
+    for owner in face.__mro__[:-1]:
+        for name, member in vars(owner).items():
+            if not name.startswith("_") and isinstance(member, FunctionType | property):
+                yield name, member
 
 
 def entry(name: str, member: FunctionType | property, *, level: str = "##") -> list[str]:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.bootstrap.app import App
+from lakebed.bootstrap.fed_table import FedTable
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.settings import TableSettings
 from lakebed.errors import InvalidError
 from lakebed.ingest.sources import (
@@ -51,15 +50,10 @@ if TYPE_CHECKING:
 
     from lakebed.inspection.log_listing import LogListing
     from lakebed.inspection.past_state import StateShown
-    from lakebed.statestore.open_table import OpenTable
 
 
-class Table(OpenLake):
+class Table(FedTable):
     """A table of a lake: rows sorted by key."""
-
-    def __init__(self, app: App, opened: OpenTable) -> None:
-        super().__init__(app)
-        self._opened = opened
 
     def __repr__(self) -> str:
         keys = ", ".join(f.name for f in self.schema.row_keys)
@@ -207,16 +201,19 @@ class Table(OpenLake):
     def _snapshots(self) -> Snapshots:
         return self._app.heads.snapshots(self._opened.id)
 
-    def clear(self, *, split_points: Sequence[object] | None = None) -> None:
+    def clear(
+        self, *, split_points: Sequence[object] | None = None, from_start: bool = False
+    ) -> None:
         """Remove all rows. Jobs that have begun before raise GenerationError: run them again.
 
         split_points: of a new partition tree; none at all: one leaf; None keeps the partitions.
+        from_start: feeds take their sources from the beginning again; else they go on.
 
         Raises:
             InvalidError: a split point that is not allowed; the table is as before.
         """
         points = None if split_points is None else split_points_of(self.schema, split_points)
-        clear_table(self._opened, points)
+        clear_table(self._opened, points, from_start=from_start)
 
     def ingest(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from lakebed.cli import feed_positions
 from lakebed.cli.key_text import text_in
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
@@ -145,6 +146,10 @@ def _other_process(session: Session, only: tuple[str, ...]) -> subprocess.Popen[
     return subprocess.Popen(  # noqa: S603  our own program, without a shell
         [sys.executable, "-c", program, "--lake", session.lake_path, "feed", "run", *chosen]
     )
+
+
+for command in feed_positions.COMMANDS:
+    feed.add_command(command)
 
 
 def _text_of(file: Path) -> str:

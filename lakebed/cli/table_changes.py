@@ -186,6 +186,9 @@ def split_points(session: Session, *, name: str) -> None:
     help="One split point in each line; an empty file makes one leaf.",
 )
 @click.option("--base64", "as_base64", is_flag=True, help="The lines of that file are base64.")
+@click.option(
+    "--from-start", is_flag=True, help="Let feeds take their sources from the beginning again."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @pass_session
@@ -196,12 +199,14 @@ def clear(
     split_points: tuple[str, ...],
     split_points_file: Path | None,
     as_base64: bool,
+    from_start: bool,
     yes: bool,
     dry_run: bool,
 ) -> None:
     """Remove all rows of table NAME, for good. It keeps its partitions, or gets new ones.
 
-    An ingest that has begun before is refused, and may be sent again.
+    An ingest that has begun before is refused, and may be sent again. Feeds go on behind what they
+    have taken, or begin again, with --from-start.
     """
     if split_points and split_points_file is not None:
         raise InvalidError("split points twice", hint="use --split-point or --split-points")
@@ -220,7 +225,7 @@ def clear(
             session.give({"would_clear": name, "rows": before.rows}, f"would remove {what}")
             return
         _confirm(session, yes=yes, question=f"remove {what}?", table=name)
-        opened.clear(split_points=points)
+        opened.clear(split_points=points, from_start=from_start)
         (after,) = lake.status(name)
     value = {"cleared": name, "leaves": after.leaves}
     session.give(value, f"removed {what}, leaves: {after.leaves}")

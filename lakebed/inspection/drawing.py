@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import msgspec
 
 from lakebed.inspection.status import ConnectionStatus, JobStatus, NodeStatus, TableStatus
+from lakebed.model.names import MICROS_PER_SECOND
 
 LEAVES_DRAWN_MAX = 40
 """Of a larger tree the first and the last leaves are drawn."""
@@ -176,6 +178,13 @@ def _connection_line(connection: ConnectionStatus) -> str:
         became.append(f"{connection.quarantined:,} quarantined")
     if connection.gaps:
         became.append(_count(connection.gaps, "gap"))
+    if connection.errors_in_row:
+        became.append(_count(connection.errors_in_row, "error in a row", "errors in a row"))
+    if connection.watermark is not None:
+        at = datetime.fromtimestamp(connection.watermark // MICROS_PER_SECOND, UTC)
+        became.append(f"watermark {at:%Y-%m-%d %H:%M:%S}")
+    if connection.windows_open:
+        became.append(_count(connection.windows_open, "open window"))
     splits = _count(connection.source_splits, "source split")
     return f"feed      {connection.id}, version {connection.version}: {splits}, {', '.join(became)}"
 

@@ -17,6 +17,7 @@ from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.commit_ledger import FeedChange
 from lakebed.statestore.log_entries.feed_changes import (
+    BeginAgain,
     Count,
     Define,
     ForgetConnection,
@@ -33,6 +34,7 @@ from lakebed.statestore.log_entries.file_changes import (
     ReplaceFiles,
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
+from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -172,11 +174,9 @@ def change_text(change: Change) -> str:
 
 def _position_text(change: PositionChange) -> str:
     try:
-        position = decode_position(change.value)
+        return f"position of {change.name} at {_next_text(change.value)}"
     except CorruptError:  # of releases whose positions had no form
         return f"position of {change.name}"
-    at = position.next if isinstance(position.next, int) else position.next.hex()
-    return f"position of {change.name} at {at}, revision {position.revision}"
 
 
 def _feed_change_text(change: FeedChange) -> str:
@@ -195,11 +195,36 @@ def _feed_change_text(change: FeedChange) -> str:
         case ForgetItems():
             return f"forget items below entry {change.below}"
         case RecordGap():
-            return f"gap in {change.connection}/{change.source_split}: {change.reason}"
+            name = f"{change.connection}/{change.source_split}"
+            return f"gap in {name}: {one_line(change.reason)}"
         case ForgetConnection():
             return f"forget connection {change.connection}"
+        case BeginAgain():
+            return "let all feeds begin their sources again"
         case Advance():
             return _advance_text(change)
+        case ResetPosition() | DropPosition():
+            return _operator_text(change)
+
+
+def _operator_text(change: ResetPosition | DropPosition) -> str:
+    """Return what an operator did. Who it was and why is any text: it is shown in one line."""
+    name = f"{change.connection}/{change.source_split}"
+    does = f"delete the position of {name}"
+    if isinstance(change, ResetPosition):
+        does = f"reset the position of {name} to {_next_text(change.value)}"
+    return f"{does}, by {one_line(change.who)}: {one_line(change.why)}"
+
+
+def one_line(text: str) -> str:
+    """Return a text with all that is not printable escaped, as a terminal may obey it."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
+
+
+def _next_text(value: bytes) -> str:
+    position = decode_position(value)
+    at = position.next if isinstance(position.next, int) else position.next.hex()
+    return f"{at}, revision {position.revision}"
 
 
 def _advance_text(change: Advance) -> str:

@@ -21,6 +21,7 @@ from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.feed_records import (
     Connection,
     connections,
+    errors_in_rows,
     gaps_of,
     ledger_of,
     positions_of,
@@ -35,6 +36,7 @@ from lakebed.statestore.table_state.figures import (
     leaf_bytes,
 )
 from lakebed.statestore.table_state.state import CompactionJob, LeafFigures, TableState
+from lakebed.statestore.table_state.window_records import open_windows, watermark_of
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +86,10 @@ class ConnectionStatus(msgspec.Struct, frozen=True, kw_only=True):
     read, stored, quarantined: records, since it began. What was read and not stored was filtered,
         quarantined, known already, or left out by its policy.
     gaps: parts of its source that were no longer there, the newest thousand.
+    watermark: event time up to which all records were taken, microseconds since 1970; None: it is
+        not known.
+    windows_open: windows with rows that are not sealed.
+    errors_in_row: the most that any of its source splits ends with.
     """
 
     id: str
@@ -93,6 +99,9 @@ class ConnectionStatus(msgspec.Struct, frozen=True, kw_only=True):
     stored: int
     quarantined: int
     gaps: int
+    watermark: int | None = None
+    windows_open: int = 0
+    errors_in_row: int = 0
 
 
 class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,6 +195,9 @@ def _connection(state: TableState, connection: Connection) -> ConnectionStatus:
         stored=sums.stored,
         quarantined=sums.quarantined,
         gaps=len(gaps_of(state, connection)),
+        watermark=watermark_of(state, connection).time,
+        windows_open=open_windows(state, connection),
+        errors_in_row=max(errors_in_rows(state, connection).values(), default=0),
     )
 
 

@@ -59,6 +59,7 @@ FEED_FAILED = "feed_failed"
 FEED_GAP_RECORDED = "feed_gap_recorded"
 FEED_DROPPED = "feed_dropped"
 FEED_STORE_AWAY = "feed_store_away"
+POSITION_MOVED = "position_moved"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
@@ -116,6 +117,7 @@ MEANINGS = {
     FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
     FEED_DROPPED: "a worker ended and dropped what it had read of a feed; it is read again",
     FEED_STORE_AWAY: "a worker could not ask who lives or what is to run; it asks again",
+    POSITION_MOVED: "an operator moved or deleted a position of a feed; the log says why",
 }
 """What each event says; `docs/reference/events.md` is made from it."""
 

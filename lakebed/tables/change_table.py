@@ -16,6 +16,7 @@ from lakebed.model.schema_changes import planned
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.feed_changes import BeginAgain
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -121,18 +122,22 @@ def change_processing(table: OpenTable, processing: Processing | None) -> Transa
     return number
 
 
-def clear_table(table: OpenTable, points: tuple[bytes, ...] | None) -> TransactionNumber:
+def clear_table(
+    table: OpenTable, points: tuple[bytes, ...] | None, *, from_start: bool = False
+) -> TransactionNumber:
     """Remove all rows; what ingests and compactions have begun before is refused (protocol H16).
 
     points: of a new partition tree; None keeps the one that is there. Readers of older versions go
-    on, until their files are collected. Returns the number of its log entry.
+    on, until their files are collected. from_start: feeds begin their sources again; else they go
+    on behind what they have taken. Returns the number of its log entry.
 
     Raises:
         InvalidError: points that cannot be; the table is as before.
         ConflictError, UnavailableError: the table is as before; call again.
         UnknownOutcomeError: perhaps it is cleared: look before calling again.
     """
-    number = _committed(table, Clear(points))
+    again = (BeginAgain(),) if from_start else ()
+    number = _committed(table, Clear(points), *again)
     events.emit(events.TABLE_CLEARED, table=table.name, number=number)
     return number
 
@@ -148,13 +153,13 @@ def history(log: TransactionLog) -> TableHistory:
     raise LogTruncatedError(since)
 
 
-def _committed(table: OpenTable, change: Change) -> TransactionNumber:
+def _committed(table: OpenTable, *changes: Change) -> TransactionNumber:
     """Commit what does not depend on what the table holds: a generation that is gone is no harm."""
     for tried in range(1, PLANS_MAX + 1):
         with table.head.reading() as state:
             start = start_of(state)
         try:
-            return table.head.commit(table.own(start, change))
+            return table.head.commit(table.own(start, *changes))
         except GenerationError:
             if tried == PLANS_MAX:
                 raise

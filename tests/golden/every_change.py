@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakebed.model.feeds.positions import Position, encode_position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
 from lakebed.model.field_changes import FieldChange
@@ -19,6 +20,7 @@ from lakebed.model.names import (
 )
 from lakebed.statestore.log_entries.codec import Entry
 from lakebed.statestore.log_entries.feed_changes import (
+    BeginAgain,
     Count,
     Define,
     ForgetConnection,
@@ -35,6 +37,7 @@ from lakebed.statestore.log_entries.file_changes import (
     ReplaceFiles,
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
+from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -120,6 +123,14 @@ CHANGES: tuple[Change, ...] = (
         (SplitTime("orders/0", Micros(1_800_000_000_000_000), True, True),),
         (WindowCount(Micros(1_799_999_940_000_000), 7, 2),),
     ),
+    ResetPosition(
+        *(ConnectionId("feed"), "orders/0", encode_position(Position(4, 9))),
+        *(encode_position(Position(5, 7)), "alice", "two records were spoiled\x1b"),
+    ),
+    DropPosition(
+        *(ConnectionId("feed"), "orders/0", encode_position(Position(5, 7)), "bob", "it is gone"),
+    ),
+    BeginAgain(),
 )
 
 

@@ -19,6 +19,7 @@ from lakebed.model.formats import NEWEST
 from lakebed.model.names import Micros
 from lakebed.statestore.log_entries.feed_changes import (
     FEED_FORMAT,
+    BeginAgain,
     Count,
     Define,
     ForgetConnection,
@@ -27,6 +28,7 @@ from lakebed.statestore.log_entries.feed_changes import (
     TakeItems,
 )
 from lakebed.statestore.log_entries.log_changes import LOG_FORMAT, ResumeLog
+from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -52,6 +54,9 @@ _FORMATS: dict[type, int] = {
     RecordGap: FEED_FORMAT,
     ForgetConnection: FEED_FORMAT,
     Advance: FEED_FORMAT,
+    ResetPosition: FEED_FORMAT,
+    DropPosition: FEED_FORMAT,
+    BeginAgain: FEED_FORMAT,
 }
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""

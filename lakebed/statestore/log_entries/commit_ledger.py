@@ -9,6 +9,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.feeds.positions import position_name
 from lakebed.model.names import ConnectionId
 from lakebed.statestore.log_entries.feed_changes import (
+    BeginAgain,
     Count,
     Define,
     ForgetConnection,
@@ -16,9 +17,21 @@ from lakebed.statestore.log_entries.feed_changes import (
     RecordGap,
     TakeItems,
 )
+from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
 from lakebed.statestore.log_entries.window_changes import Advance
 
-FeedChange = Define | Count | TakeItems | ForgetItems | RecordGap | ForgetConnection | Advance
+FeedChange = (
+    Define
+    | Count
+    | TakeItems
+    | ForgetItems
+    | RecordGap
+    | ForgetConnection
+    | Advance
+    | ResetPosition
+    | DropPosition
+    | BeginAgain
+)
 
 
 def check_ledger(

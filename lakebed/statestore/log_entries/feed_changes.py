@@ -22,8 +22,10 @@ from lakebed.statestore.table_state.feed_records import (
     Gap,
     add_tally,
     connection_of,
+    connections,
     forget_connection,
     forget_items,
+    forget_taken,
     has_room_for,
     put_connection,
     put_errors_in_row,
@@ -32,7 +34,11 @@ from lakebed.statestore.table_state.feed_records import (
     taken_items,
 )
 from lakebed.statestore.table_state.state import Moment, TableState
-from lakebed.statestore.table_state.window_records import expect_splits, forget_windows
+from lakebed.statestore.table_state.window_records import (
+    expect_splits,
+    forget_windows,
+    split_progress,
+)
 
 FEED_FORMAT = 5
 """Of log entries with such changes."""
@@ -111,7 +117,7 @@ class TakeItems(msgspec.Struct, frozen=True, array_like=True, tag="items"):
     MAX: ClassVar[int] = ITEMS_MAX
 
     def check(self, state: TableState) -> None:
-        known = _known(state, self.connection)
+        known = known_connection(state, self.connection)
         if any(len(item) != ITEM_BYTES for item in self.items):
             raise InvalidError("an item has a name of 16 bytes", connection=self.connection)
         if not self.items or len(set(self.items)) < len(self.items):
@@ -185,7 +191,7 @@ class ForgetConnection(msgspec.Struct, frozen=True, array_like=True, tag="forget
     connection: ConnectionId
 
     def check(self, state: TableState) -> None:
-        _known(state, self.connection)
+        known_connection(state, self.connection)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         known = connection_of(state, self.connection)
@@ -194,7 +200,23 @@ class ForgetConnection(msgspec.Struct, frozen=True, array_like=True, tag="forget
             forget_connection(state, known)
 
 
-def _known(state: TableState, id_: ConnectionId) -> Connection:
+class BeginAgain(msgspec.Struct, frozen=True, array_like=True, tag="begin_again"):
+    """All rows go with this entry, and each connection begins its source again, by the definition
+    that it has. Its watermark waits for the source splits that are known, as at the beginning."""
+
+    def check(self, state: TableState) -> None:
+        """Nothing can refuse it."""
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        for known in connections(state):
+            names = [split.source_split for split in split_progress(state, known)]
+            forget_windows(state, known)
+            forget_taken(state, known)
+            expect_splits(state, known, names)
+
+
+def known_connection(state: TableState, id_: ConnectionId) -> Connection:
+    """Return a connection. Raises: DefinitionMovedError: the table does not know it."""
     known = connection_of(state, id_)
     if known is None:
         raise DefinitionMovedError(
@@ -212,7 +234,7 @@ def check_version(state: TableState, id_: ConnectionId, version: int) -> Connect
         DefinitionMovedError: a newer one is known, or the connection is not.
         InvalidError: it is not known yet.
     """
-    known = _known(state, id_)
+    known = known_connection(state, id_)
     if version < known.version:
         raise _moved(known, version)
     if version > known.version:

@@ -26,6 +26,7 @@ from lakebed.model.names import (
 )
 from lakebed.statestore.log_entries.commit_ledger import check_ledger
 from lakebed.statestore.log_entries.feed_changes import (
+    BeginAgain,
     Count,
     Define,
     ForgetConnection,
@@ -42,6 +43,7 @@ from lakebed.statestore.log_entries.file_changes import (
     ReplaceFiles,
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
+from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -91,6 +93,9 @@ Change = (
     | RecordGap
     | ForgetConnection
     | Advance
+    | ResetPosition
+    | DropPosition
+    | BeginAgain
 )
 
 

@@ -258,14 +258,19 @@ def put_gap(state: TableState, connection: Connection, gap: Gap) -> None:
     )
 
 
-def forget_connection(state: TableState, connection: Connection) -> None:
-    """Forget all that is known of a connection, its positions too."""
+def forget_taken(state: TableState, connection: Connection) -> None:
+    """Forget what a connection has taken: positions, ledger, items, gaps, errors."""
     state.write(
         "DELETE FROM positions WHERE name > ? AND name < ?",
         _names_of(connection.id),
     )
     for statement in _FORGET:
         state.write(statement, (connection.key,))
+
+
+def forget_connection(state: TableState, connection: Connection) -> None:
+    """Forget all that is known of a connection, its positions too."""
+    forget_taken(state, connection)
     state.write("DELETE FROM connections WHERE id = ?", (connection.id,))
 
 

@@ -71,3 +71,51 @@ def test_a_file_that_is_not_there_is_named(shell: Shell) -> None:
     code, error = shell.refused("feed", "run", "feeds.toml", "--once")
     assert code == 2
     assert "feeds.toml" in str(error)
+
+
+def position_of(shell: Shell) -> str:
+    (kept,) = shell.json("feed", "positions", "list", "access_landing")
+    return f"{kept['feed']}/{kept['source_split']}"
+
+
+def test_positions_are_listed_reset_and_deleted_with_a_reason(shell: Shell) -> None:
+    shell.ok("feed", "run", feeds(shell), "--once")
+    name = position_of(shell)
+    listed = shell.ok("feed", "positions", "list", "access_landing").splitlines()
+    assert "  next  revision  owner  event time  errors in a row" in listed[0]
+    assert listed[1].split() == [name, "8", "1"]
+    move = ("feed", "positions", "reset", "access_landing", name)
+    refused = shell.run(*move, "--expect", "4", "--to", "4", "--why", "seen too late")
+    assert "not the one that was expected" in refused.stderr
+    done = shell.ok(*move, "--expect", "8", "--to", "4", "--why", "spoiled", "--who", "alice")
+    assert done == f"{name} goes on at 4 (entry 3)\n"
+    assert "revision 2, by alice: spoiled" in shell.ok("state", "log", "access_landing")
+    said = shell.ok("feed", "run", feeds(shell), "--once")
+    assert said == "access: 1 record into access_landing, 1 commit\n"
+    gone = ("feed", "positions", "delete", "access_landing", name)
+    shell.ok(*gone, "--expect", "8", "--why", "begin anew")
+    assert shell.ok("feed", "positions", "list", "access_landing") == "none yet\n"
+    said = shell.ok("feed", "run", feeds(shell), "--once")
+    assert said == "access: 2 records into access_landing, 1 commit\n"
+
+
+def test_the_ledger_and_gaps_of_a_table_are_shown(shell: Shell) -> None:
+    shell.ok("feed", "run", feeds(shell), "--once")
+    feed, split = position_of(shell).split("/", 1)
+    shown = shell.ok("feed", "ledger", "access_landing", "--feed", feed)
+    assert f"{feed}/{split}" in shown
+    assert shown.rstrip().endswith("2 read, 2 stored")
+    (row,) = shell.json("feed", "ledger", "access_landing")
+    assert row["tally"][:2] == [2, 2]
+    assert shell.ok("feed", "gaps", "access_landing") == "none\n"
+    refused = shell.run("feed", "ledger", "access_landing", "--feed", "nothing")
+    assert "no such feed" in refused.stderr
+
+
+def test_a_table_is_cleared_for_feeds_to_go_on_or_to_begin_again(shell: Shell) -> None:
+    shell.ok("feed", "run", feeds(shell), "--once")
+    shell.ok("table", "clear", "access_landing", "--yes")
+    assert shell.json("feed", "run", feeds(shell), "--once")[0]["commits"] == 0
+    shell.ok("table", "clear", "access_landing", "--from-start", "--yes")
+    said = shell.ok("feed", "run", feeds(shell), "--once")
+    assert said == "access: 2 records into access_landing, 1 commit\n"

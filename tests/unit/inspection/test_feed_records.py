@@ -6,6 +6,7 @@ import pytest
 
 from lakebed.backends.memory import MemoryJobTracker
 from lakebed.inspection.check_state import check_state
+from lakebed.inspection.drawing import draw_status
 from lakebed.inspection.status import ConnectionStatus, table_status
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules, window_start
@@ -44,12 +45,23 @@ def test_a_status_says_what_became_of_the_records_of_each_connection(story: Tabl
     table = OpenTable(id_=TableId("t"), name=TableName("t"), head=story.head, rng=random.Random(0))
     status = table_status(table, tracker=MemoryJobTracker())
     fed = ConnectionStatus(
-        id="feed", version=2, source_splits=2, read=10, stored=6, quarantined=2, gaps=2
+        id="feed",
+        version=2,
+        source_splits=2,
+        gaps=2,
+        read=10,
+        stored=6,
+        quarantined=2,
+        errors_in_row=1,
+        watermark=1_767_225_600_000_000,
+        windows_open=1,
     )
     idle = ConnectionStatus(
         id="other", version=1, source_splits=0, read=0, stored=0, quarantined=0, gaps=0
     )
     assert status.connections == (fed, idle)
+    drawn = draw_status(status)
+    assert "2 gaps, 1 error in a row, watermark 2026-01-01 00:00:00, 1 open window" in drawn
 
 
 @pytest.mark.parametrize(
