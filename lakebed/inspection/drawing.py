@@ -44,7 +44,7 @@ def draw_status(status: TableStatus, *, leaves_max: int = LEAVES_DRAWN_MAX) -> s
         lines.append(f"  ... {len(status.jobs) - JOBS_DRAWN_MAX} more")
     lines.append(_garbage_line(status))
     lines.append(_log_line(status))
-    lines += map(_connection_line, status.connections)
+    lines += map(connection_line, status.connections)
     if status.pins:
         lines.append(f"pins      {_count(status.pins, 'long reader')}")
     if status.settings:
@@ -172,7 +172,8 @@ def _job_line(job: JobStatus) -> str:
     )
 
 
-def _connection_line(connection: ConnectionStatus) -> str:
+def connection_line(connection: ConnectionStatus) -> str:
+    """Return what is known of a feed, in a line."""
     became = [f"{_count(connection.read, 'record')} read", f"{connection.stored:,} stored"]
     if connection.quarantined:
         became.append(f"{connection.quarantined:,} quarantined")

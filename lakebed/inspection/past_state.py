@@ -7,9 +7,15 @@ from itertools import islice
 import msgspec
 
 from lakebed.errors import CorruptError, InvalidError, LogTruncatedError, ObjectMissingError
-from lakebed.inspection.drawing import draw_tree, size_text
+from lakebed.inspection.drawing import connection_line, draw_tree, size_text
 from lakebed.inspection.replay import apply_entry
-from lakebed.inspection.status import NodeStatus, changed_settings, nodes_of
+from lakebed.inspection.status import (
+    ConnectionStatus,
+    NodeStatus,
+    changed_settings,
+    connection_statuses,
+    nodes_of,
+)
 from lakebed.model.names import Micros, TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
@@ -41,6 +47,7 @@ class StateShown(msgspec.Struct, frozen=True, kw_only=True):
     jobs: with the files each has claimed.
     nodes: the partition tree, each parent before its children, in key order.
     references: the first of those that were asked for.
+    connections: of feeds that fill the table.
     """
 
     table: str
@@ -62,6 +69,7 @@ class StateShown(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, object]
     nodes: tuple[NodeStatus, ...]
     references: tuple[FileShown, ...] = ()
+    connections: tuple[ConnectionStatus, ...] = ()
 
 
 def state_at(
@@ -131,6 +139,7 @@ def show_state(state: TableState, table: TableName, *, files_max: int = 0) -> St
             )
             for r in islice(state.all_references(), files_max)
         ),
+        connections=connection_statuses(state),
     )
 
 
@@ -145,6 +154,7 @@ def draw_state(shown: StateShown, when: str) -> str:
         f"  floor {shown.floor:,}, generation {shown.generation}, schema {shown.schema_version}",
         f"  {about}{shown.rows:,} rows in {shown.files:,} files ({size_text(shown.bytes)})",
         f"  garbage {garbage}, {shown.pins} pins, jobs {jobs or 'none'}",
+        *(f"  {connection_line(connection)}" for connection in shown.connections),
         "",
         *draw_tree(shown.nodes),
     ]

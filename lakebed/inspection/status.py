@@ -164,7 +164,7 @@ def table_status(
         garbage = garbage_figures(state, before=before, now=now)
         nodes = nodes_of(state, state.schema())
         jobs, claims, pins = state.jobs(), dict(claims_by_job(state)), len(state.pins())
-        fed = tuple(_connection(state, connection) for connection in connections(state))
+        fed = connection_statuses(state)
     return TableStatus(
         name=table.name,
         id=table.id,
@@ -182,6 +182,11 @@ def table_status(
         **_sums(files, garbage),
         **_messages(loads),
     )
+
+
+def connection_statuses(state: TableState) -> tuple[ConnectionStatus, ...]:
+    """Return what a state says of the feeds that fill its table, by their ids."""
+    return tuple(_connection(state, connection) for connection in connections(state))
 
 
 def _connection(state: TableState, connection: Connection) -> ConnectionStatus:

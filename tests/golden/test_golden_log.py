@@ -9,14 +9,27 @@ import msgspec
 import pytest
 
 from lakebed.model.feeds.positions import Position, encode_position
+from lakebed.model.feeds.tallies import Tally
+from lakebed.model.feeds.windows import SplitTime
 from lakebed.model.field_changes import FieldChange
-from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.model.processing import processing_json
 from lakebed.statestore.log_entries.codec import Entry, decode_entry, encode_entry
+from lakebed.statestore.log_entries.feed_changes import (
+    BeginAgain,
+    Count,
+    Define,
+    ForgetConnection,
+    ForgetItems,
+    RecordGap,
+    TakeItems,
+)
 from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor
+from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
 from lakebed.statestore.log_entries.table_changes import (
     ChangeSchema,
     ChangeSettings,
+    Clear,
     CreateTable,
     DropPin,
     MarkUnsplittable,
@@ -26,13 +39,16 @@ from lakebed.statestore.log_entries.table_changes import (
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, finish_entry
 from lakebed.statestore.table_state.state import Moment, TableState
 from tests.dsl import TableStory
+from tests.dsl.windowed_table import DROP, FEED, WindowedTable
 from tests.golden import FOLDER, check_golden, from_hex_lines, hex_lines
 from tests.golden.every_change import PROCESSING, every_change
 
 OLD_LOG = "old_log.txt"
 OLD_LOG_OF_FIELDS = "old_log_of_fields.txt"
 OLD_LOG_OF_CLOCKS = "old_log_of_clocks.txt"
+OLD_LOG_OF_FEEDS = "old_log_of_feeds.txt"
 PROCESSED_LOG = "processed_log.txt"
+OTHER = ConnectionId("other")
 CREATION = (CreateTable, SetProcessing)
 
 
@@ -125,7 +141,36 @@ def old_log_of_clocks() -> list[bytes]:
     return [body for _, body in story.log.log.read_after(TransactionNumber(0))]
 
 
+def old_log_of_feeds() -> list[bytes]:
+    """Let a feed fill a table and seal windows, let operators move it, and return the log."""
+    table = WindowedTable("0", "1")
+    story = table.story
+    table.take("0", 3, 12, 25)
+    table.take("1", 14, caught_up=True)
+    table.take("1", 2, 41)
+    story.clock.advance(4_000)
+    table.rules = DROP
+    for _ in range(3):
+        table.say(SplitTime("1", caught_up=True))
+        story.clock.advance(30)
+    table.take("0", 38, late=3)
+    gap = RecordGap(FEED, 1, "q", b"1", b"5", "retention")
+    items = TakeItems(FEED, (bytes(range(16)), bytes(16)))
+    bad = Count(FEED, 1, "q", Tally(read=2, quarantined=2, bytes=20), 2)
+    table.commit(gap, items, bad, positions=table.moved("q"))
+    story.when_committed(Define(FEED, 2, ("0", "2")), Define(OTHER, 1))
+    at = encode_position(Position(3, 0))
+    story.when_committed(ResetPosition(FEED, "0", table.positions["0"], at, "alice", "again"))
+    number = story.state.head().number
+    forgets = RaiseFloor(number), ForgetItems(number)
+    story.when_committed(DropPosition(FEED, "q", table.positions["q"], "bob", "gone"), *forgets)
+    story.when_committed(Clear(None), BeginAgain())
+    story.when_committed(ForgetConnection(OTHER))
+    return [body for _, body in story.log.log.read_after(TransactionNumber(0))]
+
+
 LOGS = {
+    OLD_LOG_OF_FEEDS: old_log_of_feeds,
     OLD_LOG: old_log,
     OLD_LOG_OF_FIELDS: old_log_of_fields,
     OLD_LOG_OF_CLOCKS: old_log_of_clocks,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lakebed.errors import InvalidError
+from lakebed.errors import CorruptError, InvalidError
 from lakebed.feed_errors import PositionMovedError
 from lakebed.model.feeds.positions import decode_position, position_name
 from lakebed.model.names import ConnectionId
@@ -34,10 +34,10 @@ class ResetPosition(msgspec.Struct, frozen=True, array_like=True, tag="reset_pos
 
     def check(self, state: TableState) -> None:
         _check_operator(self.who, self.why)
-        before = 0 if self.expected is None else decode_position(self.expected).revision
-        if decode_position(self.value).revision != before + 1:
-            raise InvalidError("a position that is reset has the next revision", revision=before)
         _check_expected(state, self.connection, self.source_split, self.expected)
+        before = 0 if self.expected is None else sent_revision(self.expected)
+        if sent_revision(self.value) != before + 1:
+            raise InvalidError("a position that is reset has the next revision", revision=before)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         name = position_name(self.connection, self.source_split)
@@ -72,6 +72,15 @@ class DropPosition(msgspec.Struct, frozen=True, array_like=True, tag="drop_posit
         if known is not None:
             put_errors_in_row(state, known, self.source_split, 0)
             forget_split(state, known, self.source_split)
+
+
+def sent_revision(value: bytes) -> int:
+    """Return the revision of a position that came with a request. Raises: InvalidError: it is
+    none."""
+    try:
+        return decode_position(value).revision
+    except CorruptError as error:
+        raise InvalidError("not a position", value=value[:40].hex()) from error
 
 
 def _check_operator(who: str, why: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lakebed.errors import ConflictError, CorruptError, FencedError, GenerationError, InvalidError
+from lakebed.errors import ConflictError, FencedError, GenerationError, InvalidError
 from lakebed.feed_errors import OwnerFencedError, PositionMovedError
 from lakebed.model.feeds.positions import NAME_BYTES_MAX, decode_position
 from lakebed.model.files import FileReference
@@ -43,7 +43,11 @@ from lakebed.statestore.log_entries.file_changes import (
     ReplaceFiles,
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
-from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
+from lakebed.statestore.log_entries.position_changes import (
+    DropPosition,
+    ResetPosition,
+    sent_revision,
+)
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -99,13 +103,6 @@ Change = (
 )
 
 
-def _revision_of(value: bytes) -> int:
-    try:
-        return decode_position(value).revision
-    except CorruptError as error:  # it was sent, not stored
-        raise InvalidError("not a position", value=value[:40].hex()) from error
-
-
 class PositionChange(msgspec.Struct, frozen=True, array_like=True):
     """How far a source has been taken, committed with its rows (R1).
 
@@ -123,8 +120,8 @@ class PositionChange(msgspec.Struct, frozen=True, array_like=True):
     def check(self, state: TableState) -> None:
         if self.name.startswith(OWN_NAMES) or not 0 < len(self.name.encode()) <= NAME_BYTES_MAX:
             raise InvalidError("not the name of a position", position=ascii(self.name)[:80])
-        begins = 0 if self.expected is None else _revision_of(self.expected)
-        if _revision_of(self.value) != begins + 1:
+        begins = 0 if self.expected is None else sent_revision(self.expected)
+        if sent_revision(self.value) != begins + 1:
             hint = "a position's revision rises by one with each commit"
             raise InvalidError("not the next position", position=self.name, hint=hint)
         found, owner = state.position(self.name) or (None, 0)

@@ -4,6 +4,7 @@ import fcntl
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -14,10 +15,16 @@ from lakebed.bootstrap.backups import LOCK
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.lake import Lake
+from lakebed.model.feeds.tallies import Tally
+from lakebed.model.feeds.windows import SplitTime, WindowRules
 from lakebed.model.formats import NEWEST
-from lakebed.model.names import TransactionNumber
+from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.model.schema import schema_of
+from lakebed.statestore.log_entries.feed_changes import Count, Define
+from lakebed.statestore.log_entries.window_changes import Advance
+from lakebed.statestore.open_table import start_of
 from lakebed.table import Table
+from tests.dsl.table_story import next_position
 
 SCHEMA = schema_of(row_keys={"id": "string"}, values={"n": "int64"})
 EAGER = {"garbage_seconds_min": 0, "job_files_max": 2, "size_ratio": 1, "shared_file_rows_max": 1}
@@ -64,6 +71,29 @@ def test_a_backup_is_a_lake_with_the_same_rows_and_settings(lake: Lake, backup: 
     with Lake(open_local(backup)) as copy:
         assert copy.table("t").settings == lake.table("t").settings
         assert copy.table("t").split_points == ["g"]
+
+
+def test_a_backup_knows_how_far_feeds_are_and_what_they_have_sealed(
+    lake: Lake, backup: Path
+) -> None:
+    opened, feed = lake.table("t")._opened, ConnectionId("feed")
+    with opened.head.reading() as state:
+        start, now = start_of(state), state.head().at
+    said = SplitTime("0", Micros(now))
+    advance = Advance(feed, 1, WindowRules(60), (said,))
+    late = Count(feed, 1, "0", Tally(read=2, quarantined=2), 2)
+    made = opened.own(start, Define(feed, 1, ("0", "1")), advance, late)
+    position = next_position("feed/0", None, 7)
+    opened.head.commit(msgspec.structs.replace(made, positions=(position,)))
+    before = lake.table("t").write_snapshot()
+    lake.backup(backup)
+    with Lake(open_local(backup)) as copy:
+        table, whole = copy.table("t"), lake.table("t")
+        assert table.positions() == whole.positions() != []
+        assert table.ledger() == whole.ledger() != []
+        states = [one.state(number=before) for one in (table, whole)]
+        assert states[0].connections == states[1].connections != ()
+        assert states[0].digest == states[1].digest
 
 
 def test_a_backup_allows_the_forms_that_the_lake_allows(lake: Lake, backup: Path) -> None:

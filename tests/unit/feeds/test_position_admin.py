@@ -161,6 +161,9 @@ def test_the_log_refuses_what_was_planned_on_an_older_position(fed: Fed) -> None
     ):
         with pytest.raises(PositionMovedError):
             fed.story.when_committed(change)
+    broken = ResetPosition(FEED, "0", fed.at["0"], b"\0", "alice", "why")
+    with pytest.raises(InvalidError, match="not a position"):
+        fed.story.when_committed(broken)
     skips = ResetPosition(FEED, "0", fed.at["0"], value, "alice", "why")
     with pytest.raises(InvalidError, match="next revision"):
         fed.story.when_committed(skips)

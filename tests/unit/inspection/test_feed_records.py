@@ -1,20 +1,29 @@
 """What a table says of the feeds that fill it: in its status, and when it contradicts itself."""
 
 import random
+from pathlib import Path
 
 import pytest
 
 from lakebed.backends.memory import MemoryJobTracker
 from lakebed.inspection.check_state import check_state
 from lakebed.inspection.drawing import draw_status
+from lakebed.inspection.past_state import draw_state, show_state, state_at
 from lakebed.inspection.status import ConnectionStatus, table_status
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules, window_start
-from lakebed.model.names import ConnectionId, Micros, TableId, TableName
-from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap, TakeItems
+from lakebed.model.names import ConnectionId, Micros, TableId, TableName, TransactionNumber
+from lakebed.statestore.log_entries.feed_changes import (
+    Count,
+    Define,
+    ForgetConnection,
+    RecordGap,
+    TakeItems,
+)
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.feed_records import HOUR
 from tests.dsl import TableStory
 from tests.dsl.table_story import next_position
@@ -62,6 +71,23 @@ def test_a_status_says_what_became_of_the_records_of_each_connection(story: Tabl
     assert status.connections == (fed, idle)
     drawn = draw_status(status)
     assert "2 gaps, 1 error in a row, watermark 2026-01-01 00:00:00, 1 open window" in drawn
+
+
+def test_a_state_of_the_past_says_how_far_feeds_were_then(
+    story: TableStory, tmp_path: Path
+) -> None:
+    snapshots = Snapshots(TableId("t"), story.objects, scratch=tmp_path)
+    snapshots.write(story.state)
+    newest = story.state.head().number
+    story.when_committed(ForgetConnection(FEED))
+    reads = {}
+    for number in (2, newest - 1, newest, newest + 1):
+        state = state_at(story.log, snapshots, TransactionNumber(number))
+        shown = show_state(state, TableName("t"))
+        reads[number] = [one.read for one in shown.connections if one.id == FEED]
+        if number == newest:
+            assert "watermark 2026-01-01 00:00:00" in draw_state(shown, "then")
+    assert reads == {2: [0], newest - 1: [5], newest: [10], newest + 1: []}
 
 
 @pytest.mark.parametrize(
