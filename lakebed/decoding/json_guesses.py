@@ -3,6 +3,7 @@ verdict: it sorts the payloads of a block that Arrow rejected."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from types import GenericAlias
 from typing import Annotated, Any
@@ -13,6 +14,9 @@ from lakebed.decoding.wanted import Raw, Value, tree_of
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf
 
 _NUMERIC = int | float | Annotated[str, msgspec.Meta(pattern=r"^[+-]?[0-9]+(\.[0-9]*)?$")]
+
+_NOT_OF_MSGSPEC = re.compile(r'[\x00-\x1f"\\]')
+"""In names of fields, which then are not looked at."""
 
 
 def guess_of(values: Sequence[Value]) -> Callable[[bytes], bool]:
@@ -46,6 +50,7 @@ def _struct(fields: Sequence[tuple[str, Any]]) -> Any:  # noqa: ANN401 - a type
         [
             (f"f{index}", type_ | None, msgspec.field(name=name, default=None))
             for index, (name, type_) in enumerate(fields)
+            if not _NOT_OF_MSGSPEC.search(name)
         ],
     )
 

@@ -8,7 +8,7 @@ wrote can be that member, and rows whose ordinals are 0, 1, 2, ... are exactly t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 import numpy as np
@@ -63,10 +63,13 @@ def opens_object(payloads: pa.BinaryArray) -> npt.NDArray[np.bool_]:
     return found
 
 
-def free_name(data: bytes) -> str | None:
-    """Return the four digits of a control character that no payload spells, if there is one."""
+def free_name(data: bytes, wanted: Container[str]) -> str | None:
+    """Return the four digits of a control character that no payload spells, if there is one.
+
+    wanted: names of fields, which are not free.
+    """
     for code in _CODES:
-        if b"\\u" + code.encode() not in data:
+        if b"\\u" + code.encode() not in data and name_of(code) not in wanted:
             return code
     return None
 

@@ -11,7 +11,7 @@ again with decimals in their stead: that takes all that the first way takes, to 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -23,16 +23,13 @@ from lakebed.decoding import json_ordinals
 from lakebed.decoding.decoder import Verdicts
 from lakebed.decoding.json_guesses import guess_of
 from lakebed.decoding.json_judging import TOO_DEEP, Judge
+from lakebed.decoding.json_shapes import columns_of, finite, has_float, has_map, types_of
 from lakebed.decoding.masks import REFUSALS, bools, cast_or_null, not_utf8, raise_if_memory
 from lakebed.decoding.values import Indices, ReadValues
-from lakebed.decoding.wanted import Raw, Value, tree_of
+from lakebed.decoding.wanted import Value, tree_of
 from lakebed.model.feeds.verdicts import Verdict
-from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructMember, StructOf, Type
-from lakebed.sorted_files.format.arrow_schema import arrow_type
-from lakebed.user_files.json_columns import json_type
-from lakebed.user_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, Rewriting
+from lakebed.user_files.json_rewriting import Rewriting
 
-_WHOLE, _FRACTION = pa.decimal128(38, 0), pa.decimal128(38, 9)
 _NOT_JSON = r"[:,\[]\s*-?(?:NaN|Inf)"
 """What Arrow takes for a number, beside texts that look like it."""
 
@@ -56,25 +53,23 @@ class JsonValues:
         self._judge = Judge(values, refuses_unknown=refuses_unknown)
         self._guess = guess_of(self._values)
         self._tree = tree_of(self._values)
-        self._ways = [_columns(self._tree, self._values, wide=wide) for wide in (False, True)]
+        self._ways = [columns_of(self._tree, self._values, wide=wide) for wide in (False, True)]
         self._names = msgspec.json.Decoder(dict[str, msgspec.Raw])
-        has_map = any(_has_map(value.raw) for value in values)
-        self._rewriting = Rewriting(_types(self._tree, self._values)) if has_map else None
-        self._refusing: JsonValues | None = None
-        """Rejects a block in which there is something to count."""
-        if counts_unknown and not refuses_unknown:
-            self._refusing = JsonValues(values, refuses_unknown=True, counts_unknown=False)
+        any_map = any(has_map(value.raw) for value in values)
+        self._rewriting = Rewriting(types_of(self._tree, self._values)) if any_map else None
+        self._counts = counts_unknown and not refuses_unknown
+        self._had_unknown = False
+        """Of the last block: where to begin with the next one. Answers do not depend on it."""
 
     def read(self, payloads: pa.BinaryArray, verdicts: Verdicts) -> ReadValues:
         """Return the values of payloads: see `ValueReader`."""
         likely = self._likely(payloads, verdicts)
-        batch, records = self._read(payloads, likely, verdicts)
-        unknown = self._unknown(payloads, records)
+        batch, records, unknown = self._read_and_count(payloads, likely, verdicts)
         unknown.update(self._refused_names(payloads, verdicts))
         columns = self._flat(batch)
         for index, value in enumerate(self._values):
-            if _has_float(value.raw):
-                columns[index], wrong = cast_or_null(columns[index], _finite, columns[index].type)
+            if has_float(value.raw):
+                columns[index], wrong = cast_or_null(columns[index], finite, columns[index].type)
                 detail = f"{'.'.join(value.path)}: too large for a float"
                 verdicts.mark_all(records[wrong], Verdict.OUT_OF_RANGE, detail)
         return ReadValues(records, columns, unknown)
@@ -96,6 +91,27 @@ class JsonValues:
         for index in np.flatnonzero(wrong).tolist():  # bounded: bad payloads
             self._blame(payloads, index, verdicts)
         return np.flatnonzero(~wrong)
+
+    def _read_and_count(
+        self, payloads: pa.BinaryArray, likely: Indices, verdicts: Verdicts
+    ) -> tuple[pa.RecordBatch, Indices, Counter[str]]:
+        """Return what can be read of some payloads, which these are, and names that none wants."""
+        if self._counts and not self._had_unknown:
+            try:
+                found = self._parse(json_ordinals.chosen(payloads, likely), refuses=True)
+                return found, likely, Counter()
+            except _RejectedError:
+                pass
+        batch, records = self._read(payloads, likely, verdicts)
+        unknown: Counter[str] = Counter()
+        for index in records.tolist() if self._counts else ():
+            try:  # names and spans: values are not decoded
+                names = self._names.decode(payloads[index].as_py())  # bounded: one at a time
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            unknown.update(name for name in names if name not in self._tree)
+        self._had_unknown = bool(unknown)
+        return batch, records, unknown
 
     def _read(
         self, payloads: pa.BinaryArray, records: Indices, verdicts: Verdicts
@@ -147,27 +163,35 @@ class JsonValues:
         verdict, detail = reason or (Verdict.UNPARSABLE, "it cannot be read as JSON")
         verdicts.mark(index, verdict, detail)
 
-    def _parse(self, payloads: pa.BinaryArray) -> pa.RecordBatch:
+    def _parse(self, payloads: pa.BinaryArray, *, refuses: bool | None = None) -> pa.RecordBatch:
         """Return values of payloads, all of which open an object.
+
+        refuses: payloads with a value that is not wanted; left out: as the reader does.
 
         Raises:
             _RejectedError: one of them cannot be read.
         """
+        refuses = self._refuses if refuses is None else refuses
         first, second = self._ways
         try:
-            return self._parse_as(payloads, first)
+            return self._parse_as(payloads, first, refuses)
         except _RejectedError:
             if first == second:
                 raise
-        return self._parse_as(payloads, second)
+        return self._parse_as(payloads, second, refuses)
 
-    def _parse_as(self, payloads: pa.BinaryArray, columns: pa.Schema) -> pa.RecordBatch:
+    def _parse_as(
+        self,
+        payloads: pa.BinaryArray,
+        columns: pa.Schema,
+        refuses: bool,  # noqa: FBT001 - as `_parse` has it
+    ) -> pa.RecordBatch:
         if not len(payloads):
             return pa.RecordBatch.from_pylist([], schema=columns)
         _, _, data = json_ordinals.bounds_of(payloads)
-        code = json_ordinals.free_name(data)
+        code = json_ordinals.free_name(data, self._tree)
         if code is None:
-            return self._parse_halves(payloads, columns)
+            return self._parse_halves(payloads, columns, refuses)
         name = json_ordinals.name_of(code)
         text = json_ordinals.with_ordinals(payloads, code)
         try:
@@ -179,7 +203,7 @@ class JsonValues:
                 pa.json.ParseOptions(
                     explicit_schema=columns.insert(0, pa.field(name, pa.int64())),
                     newlines_in_values=False,
-                    unexpected_field_behavior="error" if self._refuses else "ignore",
+                    unexpected_field_behavior="error" if refuses else "ignore",
                 ),
             )
         except REFUSALS as error:
@@ -190,14 +214,18 @@ class JsonValues:
             raise _RejectedError
         return batch.select(columns.names)
 
-    def _parse_halves(self, payloads: pa.BinaryArray, columns: pa.Schema) -> pa.RecordBatch:
+    def _parse_halves(
+        self,
+        payloads: pa.BinaryArray,
+        columns: pa.Schema,
+        refuses: bool,  # noqa: FBT001 - as `_parse` has it
+    ) -> pa.RecordBatch:
         """Parse payloads that hold all the names that ordinals could have."""
         if len(payloads) == 1:  # it spells ten control characters: a text is no way to send them
             raise _RejectedError
         half = len(payloads) // 2
-        parts = (range(half), range(half, len(payloads)))
-        batches = [self._parse_as(json_ordinals.chosen(payloads, part), columns) for part in parts]
-        return pa.concat_batches(batches)
+        parts = [payloads.slice(0, half), payloads.slice(half)]
+        return pa.concat_batches([self._parse_as(part, columns, refuses) for part in parts])
 
     def _flat(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the column of each wanted value."""
@@ -208,29 +236,6 @@ class JsonValues:
             for value in self._values
         ]
 
-    def _unknown(self, payloads: pa.BinaryArray, records: Indices) -> Counter[str]:
-        """Return how many payloads have a name that is not wanted at their top."""
-        counts: Counter[str] = Counter()
-        if self._refusing is None or not len(records):
-            return counts
-        if self._refusing.reads_all(json_ordinals.chosen(payloads, records)):
-            return counts
-        for index in records.tolist():  # names and spans: values are not decoded
-            try:
-                names = self._names.decode(payloads[index].as_py())  # bounded: one at a time
-            except (msgspec.DecodeError, RecursionError):
-                continue
-            counts.update(name for name in names if name not in self._tree)
-        return counts
-
-    def reads_all(self, payloads: pa.BinaryArray) -> bool:
-        """Whether all payloads can be read, each of which opens an object."""
-        try:
-            self._parse(payloads)
-        except _RejectedError:
-            return False
-        return True
-
     def _refused_names(self, payloads: pa.BinaryArray, verdicts: Verdicts) -> Counter[str]:
         counts: Counter[str] = Counter()
         if self._refuses:
@@ -238,89 +243,3 @@ class JsonValues:
                 self._judge.reason(payloads[index].as_py())  # bounded: a bad one
                 counts.update(set(self._judge.unknown))
         return counts
-
-
-def _columns(tree: Mapping[str, object], values: Sequence[Value], *, wide: bool) -> pa.Schema:
-    return pa.schema([(name, _node(node, values, wide=wide)) for name, node in tree.items()])
-
-
-def _node(node: object, values: Sequence[Value], *, wide: bool) -> pa.DataType:
-    if isinstance(node, int):
-        return _read_as(values[node].raw, wide=wide)
-    assert isinstance(node, dict), "a tree holds indices and trees"
-    return pa.struct([(name, _node(inner, values, wide=wide)) for name, inner in node.items()])
-
-
-def _read_as(raw: Raw, *, wide: bool) -> pa.DataType:
-    """Return the type as which Arrow parses a value."""
-    match raw:
-        case "number":
-            return _FRACTION if wide else pa.int64()
-        case Decimal():
-            return arrow_type(raw)
-        case ListOf(element):
-            return pa.list_(_read_as(element, wide=wide))
-        case MapOf(key, value):
-            entry = [(ENTRY_KEY, json_type(key)), (ENTRY_VALUE, _read_as(value, wide=wide))]
-            return pa.list_(pa.struct(entry))
-        case StructOf(members):
-            return pa.struct([(m.name, _read_as(m.type, wide=wide)) for m in members])
-        case Primitive(name) if wide and "int" in name:
-            return _WHOLE
-        case _:
-            return json_type(raw)
-
-
-def _has_map(raw: Raw) -> bool:
-    return _holds(raw, lambda part: isinstance(part, MapOf))
-
-
-def _has_float(raw: Raw) -> bool:
-    return _holds(raw, lambda part: isinstance(part, Primitive) and part.name.startswith("float"))
-
-
-def _holds(raw: Raw, test: Callable[[Raw], bool]) -> bool:
-    """Whether a type, or one inside of it, passes a test."""
-    if test(raw):
-        return True
-    match raw:
-        case ListOf(inner) | MapOf(_, inner):
-            return _holds(inner, test)
-        case StructOf(members):
-            return any(_holds(member.type, test) for member in members)
-        case _:
-            return False
-
-
-def _finite(column: pa.Array) -> pa.Array:
-    """Return a column, if no float in it is infinite: JSON has none, so it was too large."""
-    for values in _floats_in(column):
-        if pc.any(pc.is_inf(values)).as_py():  # bounded: one flag
-            raise pa.ArrowInvalid("a number is too large")
-    return column
-
-
-def _floats_in(column: pa.Array) -> Iterator[pa.Array]:
-    kinds = pa.types
-    if kinds.is_floating(column.type):
-        yield column
-    elif kinds.is_struct(column.type):
-        for part in column.flatten():
-            yield from _floats_in(part)
-    elif kinds.is_list(column.type):
-        yield from _floats_in(column.flatten())
-
-
-def _types(tree: Mapping[str, object], values: Sequence[Value]) -> dict[str, Type]:
-    """Return the types of all names at the top, for rewriting: those of ordinals, too."""
-    ordinals: dict[str, Type] = {name: Primitive("int64") for name in json_ordinals.NAMES}
-    return ordinals | {name: _type_of_node(node, values) for name, node in tree.items()}
-
-
-def _type_of_node(node: object, values: Sequence[Value]) -> Type:
-    if isinstance(node, int):
-        raw = values[node].raw
-        return Decimal(38, 9) if raw == "number" else raw
-    assert isinstance(node, dict), "a tree holds indices and trees"
-    members = [StructMember(name, _type_of_node(inner, values), 1) for name, inner in node.items()]
-    return StructOf(tuple(members))

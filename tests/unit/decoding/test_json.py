@@ -129,6 +129,32 @@ def test_a_name_that_ordinals_could_have_is_no_ordinal() -> None:
     assert decode(schema, each).fates == [{"id": n} for n in range(len(codes))]
 
 
+def test_a_field_may_have_a_name_that_ordinals_could_have() -> None:
+    schema = schema_of(row_keys={"id": "int64"}, values={"x": "int64?"})
+    connection = {"columns": {"id": "id", "x": "\x01"}}
+    payloads = [b'{"id":1}', b'{"id":2,"\\u0001":5}']
+    assert decode(schema, payloads[:1], connection=connection).fates == [{"id": 1, "x": None}]
+    wanted = [{"id": 1, "x": None}, {"id": 2, "x": 5}]
+    assert decode(schema, payloads, connection=connection).fates == wanted
+
+
+@pytest.mark.parametrize("name", ["a b", 'a"b', "a\\b", "é", "\t", "{", "a:b,"])
+def test_a_field_may_have_any_name(name: str) -> None:
+    schema = schema_of(row_keys={"id": "int64"}, values={name: "int64?"})
+    payloads = [json.dumps({"id": 1, name: 2}).encode(), b"{", b'{"id":2}']
+    wanted = [{"id": 1, name: 2}, "unparsable", {"id": 2, name: None}]
+    assert decode(schema, payloads).fates == wanted
+
+
+def test_unknown_fields_are_counted_in_each_block_whatever_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engines, "BLOCK_RECORDS", 2)
+    known, unknown = b'{"id":1}', b'{"id":1,"x":1}'
+    payloads = [known, known, unknown, known, known, unknown, known, known, known, unknown]
+    assert decode(FLAT, payloads).decoded.unknown == {"x": 3}
+
+
 def test_a_deep_record_is_no_danger_and_no_other_than_it_is_alone() -> None:
     deep = b'{"id":1,"x":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
     open_ = b'{"id":1,"x":' + b"[" * 200_000
