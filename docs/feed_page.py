@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from lakebed.config.decoders import DecoderSettings, TimeOf
-from lakebed.config.feed_sources import SOURCES, KafkaSecurity
+from lakebed.config.feed_sources import SOURCES, KafkaLogin
 from lakebed.config.feeds import ConnectionSettings, FeedSettings
 from lakebed.config.policies import DEFAULT_POLICY, PRESETS, Policy
 from lakebed.config.settings import allowed_of
@@ -46,7 +46,7 @@ def feed_page(made: str) -> str:
         "`--dry-run` says what would change. Names of feeds and connections are those that tables",
         "may have; a feed's landing table is called NAME_landing. A secret is named, never written",
         "down: `secret:NAME` is the variable LAKEBED_SECRET_NAME, the file `secrets/NAME` in the",
-        "lake's directory (mode 0600), or `lakebed/INSTANCE/NAME` in Secrets Manager.",
+        "lake's directory (mode 0600), or lakebed/INSTANCE/NAME in Secrets Manager.",
         "",
         "```toml",
         EXAMPLE.replace(" mechanism =\n    ", " mechanism = "),
@@ -65,7 +65,7 @@ def feed_page(made: str) -> str:
     ]
     for form in SOURCES:
         lines += [f"### {form.kind}", "", str(form.__doc__), "", *_table(form), ""]
-    security = ", ".join(f"`{name}`" for name in KafkaSecurity.__struct_fields__)
+    security = ", ".join(f"`{name}`" for name in KafkaLogin.__struct_fields__)
     lines += [f"`security` of kafka has {security}.", ""]
     lines += ["## Its decoder: `decoder = { ... }`", "", *_fields_said(DecoderSettings), ""]
     lines += ["`time` has these; one text is short for `{ path = ... }`.", ""]

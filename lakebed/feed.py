@@ -91,8 +91,8 @@ class FeedDefinitions(OpenLake):
     """Definitions of feeds, connections and policies, which a lake keeps, and what is wanted of
     feeds.
 
-    Whoever changes them at the same time, one change is whole before the next: who read something
-    that has changed since is refused (`definition-changed`), and reads again.
+    Processes may change them at the same time: one change is whole before the next. A change that
+    rests on what another process has changed since is planned anew.
     """
 
     def __init__(self, lake: OpenLake) -> None:

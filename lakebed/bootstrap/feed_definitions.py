@@ -6,14 +6,16 @@ from functools import partial
 
 from lakebed.bootstrap.app import App
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import Connection, Feed
+from lakebed.config.feeds import DefinedConnection, Feed
 from lakebed.config.policies import Policy
 from lakebed.decoding.engines import decoder_of
-from lakebed.errors import TableMissingError
+from lakebed.errors import InvalidError, TableMissingError
 from lakebed.feeds.apply_definitions import ApplyDefinitions
 from lakebed.feeds.drop_definitions import DropDefinitions
 from lakebed.feeds.lifecycle import FeedLifecycle
 from lakebed.model.names import table_name
+from lakebed.model.predicates.language import checked_predicate
+from lakebed.model.predicates.text import predicate_from_text
 
 
 def apply_definitions(app: App) -> ApplyDefinitions:
@@ -35,7 +37,7 @@ def feed_lifecycle(app: App) -> FeedLifecycle:
     return FeedLifecycle(app.feeds.definitions)
 
 
-def _check_connection(app: App, connection: Connection, feed: Feed, policy: Policy) -> None:
+def _check_connection(app: App, connection: DefinedConnection, feed: Feed, policy: Policy) -> None:
     """Check that the table is there, and that decoder and columns fit it.
 
     Raises:
@@ -52,3 +54,9 @@ def _check_connection(app: App, connection: Connection, feed: Feed, policy: Poli
     settings = feed.decoder_settings
     if settings is not None:
         decoder_of(settings, connection.columns_settings(policy), table.schema, at=at)
+    if connection.where:
+        try:
+            checked_predicate(predicate_from_text(connection.where), table.schema)
+        except InvalidError as error:
+            facts = {name: fact for name, fact in error.facts.items() if name != "at"}
+            raise InvalidError(error.message, at=f"{at}.where", hint=error.hint, **facts) from None

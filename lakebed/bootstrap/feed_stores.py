@@ -45,9 +45,9 @@ def instance_feed_stores(
     clients: AmazonClients, resources: InstanceResources, rng: random.Random
 ) -> FeedStores:
     """Return those of an instance."""
-    from lakebed.backends.aws.feed_registry import DynamoFeedRegistry
-    from lakebed.backends.aws.leases import DynamoLeases
-    from lakebed.backends.aws.secrets import SecretsManagerSecrets
+    from lakebed.backends.aws.feeds.feed_registry import DynamoFeedRegistry
+    from lakebed.backends.aws.feeds.leases import DynamoLeases
+    from lakebed.backends.aws.feeds.secrets import SecretsManagerSecrets
 
     table = resources.registry_table
     return FeedStores(

@@ -21,7 +21,7 @@ from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.owned_splits import LeasedSplits, OwnedSplits
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.worker import FeedWorker, WantedPipeline
-from lakebed.model.feeds.definitions import Failure
+from lakebed.model.feeds.definitions import FeedFailure
 from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import WorkerId
 
@@ -93,8 +93,8 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
         ]
         return landed + connected
 
-    def fail(one: WantedPipeline[pa.RecordBatch], failure: Failure) -> None:
-        app.feeds.definitions.fail(one.kind, one.name, failure)
+    def fail(one: WantedPipeline[pa.RecordBatch], failure: FeedFailure) -> None:
+        app.feeds.definitions.note_failure(one.kind, one.name, failure)
 
     return FeedWorker(
         worker=worker,

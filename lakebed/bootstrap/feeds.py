@@ -11,7 +11,7 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import Connection, Feed, FeedFile, landing_table_name
+from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, landing_table_name
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
 from lakebed.decoding.engines import decoder_of
@@ -205,7 +205,7 @@ def _decoding(
     return DecodeRecords(to_table, schema, decoder, rules)
 
 
-def _where_of(connection: Connection, schema: Schema, at: str) -> Predicate | None:
+def _where_of(connection: DefinedConnection, schema: Schema, at: str) -> Predicate | None:
     if not connection.where:
         return None
     try:

@@ -52,13 +52,13 @@ def record_source(source: said.Source, parts: SourceParts) -> AnySource:
         InvalidError: what it needs is not installed, or not built yet.
         DeniedError, SecretMissingError: a secret that it names.
     """
-    if isinstance(source, said.KafkaSource):
+    if isinstance(source, said.KafkaFeed):
         return KafkaSource(_kafka_settings(source, parts.secrets), clock=parts.clock)
-    if isinstance(source, said.FilesSource):
+    if isinstance(source, said.FilesFeed):
         return FileTail(source.files)
-    if isinstance(source, said.S3Source):
+    if isinstance(source, said.S3Feed):
         return _objects(source, parts)
-    if isinstance(source, said.SqsSource):
+    if isinstance(source, said.SqsFeed):
         from lakebed.backends.aws.sqs_source import SqsSettings, SqsSource
 
         return SqsSource(parts.clients(), SqsSettings(queue=source.sqs, receivers=source.receivers))
@@ -97,7 +97,7 @@ def amazon_clients(clock: Clock, rng: random.Random) -> AmazonClients:
     return new_clients(clock, rng)
 
 
-def _kafka_settings(source: said.KafkaSource, secrets: Secrets) -> KafkaSettings:
+def _kafka_settings(source: said.KafkaFeed, secrets: Secrets) -> KafkaSettings:
     fields = msgspec.structs.asdict(source.security)
     for name in ("password", "key_password"):
         if fields[name]:
@@ -115,7 +115,7 @@ def _kafka_settings(source: said.KafkaSource, secrets: Secrets) -> KafkaSettings
     )
 
 
-def _objects(source: said.S3Source, parts: SourceParts) -> AnySource:
+def _objects(source: said.S3Feed, parts: SourceParts) -> AnySource:
     wanted = {
         "notifications": bool(source.notifications),
         "order": source.order != "any",

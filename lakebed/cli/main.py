@@ -16,12 +16,12 @@ from lakebed.cli.costs import cost
 from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.doctor import doctor
 from lakebed.cli.explanations import explain
-from lakebed.cli.feed_definitions import COMMANDS as FEED_COMMANDS
+from lakebed.cli.feed_commands.definitions import COMMANDS as FEED_COMMANDS
+from lakebed.cli.feed_commands.policies import policy
 from lakebed.cli.feeds import feed
 from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
-from lakebed.cli.policies import policy
 from lakebed.cli.program import Program
 from lakebed.cli.rows import ingest, query
 from lakebed.cli.states import state

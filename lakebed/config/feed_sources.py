@@ -21,7 +21,7 @@ SECRET = r"\A(secret:[A-Za-z][A-Za-z0-9_-]{0,62})?\Z"  # noqa: S105 - what names
 SourceKind = Literal["kafka", "files", "s3", "sqs", "push", "socket"]
 
 
-class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class KafkaLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a broker knows us, and we it. Secrets are named: `secret:NAME`."""
 
     mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = ""
@@ -34,7 +34,7 @@ class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     key_password: Annotated[str, Meta(pattern=SECRET)] = ""
 
 
-class KafkaSource(msgspec.Struct, frozen=True, kw_only=True):
+class KafkaFeed(msgspec.Struct, frozen=True, kw_only=True):
     """Topics of Kafka."""
 
     kind: ClassVar[SourceKind] = "kafka"
@@ -74,8 +74,8 @@ class KafkaSource(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     security: Annotated[
-        KafkaSecurity, Meta(description="`mechanism`, `user`, `password`, `tls`, `ca_file`, ...")
-    ] = KafkaSecurity()
+        KafkaLogin, Meta(description="`mechanism`, `user`, `password`, `tls`, `ca_file`, ...")
+    ] = KafkaLogin()
     topic_ids: Annotated[
         bool, Meta(description="`false`: of brokers before 2.8, which give topics no ids.")
     ] = True
@@ -84,7 +84,7 @@ class KafkaSource(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
 
 
-class FilesSource(msgspec.Struct, frozen=True, kw_only=True):
+class FilesFeed(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of files that grow."""
 
     kind: ClassVar[SourceKind] = "files"
@@ -95,7 +95,7 @@ class FilesSource(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
-class S3Source(msgspec.Struct, frozen=True, kw_only=True):
+class S3Feed(msgspec.Struct, frozen=True, kw_only=True):
     """Objects of S3."""
 
     kind: ClassVar[SourceKind] = "s3"
@@ -136,7 +136,7 @@ class S3Source(msgspec.Struct, frozen=True, kw_only=True):
     ] = 30 * DAY_SECONDS
 
 
-class SqsSource(msgspec.Struct, frozen=True, kw_only=True):
+class SqsFeed(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of a queue of SQS."""
 
     kind: ClassVar[SourceKind] = "sqs"
@@ -156,7 +156,7 @@ class SqsSource(msgspec.Struct, frozen=True, kw_only=True):
     ] = 4 * 3_600
 
 
-class PushSource(msgspec.Struct, frozen=True, kw_only=True):
+class PushFeed(msgspec.Struct, frozen=True, kw_only=True):
     """Records that senders push by HTTP."""
 
     kind: ClassVar[SourceKind] = "push"
@@ -180,7 +180,7 @@ class PushSource(msgspec.Struct, frozen=True, kw_only=True):
     ] = 16 << 20
 
 
-class SocketSource(msgspec.Struct, frozen=True, kw_only=True):
+class SocketFeed(msgspec.Struct, frozen=True, kw_only=True):
     """Records that senders write into a socket."""
 
     kind: ClassVar[SourceKind] = "socket"
@@ -198,14 +198,14 @@ class SocketSource(msgspec.Struct, frozen=True, kw_only=True):
     ] = 16 << 20
 
 
-Source = KafkaSource | FilesSource | S3Source | SqsSource | PushSource | SocketSource
+Source = KafkaFeed | FilesFeed | S3Feed | SqsFeed | PushFeed | SocketFeed
 SOURCES: tuple[type[Any], ...] = (
-    KafkaSource,
-    FilesSource,
-    S3Source,
-    SqsSource,
-    PushSource,
-    SocketSource,
+    KafkaFeed,
+    FilesFeed,
+    S3Feed,
+    SqsFeed,
+    PushFeed,
+    SocketFeed,
 )
 
 
@@ -227,19 +227,19 @@ def source_of(said: object, at: str) -> Source:
     form = forms[kinds[0]]
     where = at if at.endswith("source") else at.rpartition(".source")[0] or at
     check_names(fields, form.__struct_fields__, where)
-    if form is KafkaSource:
+    if form is KafkaFeed:
         if "topics" not in fields:
             hint = 'give `topics = ["NAME"]`, or a regular expression'
             raise InvalidError("a source of Kafka without topics", at=at, hint=hint)
         if "security" in fields:
-            checked(section(fields["security"], f"{at}.security"), KafkaSecurity, f"{at}.security")
+            checked(section(fields["security"], f"{at}.security"), KafkaLogin, f"{at}.security")
     found: Source = checked(fields, form, where)
-    if isinstance(found, KafkaSource):
+    if isinstance(found, KafkaFeed):
         _check_kafka(found, at)
     return found
 
 
-def _check_kafka(source: KafkaSource, at: str) -> None:
+def _check_kafka(source: KafkaFeed, at: str) -> None:
     security = source.security
     login = (security.mechanism, security.user, security.password)
     if any(login) and not all(login):

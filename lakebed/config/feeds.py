@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of, check_names, checked, plain, section
-from lakebed.config.feed_sources import FilesSource, Source, source_of
+from lakebed.config.feed_sources import FilesFeed, Source, source_of
 from lakebed.config.policies import DEFAULT_POLICY, Policy
 from lakebed.config.policy_definitions import PolicyDefinition, policy_definition
 from lakebed.errors import InvalidError
@@ -73,7 +73,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
             ge=1,
             le=1 << 53,
             description="Of a feed that is run from its file: raise it when the definition changes."
-            " The registry gives others their version.",
+            " Where the registry has it, that gives the version.",
         ),
     ] = 1
 
@@ -101,7 +101,7 @@ class Feed(FeedSettings, frozen=True, kw_only=True):
         Raises:
             InvalidError: the source is another one.
         """
-        if isinstance(self.source, FilesSource):
+        if isinstance(self.source, FilesFeed):
             return self.source.files
         kind = self.source.kind
         raise InvalidError(
@@ -181,7 +181,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = DAY_SECONDS
 
 
-class Connection(ConnectionSettings, frozen=True, kw_only=True):
+class DefinedConnection(ConnectionSettings, frozen=True, kw_only=True):
     """A connection. Fields: as the page of settings describes them."""
 
     name: str
@@ -200,7 +200,7 @@ class FeedFile(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     feeds: Mapping[str, Feed] = {}
-    connections: Mapping[str, Connection] = {}
+    connections: Mapping[str, DefinedConnection] = {}
     policies: Mapping[str, PolicyDefinition] = {}
     said: Mapping[tuple[DefinitionKind, str], Mapping[str, Any]] = {}
 
@@ -309,7 +309,7 @@ def feed_of(name: str, said: object) -> Feed:
     return Feed(name=name, source=found, **msgspec.structs.asdict(others))
 
 
-def connection_of(name: str, said: object) -> Connection:
+def connection_of(name: str, said: object) -> DefinedConnection:
     """Return the connection that a section says. Raises: InvalidError: as `feed_of`."""
     at = at_of("connection", name)
     _short_name("connection", name)
@@ -328,7 +328,7 @@ def connection_of(name: str, said: object) -> Connection:
     columns_of({name: value for name, value in fields.items() if name in _OF_COLUMNS}, at=at)
     if found.where:
         _check_where(found.where, at)
-    return Connection(name=name, **msgspec.structs.asdict(found))
+    return DefinedConnection(name=name, **msgspec.structs.asdict(found))
 
 
 def _check_where(where: str, at: str) -> None:

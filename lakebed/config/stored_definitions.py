@@ -12,7 +12,7 @@ import msgspec
 
 from lakebed.config.feeds import FeedFile, file_of
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
-from lakebed.model.feeds.definitions import Definition, DefinitionKind
+from lakebed.model.feeds.definitions import DefinitionKind, NamedDefinition
 
 FORM = 1
 
@@ -28,7 +28,7 @@ def definition_body(said: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(_Body(FORM, kept), order="deterministic")
 
 
-def said_of(definition: Definition) -> dict[str, Any]:
+def said_of(definition: NamedDefinition) -> dict[str, Any]:
     """Return what a stored definition says.
 
     Raises:
@@ -46,7 +46,7 @@ def said_of(definition: Definition) -> dict[str, Any]:
     return body.said
 
 
-def stored_file(definitions: Iterable[Definition]) -> FeedFile:
+def stored_file(definitions: Iterable[NamedDefinition]) -> FeedFile:
     """Return what stored definitions say together.
 
     Raises:

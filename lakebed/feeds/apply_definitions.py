@@ -9,14 +9,14 @@ from typing import Any, Literal
 import msgspec
 
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import Connection, Feed, FeedFile, file_of
+from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, file_of
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
 from lakebed.config.stored_definitions import definition_body
 from lakebed.errors import InvalidError, UnknownOutcomeError, did_you_mean
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
-from lakebed.model.feeds.definitions import Definition, DefinitionKind, Put, check_changes
+from lakebed.model.feeds.definitions import DefinitionKind, NamedDefinition, Put, check_changes
 from lakebed.ports.feed_registry import FeedRegistry
 
 TRIES_MAX = 10
@@ -25,7 +25,7 @@ TRIES_MAX = 10
 _ORDER = ("policy", "feed", "connection")
 
 
-class FieldChange(msgspec.Struct, frozen=True):
+class SettingChange(msgspec.Struct, frozen=True):
     """A field of a definition that changes. None: it is not said."""
 
     path: str
@@ -42,7 +42,7 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     kind: DefinitionKind
     name: str
     action: Literal["create", "change", "keep"]
-    fields: tuple[FieldChange, ...] = ()
+    fields: tuple[SettingChange, ...] = ()
     version: int = 0
 
 
@@ -58,7 +58,7 @@ class ApplyDefinitions:
         *,
         registry: FeedRegistry,
         new_id: Callable[[], str],
-        check_connection: Callable[[Connection, Feed, Policy], None] = lambda *_: None,
+        check_connection: Callable[[DefinedConnection, Feed, Policy], None] = lambda *_: None,
     ) -> None:
         self._registry = registry
         self._new_id = new_id
@@ -154,7 +154,7 @@ def _put(
     one: PlannedChange, file: FeedFile, known: KnownDefinitions, new_id: Callable[[], str]
 ) -> Put:
     entry = known.entries.get((one.kind, one.name))
-    definition = Definition(
+    definition = NamedDefinition(
         kind=one.kind,
         name=one.name,
         id=new_id() if entry is None else entry.definition.id,
@@ -165,16 +165,16 @@ def _put(
 
 def _differences(
     before: Mapping[str, Any], after: Mapping[str, Any], at: str
-) -> Iterator[FieldChange]:
+) -> Iterator[SettingChange]:
     for name in sorted({*before, *after}):
         old, new, path = before.get(name), after.get(name), f"{at}.{at_of(name)}"
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             yield from _differences(old, new, path)
         elif old != new or type(old) is not type(new):
-            yield FieldChange(path, old, new)
+            yield SettingChange(path, old, new)
 
 
-def _check_same_ends(connection: Connection, known: KnownDefinitions) -> None:
+def _check_same_ends(connection: DefinedConnection, known: KnownDefinitions) -> None:
     before = known.file.connections.get(connection.name)
     for end in ("feed", "table"):
         if before is not None and getattr(before, end) != getattr(connection, end):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from lakebed.config.feeds import Connection, Feed, FeedFile
+from lakebed.config.feeds import DefinedConnection, Feed, FeedFile
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_chain, policy_of
 from lakebed.config.stored_definitions import stored_file
@@ -15,7 +15,7 @@ from lakebed.model.feeds.definitions import (
     KINDS,
     DefinitionEntry,
     DefinitionKind,
-    Failure,
+    FeedFailure,
     WantedState,
 )
 from lakebed.ports.feed_registry import FeedRegistry
@@ -39,7 +39,7 @@ class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     policy: Policy
     wanted: WantedState
-    failed: Failure | None
+    failed: FeedFailure | None
 
 
 class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,13 +49,13 @@ class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     Other fields: as those of a feed.
     """
 
-    connection: Connection
+    connection: DefinedConnection
     feed: Feed
     id: str
     feed_id: str
     version: int
     policy: Policy
-    failed: Failure | None
+    failed: FeedFailure | None
 
 
 class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ DEAD_SECONDS = 6.0
 
 LOOK_SECONDS_MAX = 3.0
 """What one look adds to a worker's silence at the most: while the watcher slept, or the store was
-away, nobody could be heard."""
+away, no worker could be heard."""
 
 FORGET_SECONDS = 600.0
 

@@ -23,7 +23,7 @@ from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import RestartRules, Restarts
-from lakebed.model.feeds.definitions import DefinitionKind, Failure
+from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.model.feeds.tallies import Tally
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
@@ -108,7 +108,7 @@ class FeedWorker(Generic[BatchT]):
         living: LivingWorkers,
         clock: Clock,
         wanted: Callable[[], Sequence[WantedPipeline[BatchT]]],
-        fail: Callable[[WantedPipeline[BatchT], Failure], None],
+        fail: Callable[[WantedPipeline[BatchT], FeedFailure], None],
     ) -> None:
         self._worker = worker
         self._leases = leases
@@ -234,10 +234,10 @@ class FeedWorker(Generic[BatchT]):
             code=error.code(),
             reason=str(error),
         )
-        self._report_failure(work, Failure(error.code(), str(error), work.wanted.version))
+        self._report_failure(work, FeedFailure(error.code(), str(error), work.wanted.version))
         self._end(work)
 
-    def _report_failure(self, work: _Work[BatchT], failure: Failure) -> None:
+    def _report_failure(self, work: _Work[BatchT], failure: FeedFailure) -> None:
         try:
             self._fail(work.wanted, failure)
         except (UnavailableError, UnknownOutcomeError, ConflictError):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from lakebed.model.feeds.definitions import (
-    Definition,
     DefinitionChange,
     DefinitionEntry,
     DefinitionKind,
-    Failure,
+    FeedFailure,
+    NamedDefinition,
     WantedState,
 )
 
@@ -21,7 +21,7 @@ ENTRIES_MAX = 500
 class FeedRegistry(Protocol):
     """Definitions by kind and name, changed by compare and set. Reading is strongly consistent.
 
-    Every implementation passes `tests/contracts/test_feed_registry.py`.
+    Every implementation passes `tests/contracts/feeds/test_feed_registry.py`.
 
     Any of its methods raises UnavailableError when the store is busy; one that writes raises
     UnknownOutcomeError when no answer came: read, then decide.
@@ -47,7 +47,7 @@ class FeedRegistry(Protocol):
         """
         ...
 
-    def put(self, definition: Definition, expected_version: int) -> int:
+    def put(self, definition: NamedDefinition, expected_version: int) -> int:
         """Store a definition. Returns its version, higher than that of any definition before.
 
         expected_version: of the stored one; 0: there is none.
@@ -86,7 +86,7 @@ class FeedRegistry(Protocol):
         """
         ...
 
-    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+    def note_failure(self, kind: DefinitionKind, name: str, failure: FeedFailure) -> None:
         """Say that a feed or a connection failed. Again with the same does nothing.
 
         Raises:

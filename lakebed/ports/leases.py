@@ -53,7 +53,7 @@ class Owner(msgspec.Struct, frozen=True):
 class Leases(Protocol):
     """Beats and owners. Reading is strongly consistent.
 
-    Every implementation passes `tests/contracts/test_leases.py`.
+    Every implementation passes `tests/contracts/feeds/test_leases.py`.
 
     Any of its methods raises UnavailableError when the store is busy; one that writes raises
     UnknownOutcomeError when no answer came: call it again.
@@ -73,8 +73,8 @@ class Leases(Protocol):
         ...
 
     def claim(self, name: str, worker: WorkerId, at_least: int) -> OwnerNumber:
-        """Make a worker the owner, whoever was before. Returns the number of this claim: greater
-        than that of every earlier one, and `at_least` that (protocol R3)."""
+        """Make a worker the owner, in place of another one, too. Returns the number of this claim:
+        greater than that of every earlier one, and `at_least` that (protocol R3)."""
         ...
 
     def release(self, name: str, worker: WorkerId, number: OwnerNumber) -> None:

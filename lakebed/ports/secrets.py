@@ -45,7 +45,7 @@ class Secret:
 
 
 class Secrets(Protocol):
-    """Secrets by name. Every implementation passes `tests/contracts/test_secrets.py`."""
+    """Secrets by name. Every implementation passes `tests/contracts/feeds/test_secrets.py`."""
 
     def read(self, name: str) -> Secret:
         """Return the secret of that name, as it is now.

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.backends.aws.feed_registry import DynamoFeedRegistry
+from lakebed.backends.aws.feeds.feed_registry import DynamoFeedRegistry
+from lakebed.backends.aws.feeds.leases import DynamoLeases
+from lakebed.backends.aws.feeds.secrets import SecretsManagerSecrets
 from lakebed.backends.aws.job_queues import SqsJobQueues
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
-from lakebed.backends.aws.leases import DynamoLeases
-from lakebed.backends.aws.secrets import SecretsManagerSecrets
 from lakebed.backends.aws.table_marks import DynamoTableMarks
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs

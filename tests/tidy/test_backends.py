@@ -7,7 +7,7 @@ import pytest
 
 from tests.tidy.source import ROOT
 
-FAMILIES = ("aws", "local", "memory", "web")
+FAMILIES = ("aws", "aws/feeds", "local", "memory", "web")
 """Of backends. `faulty` has wrappers, `system` the real clock and the real random source."""
 ELSEWHERE = {
     "EcsTaskRunner": "tests/cloud/test_tasks.py",  # as the local cloud deploys it

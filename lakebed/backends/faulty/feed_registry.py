@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from lakebed.backends.faulty.registry_faults import RegistryFaults
 from lakebed.model.feeds.definitions import (
-    Definition,
     DefinitionChange,
     DefinitionEntry,
     DefinitionKind,
-    Failure,
+    FeedFailure,
+    NamedDefinition,
     WantedState,
 )
 from lakebed.ports.feed_registry import ENTRIES_MAX, FeedRegistry
@@ -35,7 +35,7 @@ class FaultyFeedRegistry:
             "definitions", lambda: self._registry.change(changes, expected_number=expected_number)
         )
 
-    def put(self, definition: Definition, expected_version: int) -> int:
+    def put(self, definition: NamedDefinition, expected_version: int) -> int:
         """Store a definition, perhaps."""
         return self._faults.write(
             "definitions", lambda: self._registry.put(definition, expected_version)
@@ -65,6 +65,6 @@ class FaultyFeedRegistry:
             "wanted state", lambda: self._registry.want(kind, name, wanted, expected_revision)
         )
 
-    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+    def note_failure(self, kind: DefinitionKind, name: str, failure: FeedFailure) -> None:
         """Say that a feed or a connection failed, perhaps."""
-        self._faults.write("failure", lambda: self._registry.fail(kind, name, failure))
+        self._faults.write("failure", lambda: self._registry.note_failure(kind, name, failure))

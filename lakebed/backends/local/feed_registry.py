@@ -11,13 +11,13 @@ from typing import Any
 from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.model.feeds.definitions import (
-    Definition,
     DefinitionChange,
     DefinitionEntry,
     DefinitionKind,
     Drop,
-    Fail,
-    Failure,
+    FeedFailure,
+    NamedDefinition,
+    NoteFailure,
     Put,
     StoredDefinition,
     Want,
@@ -83,7 +83,7 @@ class SqliteFeedRegistry:
                 connection.execute("UPDATE registry SET number = number + 1")
         return versions
 
-    def put(self, definition: Definition, expected_version: int) -> int:
+    def put(self, definition: NamedDefinition, expected_version: int) -> int:
         """Store a definition."""
         (version,) = self.change([Put(definition, expected_version)])
         return version
@@ -117,9 +117,9 @@ class SqliteFeedRegistry:
         with self._database.writing() as connection:
             return self._apply(connection, Want(kind, name, wanted, expected_revision)).revision
 
-    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+    def note_failure(self, kind: DefinitionKind, name: str, failure: FeedFailure) -> None:
         """Say that a feed or a connection failed."""
-        change = Fail(kind, name, bounded(failure))
+        change = NoteFailure(kind, name, bounded(failure))
         if not has_happened(self._find(kind, name), change):
             with self._database.writing() as connection:
                 self._apply(connection, change)
@@ -133,7 +133,10 @@ class SqliteFeedRegistry:
             return self._row(connection, kind, name)
 
     def _apply(
-        self, connection: sqlite3.Connection, change: Put | Drop | Want | Fail, number: int = 0
+        self,
+        connection: sqlite3.Connection,
+        change: Put | Drop | Want | NoteFailure,
+        number: int = 0,
     ) -> StoredDefinition:
         new = after(self._row(connection, *change.key), change, number)
         failure: tuple[str | None, str | None, int | None] = (None, None, None)
@@ -159,7 +162,7 @@ class SqliteFeedRegistry:
             id=id_,
             body=body,
             wanted=wanted,
-            failure=None if code is None else Failure(code, reason, failed_version),
+            failure=None if code is None else FeedFailure(code, reason, failed_version),
         )
 
     def _number(self, connection: sqlite3.Connection) -> int:

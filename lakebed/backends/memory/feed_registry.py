@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.model.feeds.definitions import (
-    Definition,
     DefinitionChange,
     DefinitionEntry,
     DefinitionKind,
     Drop,
-    Fail,
-    Failure,
+    FeedFailure,
+    NamedDefinition,
+    NoteFailure,
     Put,
     StoredDefinition,
     Want,
@@ -52,7 +52,7 @@ class MemoryFeedRegistry:
             self._number = number
             return [new[change.key].version for change in changes]
 
-    def put(self, definition: Definition, expected_version: int) -> int:
+    def put(self, definition: NamedDefinition, expected_version: int) -> int:
         """Store a definition."""
         (version,) = self.change([Put(definition, expected_version)])
         return version
@@ -83,13 +83,13 @@ class MemoryFeedRegistry:
         """Say what is wanted of a feed or a connection."""
         return self._change(Want(kind, name, wanted, expected_revision)).revision
 
-    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+    def note_failure(self, kind: DefinitionKind, name: str, failure: FeedFailure) -> None:
         """Say that a feed or a connection failed."""
-        change = Fail(kind, name, bounded(failure))
+        change = NoteFailure(kind, name, bounded(failure))
         if not has_happened(self._stored.get(change.key), change):
             self._change(change)
 
-    def _change(self, change: Want | Fail) -> StoredDefinition:
+    def _change(self, change: Want | NoteFailure) -> StoredDefinition:
         with self._lock:
             new = self._stored[change.key] = after(self._stored.get(change.key), change)
             return new

@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _ID = re.compile(r"[a-z0-9]{1,64}")
 
 
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
+class NamedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """What a user has defined.
 
     id: chosen when it is made, and never used again for another one.
@@ -46,7 +46,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class Failure(msgspec.Struct, frozen=True):
+class FeedFailure(msgspec.Struct, frozen=True):
     """Why a feed or a connection does not go on.
 
     code: of the error.
@@ -65,13 +65,13 @@ class DefinitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     revision: rises with each change of the definition, of what is wanted, and of the failure.
     """
 
-    definition: Definition
+    definition: NamedDefinition
     revision: int
     wanted: WantedState = "stopped"
-    failure: Failure | None = None
+    failure: FeedFailure | None = None
 
     @property
-    def failed(self) -> Failure | None:
+    def failed(self) -> FeedFailure | None:
         """The failure of this very version; None: it has not failed."""
         if self.failure is None or self.failure.version != self.definition.version:
             return None
@@ -79,9 +79,12 @@ class DefinitionEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Put(msgspec.Struct, frozen=True):
-    """Stores a definition. expected_version: of the stored one; 0: there is none."""
+    """Stores a definition.
 
-    definition: Definition
+    expected_version: of the stored one; 0: there is none.
+    """
+
+    definition: NamedDefinition
     expected_version: int
 
     @property
@@ -91,7 +94,10 @@ class Put(msgspec.Struct, frozen=True):
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Forgets a definition. expected_revision: of its entry, too; None: any."""
+    """Forgets a definition.
+
+    expected_revision: of its entry, too; None: any.
+    """
 
     kind: DefinitionKind
     name: str
@@ -118,12 +124,12 @@ class Want(msgspec.Struct, frozen=True):
         return self.kind, self.name
 
 
-class Fail(msgspec.Struct, frozen=True):
+class NoteFailure(msgspec.Struct, frozen=True):
     """Says that a feed or a connection failed, by the version that did."""
 
     kind: DefinitionKind
     name: str
-    failure: Failure
+    failure: FeedFailure
 
     @property
     def key(self) -> tuple[DefinitionKind, str]:
@@ -135,21 +141,24 @@ DefinitionChange = Put | Drop
 
 
 class StoredDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the registry. body: None: the definition was dropped, and its versions go on."""
+    """A row of the registry.
+
+    body: None: the definition was dropped, and its revisions go on.
+    """
 
     version: int
     revision: int
     id: str
     body: bytes | None
     wanted: WantedState = "stopped"
-    failure: Failure | None = None
+    failure: FeedFailure | None = None
 
     def entry(self, kind: DefinitionKind, name: str) -> DefinitionEntry | None:
         """Return what readers see; None: it was dropped."""
         if self.body is None:
             return None
         return DefinitionEntry(
-            definition=Definition(
+            definition=NamedDefinition(
                 kind=kind, name=name, id=self.id, body=self.body, version=self.version
             ),
             revision=self.revision,
@@ -159,7 +168,7 @@ class StoredDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def after(
-    stored: StoredDefinition | None, change: Put | Drop | Want | Fail, number: int = 0
+    stored: StoredDefinition | None, change: Put | Drop | Want | NoteFailure, number: int = 0
 ) -> StoredDefinition:
     """Return the row that a change leads to. number: of the registry after it, if it is counted.
 
@@ -189,12 +198,12 @@ def after(
             return msgspec.structs.replace(
                 known, revision=known.revision + 1, wanted=wanted, failure=None
             )
-        case Fail(_, _, failure):
+        case NoteFailure(_, _, failure):
             known = _expect(stored, change, failure.version)
             return msgspec.structs.replace(known, revision=known.revision + 1, failure=failure)
 
 
-def has_happened(stored: StoredDefinition | None, change: Drop | Fail) -> bool:
+def has_happened(stored: StoredDefinition | None, change: Drop | NoteFailure) -> bool:
     """Whether nothing is left to do: it was dropped at that version, or failed that way."""
     if stored is None:
         return False
@@ -242,14 +251,14 @@ def definition_name(kind: DefinitionKind, name: object) -> str:
     return name
 
 
-def bounded(failure: Failure) -> Failure:
+def bounded(failure: FeedFailure) -> FeedFailure:
     """Return a failure whose reason is no longer than what is kept."""
     return msgspec.structs.replace(failure, reason=failure.reason[:REASON_CHARACTERS_MAX])
 
 
 def _expect(
     stored: StoredDefinition | None,
-    change: Put | Drop | Want | Fail,
+    change: Put | Drop | Want | NoteFailure,
     version: int | None,
     revision: int | None = None,
 ) -> StoredDefinition:

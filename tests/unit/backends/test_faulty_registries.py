@@ -19,11 +19,11 @@ from lakebed.backends.faulty import (
 )
 from lakebed.backends.memory import MemoryFeedRegistry, MemoryLeases
 from lakebed.errors import LakebedError, UnavailableError, UnknownOutcomeError
-from lakebed.model.feeds.definitions import Definition, Failure
+from lakebed.model.feeds.definitions import FeedFailure, NamedDefinition
 from lakebed.ports.leases import WorkerId
 
 ANN, BEN = WorkerId("ann"), WorkerId("ben")
-FEED = Definition(kind="feed", name="orders", id="f1", body=b"{}")
+FEED = NamedDefinition(kind="feed", name="orders", id="f1", body=b"{}")
 
 
 class Small:
@@ -75,7 +75,7 @@ def test_other_writes_meet_the_same_luck() -> None:
         lambda: small.leases.release("a", ANN, number),
         lambda: small.leases.leave(ANN),
         lambda: small.registry.want("feed", "orders", "running", 1),
-        lambda: small.registry.fail("feed", "orders", Failure("x", "y", 1)),
+        lambda: small.registry.note_failure("feed", "orders", FeedFailure("x", "y", 1)),
         lambda: small.registry.drop("feed", "orders", 1),
         lambda: small.registry.change([]),
     ):

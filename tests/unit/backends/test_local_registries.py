@@ -18,11 +18,11 @@ from lakebed.errors import (
     StorageFullError,
 )
 from lakebed.feed_errors import SecretMissingError
-from lakebed.model.feeds.definitions import Definition, Failure
+from lakebed.model.feeds.definitions import FeedFailure, NamedDefinition
 from lakebed.ports.leases import OwnerNumber, WorkerId
 
 ANN = WorkerId("ann")
-FEED = Definition(kind="feed", name="orders", id="f1", body=b"{}")
+FEED = NamedDefinition(kind="feed", name="orders", id="f1", body=b"{}")
 PROCESSES, CLAIMS = 3, 20
 spawn = multiprocessing.get_context("spawn")
 
@@ -88,7 +88,7 @@ def test_a_lease_that_was_changed_by_a_disk_is_damage(tmp_path: Path, statement:
 def test_a_definition_that_was_changed_by_a_disk_is_damage(tmp_path: Path, change: str) -> None:
     registry = SqliteFeedRegistry(tmp_path)
     registry.put(FEED, 0)
-    registry.fail("feed", "orders", Failure("a", "b", 1))
+    registry.note_failure("feed", "orders", FeedFailure("a", "b", 1))
     registry.close()
     edited(tmp_path / "feeds.sqlite", f"UPDATE definition SET {change}")
     with pytest.raises(CorruptError, match="contradicts its checksum"):
@@ -106,7 +106,7 @@ def test_a_full_disk_refuses_and_changes_nothing(tmp_path: Path) -> None:
     for store in (leases, registry):
         with store._database.reading() as connection:
             connection.execute("PRAGMA max_page_count=1")
-    large = Definition(kind="feed", name="orders", id="f1", body=b"x" * 100_000)
+    large = NamedDefinition(kind="feed", name="orders", id="f1", body=b"x" * 100_000)
     for call in (
         lambda: [leases.claim(f"{n:0500}", ANN, 0) for n in range(100)],
         lambda: registry.put(large, 1),

@@ -13,7 +13,7 @@ decoder = {{ format = "json" }}
 [connection.eu]
 feed = "orders"
 table = "trips"
-columns = {{ id = "id" }}
+columns = {{ id = "id", region = "region" }}
 where = "region = 'EU'"
 """
 
@@ -21,7 +21,7 @@ where = "region = 'EU'"
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
     shell = Shell(tmp_path)
-    shell.ok("table", "create", "trips", "--row-key", "id:string")
+    shell.ok("table", "create", "trips", "--row-key", "id:string", "--value", "region:string?")
     return shell
 
 
@@ -81,6 +81,7 @@ def test_a_change_is_shown_field_by_field(shell: Shell) -> None:
     [
         (("trips", "trip"), "did you mean 'trips'"),
         (('id = "id"', 'ids = "id"'), "did you mean 'id'"),
+        (("region = 'EU'", "regio = 'EU'"), "did you mean 'region'"),
         (("json", "jsn"), ""),
         (("where", "whre"), "did you mean 'where'"),
         (('feed = "orders"', 'feed = "order"'), "did you mean 'orders'"),

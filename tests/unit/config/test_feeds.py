@@ -5,12 +5,12 @@ import pytest
 
 from lakebed.config.feed_fields import plain, secrets_in
 from lakebed.config.feed_sources import (
-    FilesSource,
-    KafkaSource,
-    PushSource,
-    S3Source,
-    SocketSource,
-    SqsSource,
+    FilesFeed,
+    KafkaFeed,
+    PushFeed,
+    S3Feed,
+    SocketFeed,
+    SqsFeed,
 )
 from lakebed.config.feeds import Feed, feed_file, feeds_of, file_of, joined
 from lakebed.errors import InvalidError
@@ -43,7 +43,7 @@ schema = { type = "quarantine" }
 def test_feeds_come_in_their_order_with_defaults() -> None:
     text = '[feed.b]\nfiles = "b*"\n[feed.a]\nfiles = "a*"\nversion = 3\nrotate_bytes = 10\n'
     first, second = feeds_of(text)
-    assert first == Feed(name="b", source=FilesSource(files="b*"))
+    assert first == Feed(name="b", source=FilesFeed(files="b*"))
     assert (first.version, first.rotate_bytes, first.landing) == (1, 64 << 20, None)
     assert (first.rotate_records, first.rotate_seconds, first.policy) == (
         1_000_000,
@@ -60,7 +60,7 @@ def test_a_whole_file_is_understood() -> None:
         list(file.connections.values()),
         list(file.policies.values()),
     )
-    assert isinstance(feed.source, KafkaSource)
+    assert isinstance(feed.source, KafkaFeed)
     assert (feed.source.kafka, feed.source.topics) == ("b1:9096,b2:9096", "orders\\..*")
     assert feed.source.start == "2026-11-25T10:00:00+00:00"
     assert feed.source.security.password == "secret:kafka"
@@ -96,21 +96,21 @@ def test_what_is_stored_is_read_again_alike() -> None:
 @pytest.mark.parametrize(
     ("source", "wanted"),
     [
-        ('{ files = "a*" }', FilesSource(files="a*")),
-        ('{ s3 = "s3://bucket/a" }', S3Source(s3="s3://bucket/a")),
-        ('{ sqs = "https://q", receivers = 3 }', SqsSource(sqs="https://q", receivers=3)),
-        ('{ push = ":8080", token = "secret:t" }', PushSource(push=":8080", token="secret:t")),
+        ('{ files = "a*" }', FilesFeed(files="a*")),
+        ('{ s3 = "s3://bucket/a" }', S3Feed(s3="s3://bucket/a")),
+        ('{ sqs = "https://q", receivers = 3 }', SqsFeed(sqs="https://q", receivers=3)),
+        ('{ push = ":8080", token = "secret:t" }', PushFeed(push=":8080", token="secret:t")),
         (
             '{ socket = "[::1]:99", framing = "lengths" }',
-            SocketSource(socket="[::1]:99", framing="lengths"),
+            SocketFeed(socket="[::1]:99", framing="lengths"),
         ),
-        ('{ kafka = "b:1", topics = ["a", "b"] }', KafkaSource(kafka="b:1", topics=("a", "b"))),
+        ('{ kafka = "b:1", topics = ["a", "b"] }', KafkaFeed(kafka="b:1", topics=("a", "b"))),
     ],
 )
 def test_each_source_is_understood(source: str, wanted: object) -> None:
     (feed,) = feeds_of(f"[feed.a]\nsource = {source}")
     assert feed.source == wanted
-    if not isinstance(wanted, FilesSource):
+    if not isinstance(wanted, FilesFeed):
         with pytest.raises(InvalidError, match="not a feed of files"):
             _ = feed.files
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lakebed.backends.faulty import HARSH_REGISTRY, RegistryFault
-from lakebed.config.feeds import Connection, Feed, feed_file
+from lakebed.config.feeds import DefinedConnection, Feed, feed_file
 from lakebed.config.policies import Policy
 from lakebed.config.stored_definitions import definition_body, said_of, stored_file
 from lakebed.errors import (
@@ -20,9 +20,9 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.feed_errors import DefinitionChangedError
-from lakebed.feeds.apply_definitions import TRIES_MAX, ApplyDefinitions, FieldChange
+from lakebed.feeds.apply_definitions import TRIES_MAX, ApplyDefinitions, SettingChange
 from lakebed.feeds.known_definitions import read_definitions
-from lakebed.model.feeds.definitions import Definition
+from lakebed.model.feeds.definitions import NamedDefinition
 from tests.unit.feeds.definition_stories import ORDERS, Definitions, RacedRegistry, unlucky
 
 DECODER = 'decoder = { format = "json" }'
@@ -56,8 +56,8 @@ def test_a_change_says_which_fields_and_the_version_rises() -> None:
     text = ORDERS.replace('"json" }', '"json", time = { path = "ts" } }').replace("*.log", "*.txt")
     (change,) = [one for one in definitions.apply(text) if one.action != "keep"]
     assert change.fields == (
-        FieldChange("feed.orders.decoder.time", None, {"path": "ts"}),
-        FieldChange("feed.orders.files", "*.log", "*.txt"),
+        SettingChange("feed.orders.decoder.time", None, {"path": "ts"}),
+        SettingChange("feed.orders.files", "*.log", "*.txt"),
     )
     assert change.version == 2
     after = definitions.known
@@ -133,7 +133,7 @@ def test_a_table_that_is_not_there_refuses_a_new_connection_and_an_old_one_is_no
     definitions.apply()
     asked = []
 
-    def check(connection: Connection, feed: Feed, policy: Policy) -> None:
+    def check(connection: DefinedConnection, feed: Feed, policy: Policy) -> None:
         asked.append(connection.name)
         raise TableMissingError("no table has this name")
 
@@ -314,7 +314,7 @@ def test_a_definition_is_stored_the_same_whatever_its_order_and_without_its_vers
 def test_what_this_release_cannot_read_is_not_guessed_at(
     body: bytes, error: type[LakebedError]
 ) -> None:
-    definition = Definition(kind="feed", name="orders", id="f1", body=body)
+    definition = NamedDefinition(kind="feed", name="orders", id="f1", body=body)
     with pytest.raises(error):
         stored_file([definition])
     if error is CorruptError:

@@ -4,7 +4,7 @@ import pytest
 
 from lakebed.errors import InvalidError
 from lakebed.feeds.lifecycle import ALLOWED, WANTED, Action, Standing, standing_of
-from lakebed.model.feeds.definitions import Failure
+from lakebed.model.feeds.definitions import FeedFailure
 from tests.unit.feeds.definition_stories import Definitions, RacedRegistry
 
 ACTIONS: tuple[Action, ...] = ("start", "stop", "suspend", "resume")
@@ -33,7 +33,9 @@ def given(wanted: Standing) -> Definitions:
         definitions.lifecycle.run("suspend", "orders")
     if wanted == "failed":
         version = definitions.known.entry("feed", "orders").definition.version
-        definitions.true.fail("feed", "orders", Failure("denied", "the broker refuses", version))
+        definitions.true.note_failure(
+            "feed", "orders", FeedFailure("denied", "the broker refuses", version)
+        )
     assert standing(definitions) == wanted
     return definitions
 
@@ -64,7 +66,7 @@ def test_the_tables_of_the_code_say_no_more() -> None:
 def test_a_failed_connection_fails_its_feed_until_it_is_started() -> None:
     definitions = given("running")
     version = definitions.known.entry("connection", "eu").definition.version
-    definitions.true.fail("connection", "eu", Failure("corrupt", "bytes", version))
+    definitions.true.note_failure("connection", "eu", FeedFailure("corrupt", "bytes", version))
     found = standing_of(definitions.known, "orders")
     assert (found.standing, found.failed) == ("failed", {"eu": "corrupt: bytes"})
     definitions.lifecycle.run("start", "orders")
@@ -89,7 +91,9 @@ def test_a_feed_that_changes_under_ones_hands_is_looked_at_again() -> None:
     definitions.true = registry
     definitions.apply()
     version = definitions.known.entry("feed", "orders").definition.version
-    registry.others = [lambda: registry.fail("feed", "orders", Failure("denied", "no", version))]
+    registry.others = [
+        lambda: registry.note_failure("feed", "orders", FeedFailure("denied", "no", version))
+    ]
     assert definitions.lifecycle.run("start", "orders").standing == "running"
     assert standing_of(definitions.known, "orders").failed == {}
     registry.others = [lambda: definitions.lifecycle.run("stop", "orders")]

@@ -11,11 +11,11 @@ from lakebed.model.feeds.definitions import (
     CHANGES_MAX,
     KINDS,
     REASON_CHARACTERS_MAX,
-    Definition,
     DefinitionEntry,
     DefinitionKind,
     Drop,
-    Failure,
+    FeedFailure,
+    NamedDefinition,
     Put,
 )
 from lakebed.ports.feed_registry import FeedRegistry
@@ -24,8 +24,8 @@ from tests.contracts.conftest import Definitions
 
 def feed(
     name: str = "orders", body: bytes = b"{}", kind: DefinitionKind = "feed", id_: str = "f1"
-) -> Definition:
-    return Definition(kind=kind, name=name, id=id_, body=body)
+) -> NamedDefinition:
+    return NamedDefinition(kind=kind, name=name, id=id_, body=body)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_what_was_put_is_seen_by_anyone_with_its_version(definitions: Definition
     assert definitions().get("feed", "orders") is None
     assert definitions().put(feed(body=b"\x00a"), 0) == 1
     first = entry(definitions())
-    assert first.definition == Definition(
+    assert first.definition == NamedDefinition(
         kind="feed", name="orders", id="f1", body=b"\x00a", version=1
     )
     assert (first.wanted, first.failure, first.failed) == ("stopped", None, None)
@@ -144,7 +144,7 @@ def test_the_number_of_the_registry_guards_what_was_read(definitions: Definition
             definitions().change([Put(feed("c"), 0)], expected_number=number)
     revision = entry(definitions(), "a").revision
     definitions().want("feed", "a", "running", revision)
-    definitions().fail("feed", "a", Failure("denied", "no", 1))
+    definitions().note_failure("feed", "a", FeedFailure("denied", "no", 1))
     assert definitions().number() == 2, "definitions only are counted"
     definitions().drop("feed", "a", 1)
     assert definitions().number() == 3
@@ -170,21 +170,21 @@ def test_what_is_wanted_changes_by_compare_and_set(definitions: Definitions) -> 
 
 def test_a_failure_is_of_one_version_and_starting_forgets_it(definitions: Definitions) -> None:
     definitions().put(feed(), 0)
-    failure = Failure("denied", "the broker refuses", 1)
+    failure = FeedFailure("denied", "the broker refuses", 1)
     definitions().want("feed", "orders", "running", entry(definitions()).revision)
     for _ in ("once", "again"):
-        definitions().fail("feed", "orders", failure)
+        definitions().note_failure("feed", "orders", failure)
     failed = entry(definitions())
     assert (failed.failed, failed.wanted) == (failure, "running")
     definitions().want("feed", "orders", "running", failed.revision)
     assert entry(definitions()).failure is None
-    definitions().fail("feed", "orders", failure)
+    definitions().note_failure("feed", "orders", failure)
     definitions().put(feed(body=b"new"), 1)
     assert (entry(definitions()).failed, entry(definitions()).failure) == (None, failure)
     with pytest.raises(DefinitionChangedError):
-        definitions().fail("feed", "orders", Failure("denied", "late", 1))
+        definitions().note_failure("feed", "orders", FeedFailure("denied", "late", 1))
     with pytest.raises(DefinitionChangedError):
-        definitions().fail("feed", "other", failure)
+        definitions().note_failure("feed", "other", failure)
 
 
 def test_a_dropped_feed_neither_starts_nor_fails_and_its_next_is_stopped(
@@ -192,21 +192,21 @@ def test_a_dropped_feed_neither_starts_nor_fails_and_its_next_is_stopped(
 ) -> None:
     view.put(feed(), 0)
     revision = view.want("feed", "orders", "running", entry(view).revision)
-    view.fail("feed", "orders", Failure("denied", "no", 1))
+    view.note_failure("feed", "orders", FeedFailure("denied", "no", 1))
     with pytest.raises(DefinitionChangedError):
         view.change([Drop("feed", "orders", 1, expected_revision=revision)])
     view.change([Drop("feed", "orders", 1, expected_revision=entry(view).revision)])
     with pytest.raises(DefinitionChangedError):
         view.want("feed", "orders", "running", revision + 1)
     with pytest.raises(DefinitionChangedError):
-        view.fail("feed", "orders", Failure("denied", "no", 1))
+        view.note_failure("feed", "orders", FeedFailure("denied", "no", 1))
     view.put(feed(id_="f2"), 0)
     assert (entry(view).wanted, entry(view).failure) == ("stopped", None)
 
 
 def test_a_long_reason_is_cut(view: FeedRegistry) -> None:
     view.put(feed(), 0)
-    view.fail("feed", "orders", Failure("denied", "x" * 100_000, 1))
+    view.note_failure("feed", "orders", FeedFailure("denied", "x" * 100_000, 1))
     found = entry(view).failed
     assert found is not None
     assert len(found.reason) == REASON_CHARACTERS_MAX

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from lakebed.cli.feed_definitions import show_dropped
+from lakebed.cli.feed_commands.definitions import show_dropped
 from lakebed.cli.program import CommandGroup, Session, aligned, pass_session
 from lakebed.errors import InvalidError
 

@@ -2,8 +2,8 @@
 
 pk: "feed-workers". sk: a worker. counter: of its beats. report: of its last one.
 pk: "feed-owners". sk: what was claimed. number: of the newest claim. worker: that made it, or "".
-claim: chance that the claimer chose, so that it knows its own claim when the answer was lost. Items
-of owners stay for ever, so that numbers never go back.
+claim: a random number of the claimer, so that it knows its own claim when the answer was lost.
+Items of owners stay for ever, so that numbers never go back.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WORKERS, _OWNERS = "feed-workers", "feed-owners"
 
 
 class DynamoLeases:
-    """Beats and owners. rng: of chance that names claims."""
+    """Beats and owners. rng: names claims."""
 
     def __init__(self, clients: AmazonClients, table: str, *, rng: random.Random) -> None:
         self._items = Items(clients, table)
@@ -83,12 +83,12 @@ class DynamoLeases:
         for _ in range(CLAIMS_MAX):
             before = self.owner(name)
             number = OwnerNumber(max(at_least, 1 if before is None else before.number + 1))
-            chance = f"{self._rng.getrandbits(64):016x}"
+            token = f"{self._rng.getrandbits(64):016x}"
             item = {
                 **_key(_OWNERS, name),
                 "number": {"N": str(number)},
                 "worker": {"S": worker},
-                "claim": {"S": chance},
+                "claim": {"S": token},
             }
             try:
                 self._items.put(item, _as_seen(before))

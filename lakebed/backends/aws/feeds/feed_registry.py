@@ -2,7 +2,7 @@
 
 pk: "feed-definitions", "feed-connections" or "feed-policies". sk: a name. version, revision, id,
 wanted: of it. body: missing where the definition was dropped. code, reason, failed: of its failure,
-if it has one. change: chance that the writer chose, so that it knows its own write when the answer
+if it has one. change: a random number of the writer, so that it knows its own write when the answer
 was lost. Items stay for ever, so that revisions never go back.
 pk: "feed-number". sk: "number". number: how often definitions were changed. change: as above.
 """
@@ -19,13 +19,13 @@ from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY
 from lakebed.errors import UnavailableError
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.model.feeds.definitions import (
-    Definition,
     DefinitionChange,
     DefinitionEntry,
     DefinitionKind,
     Drop,
-    Fail,
-    Failure,
+    FeedFailure,
+    NamedDefinition,
+    NoteFailure,
     Put,
     StoredDefinition,
     Want,
@@ -49,7 +49,7 @@ _NUMBER: Item = {PARTITION_KEY: {"S": "feed-number"}, SORT_KEY: {"S": "number"}}
 
 
 class DynamoFeedRegistry:
-    """Definitions by kind and name. rng: of chance that names changes."""
+    """Definitions by kind and name. rng: names changes."""
 
     def __init__(self, clients: AmazonClients, table: str, *, rng: random.Random) -> None:
         self._items = Items(clients, table)
@@ -70,21 +70,19 @@ class DynamoFeedRegistry:
                 raise DefinitionChangedError("definitions have changed", number=number)
             before = {change.key: self._find(*change.key) for change in changes}
             new = {c.key: after(before[c.key], c, number + 1) for c in changes}
-            chance = self._chance()
-            counted = _counted(number, chance)
+            token = self._token()
+            counted = _counted(number, token)
             try:
-                self._items.transact(
-                    [counted, *(_write(k, before[k], new[k], chance) for k in new)]
-                )
+                self._items.transact([counted, *(_write(k, before[k], new[k], token) for k in new)])
             except ConditionError:
-                if not self._is_mine(_NUMBER, chance):
+                if not self._is_mine(_NUMBER, token):
                     continue
             return [new[change.key].version for change in changes]
         if not changes:
             return []
         raise UnavailableError("the registry of feeds changes too often", hint="try again")
 
-    def put(self, definition: Definition, expected_version: int) -> int:
+    def put(self, definition: NamedDefinition, expected_version: int) -> int:
         """Store a definition."""
         (version,) = self.change([Put(definition, expected_version)])
         return version
@@ -120,20 +118,20 @@ class DynamoFeedRegistry:
         """Say what is wanted of a feed or a connection."""
         return self._change(Want(kind, name, wanted, expected_revision)).revision
 
-    def fail(self, kind: DefinitionKind, name: str, failure: Failure) -> None:
+    def note_failure(self, kind: DefinitionKind, name: str, failure: FeedFailure) -> None:
         """Say that a feed or a connection failed."""
-        change = Fail(kind, name, bounded(failure))
+        change = NoteFailure(kind, name, bounded(failure))
         if not has_happened(self._find(kind, name), change):
             self._change(change)
 
-    def _change(self, change: Want | Fail) -> StoredDefinition:
+    def _change(self, change: Want | NoteFailure) -> StoredDefinition:
         for _ in range(CHANGES_TRIED_MAX):
             before = self._find(*change.key)
-            new, chance = after(before, change), self._chance()
+            new, token = after(before, change), self._token()
             try:
-                self._items.put(_item(change.key, new, chance), _as_seen(before))
+                self._items.put(_item(change.key, new, token), _as_seen(before))
             except ConditionError:
-                if not self._is_mine(_key(*change.key), chance):
+                if not self._is_mine(_key(*change.key), token):
                     continue
             return new
         raise UnavailableError("a definition changes too often", name=change.name, hint="try again")
@@ -142,11 +140,11 @@ class DynamoFeedRegistry:
         item = self._items.get(_key(kind, name))
         return _stored(item) if item else None
 
-    def _is_mine(self, key: Item, chance: str) -> bool:
+    def _is_mine(self, key: Item, token: str) -> bool:
         """Whether an item is as a write of this process left it, whose answer was lost."""
-        return self._items.get(key).get("change") == {"S": chance}
+        return self._items.get(key).get("change") == {"S": token}
 
-    def _chance(self) -> str:
+    def _token(self) -> str:
         return f"{self._rng.getrandbits(64):016x}"
 
 
@@ -154,9 +152,9 @@ def _key(kind: DefinitionKind, name: str) -> Item:
     return {PARTITION_KEY: {"S": PARTITIONS[kind]}, SORT_KEY: {"S": name}}
 
 
-def _counted(number: int, chance: str) -> Item:
+def _counted(number: int, token: str) -> Item:
     """Return the write that counts a change of definitions, if none came in between."""
-    item = {**_NUMBER, "number": {"N": str(number + 1)}, "change": {"S": chance}}
+    item = {**_NUMBER, "number": {"N": str(number + 1)}, "change": {"S": token}}
     seen = WriteCondition("#number = :seen", {":seen": {"N": str(number)}}, {"#number": "number"})
     return {"Put": {"Item": item, **(seen if number else WriteCondition(IS_NEW)).arguments()}}
 
@@ -165,9 +163,9 @@ def _write(
     key: tuple[DefinitionKind, str],
     before: StoredDefinition | None,
     new: StoredDefinition,
-    chance: str,
+    token: str,
 ) -> Item:
-    return {"Put": {"Item": _item(key, new, chance), **_as_seen(before).arguments()}}
+    return {"Put": {"Item": _item(key, new, token), **_as_seen(before).arguments()}}
 
 
 def _as_seen(before: StoredDefinition | None) -> WriteCondition:
@@ -177,14 +175,14 @@ def _as_seen(before: StoredDefinition | None) -> WriteCondition:
     return WriteCondition("revision = :seen", {":seen": {"N": str(before.revision)}})
 
 
-def _item(key: tuple[DefinitionKind, str], stored: StoredDefinition, chance: str) -> Item:
+def _item(key: tuple[DefinitionKind, str], stored: StoredDefinition, token: str) -> Item:
     item = {
         **_key(*key),
         "version": {"N": str(stored.version)},
         "revision": {"N": str(stored.revision)},
         "id": {"S": stored.id},
         "wanted": {"S": stored.wanted},
-        "change": {"S": chance},
+        "change": {"S": token},
     }
     if stored.body is not None:
         item["body"] = {"B": stored.body}
@@ -198,7 +196,7 @@ def _item(key: tuple[DefinitionKind, str], stored: StoredDefinition, chance: str
 def _stored(item: Item) -> StoredDefinition:
     failure = None
     if "code" in item:
-        failure = Failure(item["code"]["S"], item["reason"]["S"], int(item["failed"]["N"]))
+        failure = FeedFailure(item["code"]["S"], item["reason"]["S"], int(item["failed"]["N"]))
     return StoredDefinition(
         version=int(item["version"]["N"]),
         revision=int(item["revision"]["N"]),

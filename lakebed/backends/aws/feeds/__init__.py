@@ -1,0 +1,1 @@
+"""What feeds of an instance need beside its tables."""
