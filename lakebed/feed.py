@@ -99,13 +99,15 @@ class FeedDefinitions(OpenLake):
         super().__init__(lake._app)  # noqa: SLF001 - a lake's own face
 
     def apply(
-        self, files: str | Mapping[str, str], *, dry_run: bool = False
+        self, files: str | Mapping[str, str], *, dry_run: bool = False, above: int = 0
     ) -> list[PlannedChange]:
         """Make the lake hold what files of feeds say. Returns what changes, policies first. What
         they do not name stays.
 
         files: the text of one, or of several by their names.
         dry_run: say what would change, and change nothing.
+        above: let each of them have a version above this, as tables know one that is so new: after
+            `feeds.sqlite`, or the registry's table, was restored to an earlier day.
 
         Raises:
             InvalidError: something in them cannot be; nothing was changed. It has the path of the
@@ -113,7 +115,7 @@ class FeedDefinitions(OpenLake):
         """
         texts = {"the file": files} if isinstance(files, str) else files
         file = joined({name: feed_file(text) for name, text in texts.items()})
-        return apply_definitions(self._app).run(file, dry_run=dry_run)
+        return apply_definitions(self._app).run(file, dry_run=dry_run, above=above)
 
     def feeds(self) -> list[FeedStanding]:
         """Return how each feed stands, by name."""

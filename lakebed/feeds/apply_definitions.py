@@ -64,8 +64,12 @@ class ApplyDefinitions:
         self._new_id = new_id
         self._check_connection = check_connection
 
-    def run(self, file: FeedFile, *, dry_run: bool = False) -> list[PlannedChange]:
-        """Return what changes, policies first. dry_run: nothing is changed.
+    def run(self, file: FeedFile, *, dry_run: bool = False, above: int = 0) -> list[PlannedChange]:
+        """Return what changes, policies first.
+
+        dry_run: nothing is changed. above: each definition of the file gets a version above this,
+        also one that stays as it is: tables know such a version, and the registry was restored to
+        an earlier day.
 
         Raises:
             InvalidError: what it says cannot be, with what is there; nothing was changed.
@@ -74,9 +78,11 @@ class ApplyDefinitions:
         """
         sent: list[PlannedChange] = []
         failure: DefinitionChangedError | UnknownOutcomeError | None = None
+        if above and not dry_run:
+            self._registry.lift(above)
         for _ in range(TRIES_MAX):
             known = read_definitions(self._registry)
-            plan = self._plan(file, known)
+            plan = self._plan(file, known, above)
             puts = self._puts(plan, file, known)
             if dry_run:
                 check_changes(puts)
@@ -93,10 +99,10 @@ class ApplyDefinitions:
         assert failure is not None, "each try ends or fails"
         raise failure
 
-    def _plan(self, file: FeedFile, known: KnownDefinitions) -> list[PlannedChange]:
+    def _plan(self, file: FeedFile, known: KnownDefinitions, above: int) -> list[PlannedChange]:
         merged = file_of({**known.file.said, **file.said})
         keys = sorted(file.said, key=lambda key: (_ORDER.index(key[0]), key[1]))
-        plan = [_planned(*key, file, known) for key in keys]
+        plan = [_planned(*key, file, known, above=above) for key in keys]
         changing = {(one.kind, one.name) for one in plan if one.action != "keep"}
         check_together(merged)
         for name, connection in merged.connections.items():
@@ -139,14 +145,15 @@ def check_together(file: FeedFile) -> None:
 
 
 def _planned(
-    kind: DefinitionKind, name: str, file: FeedFile, known: KnownDefinitions
+    kind: DefinitionKind, name: str, file: FeedFile, known: KnownDefinitions, *, above: int
 ) -> PlannedChange:
     said = {field: value for field, value in file.said[kind, name].items() if field != "version"}
     before = known.file.said.get((kind, name))
     fields = tuple(_differences(before or {}, said, at_of(kind, name)))
     if before is None:
         return PlannedChange(kind=kind, name=name, action="create", fields=fields)
-    action: Literal["change", "keep"] = "change" if fields else "keep"
+    is_old = known.entries[kind, name].definition.version <= above
+    action: Literal["change", "keep"] = "change" if fields or is_old else "keep"
     return PlannedChange(kind=kind, name=name, action=action, fields=fields)
 
 

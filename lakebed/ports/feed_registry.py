@@ -32,6 +32,11 @@ class FeedRegistry(Protocol):
         with nothing else."""
         ...
 
+    def lift(self, number: int) -> None:
+        """Let the registry's number be at least this, so that versions from now on are greater.
+        After the registry was restored to an earlier day: tables may know newer versions."""
+        ...
+
     def change(
         self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None
     ) -> list[int]:

@@ -27,6 +27,10 @@ class FaultyFeedRegistry:
         """Return how often definitions were changed."""
         return self._faults.read(self._registry.number)
 
+    def lift(self, number: int) -> None:
+        """Let the registry's number be at least this, perhaps."""
+        self._faults.write("definitions", lambda: self._registry.lift(number))
+
     def change(
         self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None
     ) -> list[int]:

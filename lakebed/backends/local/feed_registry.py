@@ -25,6 +25,7 @@ from lakebed.model.feeds.definitions import (
     after,
     bounded,
     check_changes,
+    check_number,
     has_happened,
 )
 from lakebed.ports.feed_registry import ENTRIES_MAX
@@ -68,6 +69,12 @@ class SqliteFeedRegistry:
         """Return how often definitions were changed."""
         with self._database.reading() as connection:
             return self._number(connection)
+
+    def lift(self, number: int) -> None:
+        """Let the registry's number be at least this."""
+        check_number(number)
+        with self._database.writing() as connection:
+            connection.execute("UPDATE registry SET number = max(number, ?)", (number,))
 
     def change(
         self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None

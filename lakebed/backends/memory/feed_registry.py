@@ -21,6 +21,7 @@ from lakebed.model.feeds.definitions import (
     after,
     bounded,
     check_changes,
+    check_number,
     has_happened,
 )
 from lakebed.ports.feed_registry import ENTRIES_MAX
@@ -37,6 +38,12 @@ class MemoryFeedRegistry:
     def number(self) -> int:
         """Return how often definitions were changed."""
         return self._number
+
+    def lift(self, number: int) -> None:
+        """Let the registry's number be at least this."""
+        check_number(number)
+        with self._lock:
+            self._number = max(self._number, number)
 
     def change(
         self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None

@@ -36,8 +36,15 @@ _WOULD = {"create": "would be created", "change": "would change", "keep": "would
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@click.option(
+    "--above",
+    type=click.IntRange(0),
+    default=0,
+    metavar="VERSION",
+    help="Give each a version above this, which a table knows: the definitions were restored.",
+)
 @pass_session
-def apply(session: Session, files: tuple[Path, ...], *, dry_run: bool) -> None:
+def apply(session: Session, files: tuple[Path, ...], *, dry_run: bool, above: int) -> None:
     """Make the lake hold the feeds, connections and policies that each FILE says.
 
     All of them change, or none: one that cannot be is refused with the path of the field, what is
@@ -50,7 +57,7 @@ def apply(session: Session, files: tuple[Path, ...], *, dry_run: bool) -> None:
 
     texts = {str(file): _text_of(file) for file in files}
     with session.open() as lake:
-        plan = FeedDefinitions(lake).apply(texts, dry_run=dry_run)
+        plan = FeedDefinitions(lake).apply(texts, dry_run=dry_run, above=above)
     words = _WOULD if dry_run else _DONE
     lines = [line for one in plan for line in _planned_lines(one, words)]
     session.give(msgspec.to_builtins(plan), "\n".join(lines) or "nothing is defined")

@@ -26,6 +26,7 @@ BODY_BYTES_MAX = 128 << 10
 CHANGES_MAX, CHANGES_BYTES_MAX = 99, 1 << 20
 """What is changed at once: as DynamoDB's transactions take, with one item more."""
 
+NUMBER_MAX = 1 << 53
 REASON_CHARACTERS_MAX = 1_000
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _ID = re.compile(r"[a-z0-9]{1,64}")
@@ -237,6 +238,13 @@ def check_changes(changes: Sequence[DefinitionChange]) -> None:
     if sum(len(one.body) for one in definitions) > CHANGES_BYTES_MAX:
         hint = f"give at most {CHANGES_BYTES_MAX} bytes at once: take several files"
         raise InvalidError("definitions that change at once are too large", hint=hint)
+
+
+def check_number(number: int) -> None:
+    """Raise InvalidError if no registry has such a number."""
+    if not 0 <= number <= NUMBER_MAX:
+        hint = f"give 0 to {NUMBER_MAX}"
+        raise InvalidError("not a version of definitions", got=number, hint=hint)
 
 
 def definition_name(kind: DefinitionKind, name: object) -> str:

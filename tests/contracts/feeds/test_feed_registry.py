@@ -150,6 +150,21 @@ def test_the_number_of_the_registry_guards_what_was_read(definitions: Definition
     assert definitions().number() == 3
 
 
+def test_versions_begin_above_a_number_that_is_lifted(definitions: Definitions) -> None:
+    """The registry was restored to an earlier day, and tables know newer versions."""
+    definitions().lift(41)
+    assert definitions().number() == 41
+    assert definitions().put(feed(), 0) == 42
+    for number in (0, 41, 42):
+        definitions().lift(number)
+    assert definitions().number() == 42
+    definitions().lift(50)
+    assert definitions().put(feed(), 42) == 51
+    for wrong in (-1, (1 << 53) + 1):
+        with pytest.raises(InvalidError, match="not a version"):
+            definitions().lift(wrong)
+
+
 def test_what_is_wanted_changes_by_compare_and_set(definitions: Definitions) -> None:
     definitions().put(feed(), 0)
     first = entry(definitions()).revision

@@ -98,6 +98,12 @@ def test_what_cannot_be_is_refused_with_the_nearest_and_nothing_changes(
     assert shell.json("feed", "list") == []
 
 
+def test_restored_definitions_are_applied_above_what_a_table_knows(shell: Shell) -> None:
+    shell.ok("feed", "apply", file(shell))
+    said = shell.ok("feed", "apply", file(shell), "--above", "40")
+    assert said == "feed orders changed, version 41\nconnection eu changed, version 41\n"
+
+
 def test_files_are_applied_together_and_one_that_is_not_there_is_named(shell: Shell) -> None:
     first = file(shell, '[policy.Mine]\nextends = "Strict"', "policies.toml")
     shell.ok("feed", "apply", first, file(shell, TEXT + 'policy = "Mine"'))

@@ -43,9 +43,11 @@ class Definitions:
     def new_id(self) -> str:
         return f"id{next(self._ids)}"
 
-    def apply(self, text: str = ORDERS, *, dry_run: bool = False) -> list[PlannedChange]:
+    def apply(
+        self, text: str = ORDERS, *, dry_run: bool = False, above: int = 0
+    ) -> list[PlannedChange]:
         service = ApplyDefinitions(registry=self.registry, new_id=self.new_id)
-        return service.run(feed_file(text), dry_run=dry_run)
+        return service.run(feed_file(text), dry_run=dry_run, above=above)
 
     def actions(self, text: str = ORDERS, *, dry_run: bool = False) -> dict[str, str]:
         plan = self.apply(text, dry_run=dry_run)

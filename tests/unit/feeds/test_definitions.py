@@ -90,6 +90,17 @@ def test_the_version_of_a_connection_rises_with_all_that_its_rows_are_made_by() 
     assert definitions.known.feed("orders").version == 6
 
 
+def test_a_registry_that_was_restored_gives_versions_above_what_tables_know() -> None:
+    definitions = Definitions()
+    definitions.apply()
+    dry = definitions.apply(above=70, dry_run=True)
+    assert {one.action for one in dry} == {"change"}
+    assert definitions.true.number() == 1
+    assert {(one.action, one.version) for one in definitions.apply(above=70)} == {("change", 71)}
+    assert definitions.known.connection("us").version == 71
+    assert {one.action for one in definitions.apply(above=70)} == {"keep"}
+
+
 def test_what_a_file_does_not_name_stays() -> None:
     definitions = Definitions()
     definitions.apply()

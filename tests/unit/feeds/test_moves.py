@@ -110,7 +110,9 @@ class Worker:
                 self.leases.release(owner.name, self.id, owner.number)
         for name in found.claim:
             with suppress(LakebedError):
-                self.held[name] = self.leases.claim(name, self.id, state[name] + 1)
+                number = self.leases.claim(name, self.id, state[name] + 1)
+                assert number > state[name], "a restored store hands out no old number (R3)"
+                self.held[name] = number
         for name, number in list(self.held.items()):  # it commits: the state refuses a lower owner
             if number < state[name]:
                 del self.held[name]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.items import IS_NEW, Item, Items, WriteCondition
@@ -33,6 +34,7 @@ from lakebed.model.feeds.definitions import (
     after,
     bounded,
     check_changes,
+    check_number,
     has_happened,
 )
 from lakebed.ports.feed_registry import ENTRIES_MAX
@@ -58,6 +60,17 @@ class DynamoFeedRegistry:
     def number(self) -> int:
         """Return how often definitions were changed."""
         return _number_of(self._items.get(_NUMBER))
+
+    def lift(self, number: int) -> None:
+        """Let the registry's number be at least this."""
+        check_number(number)
+        condition = WriteCondition(
+            "attribute_not_exists(#number) OR #number < :number",
+            {":number": {"N": str(number)}},
+            {"#number": "number"},
+        )
+        with suppress(ConditionError):  # it is as high already
+            self._items.update(_NUMBER, "SET #number = :number", condition)
 
     def change(
         self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None
