@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from lakebed.backends.kafka import KafkaSecurity, KafkaSettings, KafkaSource
+from lakebed.backends.kafka import KafkaCredentials, KafkaRecordSource, KafkaSettings
 from lakebed.backends.local.file_tail import FileTail
 from lakebed.config import feed_sources as said
 from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
@@ -53,15 +53,17 @@ def record_source(source: said.Source, parts: SourceParts) -> AnySource:
         DeniedError, SecretMissingError: a secret that it names.
     """
     if isinstance(source, said.KafkaFeed):
-        return KafkaSource(_kafka_settings(source, parts.secrets), clock=parts.clock)
+        return KafkaRecordSource(_kafka_settings(source, parts.secrets), clock=parts.clock)
     if isinstance(source, said.FilesFeed):
         return FileTail(source.files)
     if isinstance(source, said.S3Feed):
         return _objects(source, parts)
     if isinstance(source, said.SqsFeed):
-        from lakebed.backends.aws.sqs_source import SqsSettings, SqsSource
+        from lakebed.backends.aws.sqs_source import SqsRecordSource, SqsSettings
 
-        return SqsSource(parts.clients(), SqsSettings(queue=source.sqs, receivers=source.receivers))
+        return SqsRecordSource(
+            parts.clients(), SqsSettings(queue=source.sqs, receivers=source.receivers)
+        )
     hint = "push into a landing table is another program's"
     raise InvalidError("nothing reads from a source of that kind", kind=source.kind, hint=hint)
 
@@ -108,8 +110,8 @@ def _kafka_settings(source: said.KafkaFeed, secrets: Secrets) -> KafkaSettings:
         exclude=source.exclude,
         start=source.start,
         offsets=source.offsets,
-        group=source.group,
-        security=KafkaSecurity(**fields),
+        consumer_group=source.group,
+        security=KafkaCredentials(**fields),
         topic_ids=source.topic_ids,
         rack=source.rack,
     )

@@ -96,13 +96,13 @@ class ListedObjects:
         """Return 0: a position counts records that were taken."""
         return 0
 
-    def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> ObjectReader:
+    def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> ListedObjectReader:
         """Return a reader of objects that were not taken yet.
 
         resume: the cursor of the pass that goes on.
         """
         cursor = msgspec.msgpack.decode(resume, type=Cursor) if resume else Cursor()
-        return ObjectReader(
+        return ListedObjectReader(
             self._files,
             self._settings,
             self._clock,
@@ -115,7 +115,7 @@ class ListedObjects:
         """Nothing is held."""
 
 
-class ObjectReader:
+class ListedObjectReader:
     """Gives whole objects, one after the other."""
 
     def __init__(

@@ -1,5 +1,7 @@
 """Every source of records keeps the promises of the port; a source that does not is seen."""
 
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,11 +14,20 @@ from lakebed.backends.memory.record_source import (
     MemoryRecordSource,
     MemorySplit,
 )
+from lakebed.decoding.listed_objects import ListedObjectReader
 from lakebed.errors import UnavailableError
 from lakebed.feed_errors import PositionGoneError
 from lakebed.ports.record_source import Records, SourceSplit
-from lakebed.source_kit import CHECKS, ITEM_CHECKS, Check, NotOfferedError, SourceTrial, checks
-from tests.contracts.source_trials import (
+from lakebed.source_kit import (
+    CHECKS,
+    ITEM_CHECKS,
+    Check,
+    NotOfferedError,
+    SourceTrial,
+    checks,
+    item_checks,
+)
+from tests.contracts.sources.trials import (
     FileTrial,
     FolderTrial,
     KafkaTrial,
@@ -175,3 +186,63 @@ def test_a_source_that_breaks_its_promise_fails(reader: type[MemoryReader], chec
     OtherRecords.seen.clear()
     with pytest.raises(AssertionError):
         check(Trial())
+
+
+Read = Callable[[], Records[pa.RecordBatch] | None]
+_numbers = count()
+
+
+def renamed(read: Read) -> Records[pa.RecordBatch] | None:
+    """Give items other names each time."""
+    records = read()
+    if records is None:
+        return None
+    items = tuple(next(_numbers).to_bytes(16) for _ in records.items)
+    return msgspec.structs.replace(records, items=items)
+
+
+def repeated(read: Read) -> Records[pa.RecordBatch] | None:
+    """Give what was given first in place of what comes next."""
+    records = read()
+    if records is not None and records.begin > 100:
+        return msgspec.structs.replace(records, items=(b"\0" * 16,) * len(records.items))
+    return records
+
+
+def uncounted(read: Read) -> Records[pa.RecordBatch] | None:
+    """Leave out how many records each item has."""
+    records = read()
+    return None if records is None else msgspec.structs.replace(records, item_counts=())
+
+
+def kept(read: Read) -> Records[pa.RecordBatch] | None:
+    """Give nothing after the first answer."""
+    records = read()
+    return records if records is not None and records.begin in {0, 100} else None
+
+
+KNOWN_BAD_ITEMS: list[tuple[Callable[[Read], Records[pa.RecordBatch] | None], Check]] = [
+    (renamed, item_checks.an_item_has_the_same_name_and_records_when_it_comes_again),
+    (repeated, item_checks.every_record_comes_once_to_a_reader_with_its_item),
+    (uncounted, item_checks.every_record_comes_once_to_a_reader_with_its_item),
+    (kept, item_checks.what_is_written_later_has_other_items),
+]
+
+
+@pytest.mark.parametrize(("answer", "check"), KNOWN_BAD_ITEMS, ids=lambda each: each.__name__)
+def test_a_source_without_order_that_breaks_its_promise_fails(
+    answer: Callable[[Read], Records[pa.RecordBatch] | None],
+    check: Check,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = ListedObjectReader.read
+
+    def read(
+        self: ListedObjectReader, *, bytes_max: int, wait_seconds: float = 0.0
+    ) -> Records[pa.RecordBatch] | None:
+        return answer(lambda: real(self, bytes_max=bytes_max, wait_seconds=wait_seconds))
+
+    monkeypatch.setattr(ListedObjectReader, "read", read)
+    with pytest.raises(AssertionError):
+        check(FolderTrial(tmp_path))

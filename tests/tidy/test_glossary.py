@@ -15,6 +15,7 @@ from tests.tidy.test_style import identifiers, product
 ROW = re.compile(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 KEPT = {
+    "assign": "librdkafka's: which partitions are read",
     "block": "of bytes, or of a sorted run",
     "cache": "of states on a machine, and of bytes of files",
     "cluster": "who runs a bulk import, and where tasks start",
@@ -24,7 +25,7 @@ KEPT = {
     "dataset": "Arrow's",
     "driver": "Spark's, and of container logs",
     "dropped": "a table that is gone",
-    "epoch": "1970",
+    "epoch": "1970; a leader's, of Kafka",
     "event": "of logs, and of jobs",
     "expiry": "DynamoDB's, of items",
     "expression": "Arrow's, and DynamoDB's",

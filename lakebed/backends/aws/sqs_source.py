@@ -57,7 +57,7 @@ class SqsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     hidden_seconds: Annotated[int, Meta(ge=2, le=43_200)] = 300
 
 
-class SqsSource:
+class SqsRecordSource:
     """Messages of one queue."""
 
     def __init__(self, clients: AmazonClients, settings: SqsSettings) -> None:
@@ -81,7 +81,7 @@ class SqsSource:
         return SqsReader(self._clients, self._settings, begin)
 
     def close(self) -> None:
-        """Do nothing: the clients are whoever's that gave them."""
+        """Do nothing: the clients are closed by what made them."""
 
 
 class InHand(msgspec.Struct):

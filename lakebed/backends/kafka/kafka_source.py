@@ -21,7 +21,7 @@ _EPOCH = struct.Struct(">i")
 NO_EPOCH = -1
 
 
-class KafkaSource:
+class KafkaRecordSource:
     """Topics of Kafka, by their names or by a pattern.
 
     Raises:
@@ -66,7 +66,7 @@ class KafkaSource:
         name = parsed(split.name)
         lane = Lane(At(name.topic, name.partition), begin, epoch)
         self._consumer.prepare(lane)
-        return KafkaReader(self._consumer, self._topics, name, lane, self._settings.group)
+        return KafkaReader(self._consumer, self._topics, name, lane, self._settings.consumer_group)
 
     def close(self) -> None:
         """Close connections. Closing twice does no harm."""

@@ -88,7 +88,7 @@ class Client:
         """Return the administrator's client. Raises: InvalidError: librdkafka refuses the
         settings."""
         if self._admin is None:
-            from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - not installed everywhere
+            from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - an extra
 
             self._admin = self._made(AdminClient, {})
         return self._admin
@@ -116,7 +116,7 @@ class Client:
             self._refusal = error
         self._on_error(error)
 
-    def _made(self, make: Callable[..., Any], more: dict[str, Any]) -> Any:  # noqa: ANN401 - a client
+    def _made(self, make: Callable[..., Any], more: dict[str, Any]) -> Any:  # noqa: ANN401 - of it
         shared = {
             "bootstrap.servers": self._settings.servers,
             "client.id": "lakebed",
@@ -139,7 +139,7 @@ class Client:
 def _consumer_configuration(settings: KafkaSettings) -> dict[str, Any]:
     half = settings.memory_bytes // 2
     return {
-        "group.id": settings.group or NO_GROUP,
+        "group.id": settings.consumer_group or NO_GROUP,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "error",

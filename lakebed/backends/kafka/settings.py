@@ -20,7 +20,7 @@ SECRETS = ("password", "key_password")
 Mechanism = Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
-class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class KafkaCredentials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a broker knows us, and we it.
 
     mechanism: of SASL; "": none.
@@ -46,7 +46,7 @@ class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def __repr__(self) -> str:
         fields = msgspec.structs.asdict(self)
         hidden = {name: HIDDEN for name in SECRETS if fields[name]}
-        return f"KafkaSecurity({fields | hidden})"
+        return f"KafkaCredentials({fields | hidden})"
 
     def secrets(self) -> tuple[str, ...]:
         """Return what no error and no log may show."""
@@ -81,7 +81,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         record. A new process cannot know which those are: give a time instead of `latest` to a feed
         that goes on for long.
     offsets: where a topic partition begins instead, as `TOPIC:PARTITION`.
-    group: a consumer group of which offsets are set for people and their tools; they are never
+    consumer_group: one of which offsets are set for people and their tools; they are never
         read. "": none.
     topic_ids: false: of brokers that give topics no ids (Kafka before 2.8): a topic that was made
         anew then passes for the old one.
@@ -95,8 +95,8 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     exclude: str = ""
     start: str = EARLIEST
     offsets: Mapping[str, Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]] = {}
-    group: str = ""
-    security: KafkaSecurity = KafkaSecurity()
+    consumer_group: str = ""
+    security: KafkaCredentials = KafkaCredentials()
     topic_ids: bool = True
     memory_bytes: Annotated[int, Meta(ge=1 << 20, le=1 << 40)] = 64 << 20
     answer_seconds: Annotated[float, Meta(gt=0, le=600)] = 15.0

@@ -1,5 +1,5 @@
-"""One consumer for all source splits of a source: who asks gets what came for him, and whoever does
-not ask is paused.
+"""One consumer for all source splits of a source: a reader gets what came for it, and one that does
+not read is paused.
 
 A topic partition is fetched for one reader at a time, the one that read last. No consumer group is
 joined: partitions are assigned, never subscribed.
@@ -44,7 +44,10 @@ class At(NamedTuple):
 
 
 class Came(NamedTuple):
-    """Records that wait. round: of the consumer, in which they came."""
+    """Records that wait.
+
+    round: of the consumer, in which they came.
+    """
 
     round: int
     records: Gathered
@@ -56,7 +59,7 @@ class Lane:
     next: the offset behind the last record that came.
     epoch: of the leader that had it; -1: not known.
     end: the offset at which Kafka had no more; None: it did not say so since.
-    lock: held by whoever changes what waits.
+    lock: held while what waits is changed.
     """
 
     def __init__(self, at: At, begin: int, epoch: int) -> None:

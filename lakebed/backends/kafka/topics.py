@@ -29,7 +29,10 @@ _NAME = re.compile(r"([\w.-]{1,249}):(\d{1,10})@([\w-]{1,40})", re.ASCII)
 
 
 class SplitName(NamedTuple):
-    """A topic partition of one topic. id: of the topic; `NO_ID`: the broker gives none."""
+    """A topic partition of one topic.
+
+    id: of the topic; `NO_ID`: the broker gives none.
+    """
 
     topic: str
     partition: int

@@ -16,7 +16,11 @@ from lakebed.ports.record_source import Records, SourceSplit
 
 
 class MemoryRecord(msgspec.Struct, frozen=True):
-    """A record. position: rises, with holes. time: in microseconds."""
+    """A record.
+
+    position: rises, with holes.
+    time: in microseconds.
+    """
 
     position: int
     value: bytes | None

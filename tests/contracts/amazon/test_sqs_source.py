@@ -3,13 +3,14 @@ that was not deleted."""
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from lakebed.backends.aws.sqs_source import SqsReader
 from lakebed.errors import InvalidError
 from lakebed.ports.record_source import Records
-from tests.contracts.source_trials import SqsTrial
+from tests.contracts.sources.trials import SqsTrial
 from tests.servers.s3 import S3Server
 
 
@@ -20,12 +21,12 @@ def trial(ministack: S3Server) -> Iterator[SqsTrial]:
     trial.clients.close()
 
 
-def opened(trial: SqsTrial, **settings: object) -> SqsReader:
+def opened(trial: SqsTrial, **settings: int) -> SqsReader:
     source = trial.connect(**settings)
     return source.open(source.splits()[0], 0)
 
 
-def read(reader: SqsReader, count: int) -> Records[object]:
+def read(reader: SqsReader, count: int) -> Records[Any]:
     """Return the next records, which are so many."""
     records = reader.read(bytes_max=1 << 20, wait_seconds=2)
     assert records is not None
@@ -124,7 +125,7 @@ def test_attributes_are_headers_and_the_group_of_a_message_is_its_key(trial: Sqs
     )
     trial.url = url
     records = read(opened(trial), 1)
-    (row,) = records.batch.to_pylist()  # type: ignore[attr-defined]
+    (row,) = records.batch.to_pylist()
     assert (row["value"], row["key"]) == (b"one", b"g")
     assert row["headers"] == [("b", b"\x00"), ("n", b"7")]
     assert abs(row["time"].timestamp() - time.time()) < 60

@@ -4,11 +4,12 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lakebed
-from lakebed.backends.kafka import KafkaSource
+from lakebed.backends.kafka import KafkaRecordSource
 from lakebed.bootstrap.app import App
 from lakebed.errors import LakebedError
 from lakebed.feeds.commit_round import CommitRound
@@ -20,7 +21,7 @@ from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.names import table_name
-from tests.contracts.source_trials import KafkaTrial
+from tests.contracts.sources.trials import KafkaTrial
 from tests.servers.kafka import KafkaServer, RealKafka
 
 TABLE = "topics_landing"
@@ -34,7 +35,9 @@ def lake(tmp_path: Path) -> Iterator[lakebed.Lake]:
         yield lake
 
 
-def worker(lake: lakebed.Lake, source: KafkaSource, *, rotate_records: int = 50) -> Pipeline:  # type: ignore[type-arg]  # of Arrow's batches
+def worker(
+    lake: lakebed.Lake, source: KafkaRecordSource, *, rotate_records: int = 50
+) -> Pipeline[Any]:
     app: App = lake._app
     return Pipeline(
         table=app.catalog.find(table_name(TABLE)),
@@ -67,7 +70,7 @@ def test_landed_records_are_what_was_sent_byte_for_byte(
     first, tombstone, empty = found
     assert [row["position"] for row in found] == [0, 1, 2]
     assert (first["value"], first["key"], first["headers"]) == (b"\x00\xff", b"k", headers)
-    assert first["time"].timestamp() == 1_600_000_000.123  # type: ignore[attr-defined]  # a time
+    assert first["time"].timestamp() == 1_600_000_000.123
     assert (tombstone["value"], tombstone["key"], tombstone["headers"]) == (None, b"", None)
     assert (empty["value"], empty["key"]) == (b"", None)
 
@@ -81,7 +84,7 @@ def test_each_committed_record_is_landed_once_whoever_reads_and_dies(
     topic, sent = trial.topic("a"), 0
     with ExitStack() as opened:
 
-        def begin() -> Pipeline:  # type: ignore[type-arg]  # of Arrow's batches
+        def begin() -> Pipeline[Any]:
             source = opened.enter_context(closing(trial.connect()))
             return worker(lake, source, rotate_records=rng.randrange(1, 40))
 

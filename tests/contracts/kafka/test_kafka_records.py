@@ -10,12 +10,12 @@ from contextlib import closing
 import confluent_kafka
 import pytest
 
-from lakebed.backends.kafka import KafkaSecurity, KafkaSettings, KafkaSource
+from lakebed.backends.kafka import KafkaCredentials, KafkaRecordSource, KafkaSettings
 from lakebed.backends.kafka.gathering import LAST_MILLIS
 from lakebed.backends.system import SystemClock
 from lakebed.errors import InvalidError, UnavailableError
 from lakebed.ports.record_source import SourceSplit
-from tests.contracts.source_trials import KafkaTrial
+from tests.contracts.sources.trials import KafkaTrial
 from tests.servers.kafka import KafkaServer, mock_kafka
 
 WAIT = 15.0
@@ -32,12 +32,12 @@ def topic(trial: KafkaTrial) -> str:
 
 
 @pytest.fixture
-def source(trial: KafkaTrial) -> Iterator[KafkaSource]:
+def source(trial: KafkaTrial) -> Iterator[KafkaRecordSource]:
     with closing(trial.connect()) as source:
         yield source
 
 
-def split_of(source: KafkaSource, topic: str, partition: int = 0) -> SourceSplit:
+def split_of(source: KafkaRecordSource, topic: str, partition: int = 0) -> SourceSplit:
     (found,) = (
         split for split in source.splits() if split.title == f"{topic}, partition {partition}"
     )
@@ -45,7 +45,7 @@ def split_of(source: KafkaSource, topic: str, partition: int = 0) -> SourceSplit
 
 
 def test_keys_headers_times_and_tombstones_come_as_they_were_sent(
-    kafka_mock: KafkaServer, topic: str, source: KafkaSource
+    kafka_mock: KafkaServer, topic: str, source: KafkaRecordSource
 ) -> None:
     headers = [("a", b"1"), ("b", None), ("a", b"")]
     kafka_mock.put(topic, b"whole", key=b"k", headers=headers, timestamp=1_234_567_890_123)
@@ -97,7 +97,7 @@ def test_what_is_not_read_is_paused_and_none_of_it_is_lost(
 
 
 def test_readers_of_one_partition_take_turns_and_each_gets_all(
-    kafka_mock: KafkaServer, topic: str, source: KafkaSource
+    kafka_mock: KafkaServer, topic: str, source: KafkaRecordSource
 ) -> None:
     kafka_mock.put(topic, *(b"%d" % number for number in range(500)))
     split = split_of(source, topic)
@@ -163,7 +163,7 @@ def test_topics_are_found_by_names_and_by_patterns_without_those_that_are_left_o
 
 
 def test_offsets_of_a_group_are_set_for_people_and_never_read(
-    kafka_mock: KafkaServer, trial: KafkaTrial, topic: str, source: KafkaSource
+    kafka_mock: KafkaServer, trial: KafkaTrial, topic: str, source: KafkaRecordSource
 ) -> None:
     kafka_mock.put(topic, b"one", b"two", b"three")
     split = split_of(source, topic)
@@ -211,7 +211,7 @@ def test_a_broker_that_is_away_is_said_to_be(caplog: pytest.LogCaptureFixture) -
 
 def test_a_new_reader_of_a_broker_that_is_away_does_not_wait_for_ever() -> None:
     settings = KafkaSettings(servers="127.0.0.1:9", topics=("t",), answer_seconds=2.5)
-    with closing(KafkaSource(settings, clock=SystemClock())) as source:
+    with closing(KafkaRecordSource(settings, clock=SystemClock())) as source:
         reader = source.open(SourceSplit("t:0@-", "t, partition 0"), 0)
         begin = time.monotonic()
         with pytest.raises(UnavailableError):
@@ -225,39 +225,39 @@ def test_without_the_extra_a_source_says_what_to_install(monkeypatch: pytest.Mon
     def without(name: str, *arguments: object) -> object:
         if name.startswith("confluent_kafka"):
             raise ImportError(name)
-        return real(name, *arguments)  # type: ignore[arg-type]  # as it was called
+        return real(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(InvalidError, match=r"pip install lakebed\[feeds\]"):
-        KafkaSource(KafkaSettings(servers="x:1", topics="t"), clock=SystemClock())
+        KafkaRecordSource(KafkaSettings(servers="x:1", topics="t"), clock=SystemClock())
 
 
 def test_settings_that_cannot_work_are_refused_without_their_secrets() -> None:
-    security = KafkaSecurity(mechanism="PLAIN", user="me", password="hunter2", key_password="h3")
+    security = KafkaCredentials(mechanism="PLAIN", user="me", password="hunter2", key_password="h3")
     assert "hunter2" not in repr(security)
     assert "h3" not in repr(KafkaSettings(servers="x:1", topics="t", security=security))
     with pytest.raises(InvalidError, match="half of a login"):
-        KafkaSecurity(mechanism="PLAIN", user="me")
+        KafkaCredentials(mechanism="PLAIN", user="me")
     with pytest.raises(InvalidError, match=r"not a regular expression .*field=exclude"):
         KafkaSettings(servers="x:1", topics="t", exclude="(")
     with pytest.raises(InvalidError, match="not a start"):
         KafkaSettings(servers="x:1", topics="t", start="yesterday")
     with pytest.raises(InvalidError, match="without topics"):
         KafkaSettings(servers="x:1", topics=())
-    broken = KafkaSecurity(
+    broken = KafkaCredentials(
         mechanism="PLAIN", user="me", password="hunter2", ca_file="/absent/hunter2.pem"
     )
     settings = KafkaSettings(servers="x:1", topics="t", security=broken)
-    source = KafkaSource(settings, clock=SystemClock())
+    source = KafkaRecordSource(settings, clock=SystemClock())
     with pytest.raises(InvalidError, match="Kafka's client refuses") as caught:
         source.splits()
     assert "hunter2" not in str(caught.value)
 
 
 def test_a_log_line_is_one_line_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
-    security = KafkaSecurity(mechanism="PLAIN", user="me", password="hunter2")
+    security = KafkaCredentials(mechanism="PLAIN", user="me", password="hunter2")
     settings = KafkaSettings(servers="127.0.0.1:9", topics="t", security=security)
-    source = KafkaSource(settings, clock=SystemClock())
+    source = KafkaRecordSource(settings, clock=SystemClock())
     logger = source._consumer.client._logger
     with caplog.at_level(logging.INFO):
         logger.error("FAIL [x]: password %s\nrefused", "hunter2")

@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import confluent_kafka
 import pytest
 
-from lakebed.backends.kafka import KafkaSecurity, KafkaSource
+from lakebed.backends.kafka import KafkaCredentials, KafkaRecordSource
 from lakebed.errors import DeniedError, UnavailableError
 from lakebed.feed_errors import PositionGoneError
 from lakebed.ports.record_source import SourceSplit
-from tests.contracts.source_trials import KafkaTrial
+from tests.contracts.sources.trials import KafkaTrial
 from tests.servers.kafka import PASSWORD, USER, RealKafka
 
 pytestmark = pytest.mark.slow
@@ -24,17 +25,17 @@ def trial(kafka: RealKafka) -> KafkaTrial:
 
 
 @pytest.fixture
-def source(trial: KafkaTrial) -> Iterator[KafkaSource]:
+def source(trial: KafkaTrial) -> Iterator[KafkaRecordSource]:
     with closing(trial.connect()) as source:
         yield source
 
 
-def split_of(source: KafkaSource, topic: str) -> SourceSplit:
+def split_of(source: KafkaRecordSource, topic: str) -> SourceSplit:
     (found,) = (split for split in source.splits() if split.title == f"{topic}, partition 0")
     return found
 
 
-def values(source: KafkaSource, split: SourceSplit, begin: int, count: int) -> list[bytes]:
+def values(source: KafkaRecordSource, split: SourceSplit, begin: int, count: int) -> list[bytes]:
     """Return records from a position on, until so many have come."""
     came: list[bytes] = []
     with closing(source.open(split, begin)) as reader:
@@ -46,7 +47,7 @@ def values(source: KafkaSource, split: SourceSplit, begin: int, count: int) -> l
 
 
 def test_a_topic_made_anew_gives_none_of_its_records_under_the_old_id(
-    trial: KafkaTrial, source: KafkaSource
+    trial: KafkaTrial, source: KafkaRecordSource
 ) -> None:
     trial.write("a", *(b"old %d" % number for number in range(20)))
     old = split_of(source, trial.topic("a"))
@@ -75,7 +76,7 @@ def test_a_topic_that_is_gone_has_no_source_split_and_no_records(
 
 
 def test_a_position_beyond_the_end_is_not_taken_for_the_newest(
-    trial: KafkaTrial, source: KafkaSource
+    trial: KafkaTrial, source: KafkaRecordSource
 ) -> None:
     trial.write("a", b"one", b"two")
     split = split_of(source, trial.topic("a"))
@@ -85,7 +86,7 @@ def test_a_position_beyond_the_end_is_not_taken_for_the_newest(
 
 
 def test_aborted_records_never_come_and_open_transactions_hold_back(
-    kafka: RealKafka, trial: KafkaTrial, source: KafkaSource
+    kafka: RealKafka, trial: KafkaTrial, source: KafkaRecordSource
 ) -> None:
     topic = trial.topic("a")
     kafka.put(topic, b"before")
@@ -157,11 +158,11 @@ def test_a_wrong_password_is_denied_and_shown_nowhere(
     kafka: RealKafka, trial: KafkaTrial, caplog: pytest.LogCaptureFixture
 ) -> None:
     trial.write("a", b"one")
-    right = KafkaSecurity(mechanism="PLAIN", user=USER, password=PASSWORD, tls=False)
+    right = KafkaCredentials(mechanism="PLAIN", user=USER, password=PASSWORD, tls=False)
     with closing(trial.connect(servers=kafka.login, security=right)) as source:
         split = split_of(source, trial.topic("a"))
         assert values(source, split, 0, 1) == [b"one"]
-    wrong = KafkaSecurity(mechanism="PLAIN", user=USER, password="Wr0ng-pass", tls=False)
+    wrong = KafkaCredentials(mechanism="PLAIN", user=USER, password="Wr0ng-pass", tls=False)
     with closing(trial.connect(servers=kafka.login, security=wrong, answer_seconds=5.0)) as source:
         for _ in range(2):
             with closing(source.open(split, 0)) as reader, pytest.raises(DeniedError) as caught:
@@ -176,7 +177,7 @@ def test_a_wrong_password_is_denied_and_shown_nowhere(
 def test_a_topic_that_may_not_be_read_is_denied(kafka: RealKafka, trial: KafkaTrial) -> None:
     trial.write("a", b"one")
     kafka.deny(trial.topic("a"))
-    login = KafkaSecurity(mechanism="PLAIN", user=USER, password=PASSWORD, tls=False)
+    login = KafkaCredentials(mechanism="PLAIN", user=USER, password=PASSWORD, tls=False)
     with closing(trial.connect(servers=kafka.login, security=login)) as source:
         split = split_of(source, trial.topic("a"))
         with closing(source.open(split, 0)) as reader, pytest.raises(DeniedError, match="refuses"):
@@ -184,7 +185,7 @@ def test_a_topic_that_may_not_be_read_is_denied(kafka: RealKafka, trial: KafkaTr
 
 
 def test_acknowledged_records_survive_a_broker_that_is_killed_and_come_once(
-    kafka: RealKafka, trial: KafkaTrial, source: KafkaSource
+    kafka: RealKafka, trial: KafkaTrial, source: KafkaRecordSource
 ) -> None:
     topic = trial.topic("a")
     producer = kafka.producer(enable_idempotence=True)
@@ -219,7 +220,7 @@ def test_acknowledged_records_survive_a_broker_that_is_killed_and_come_once(
 
 
 def test_changing_readers_of_a_partition_never_take_a_record_of_each_other(
-    kafka: RealKafka, trial: KafkaTrial, source: KafkaSource
+    kafka: RealKafka, trial: KafkaTrial, source: KafkaRecordSource
 ) -> None:
     trial.write("a", *(b"%d" % number for number in range(5_000)))
     split = split_of(source, trial.topic("a"))
@@ -233,3 +234,47 @@ def test_changing_readers_of_a_partition_never_take_a_record_of_each_other(
             assert records.batch["position"].to_pylist() == list(range(ends[index], records.end))
             ends[index] = records.end
     assert all(end > begin for begin, end in zip(begins, ends, strict=True))
+
+
+def test_holes_that_compaction_leaves_are_passed(kafka: RealKafka, trial: KafkaTrial) -> None:
+    topic = f"{trial.prefix}.compacted"
+    kafka.make_topic(
+        topic,
+        cleanup_policy="compact",
+        segment_ms="100",
+        min_cleanable_dirty_ratio="0.01",
+        max_compaction_lag_ms="100",
+    )
+    deadline = time.monotonic() + 40
+    written, positions = 0, [0]
+    while positions == list(range(len(positions))):
+        assert time.monotonic() < deadline, "the broker compacts nothing"
+        kafka.put(topic, b"%d" % written, b"%d" % (written + 1), key=b"same")
+        written += 2
+        time.sleep(0.3)
+        with closing(trial.connect()) as source:
+            begin, positions = 0, []
+            with closing(source.open(split_of(source, topic), begin)) as reader:
+                while (records := reader.read(bytes_max=1 << 20)) is not None:
+                    assert records.begin == begin
+                    begin = records.end
+                    positions += records.batch["position"].to_pylist()
+                assert begin == written
+                assert reader.behind() == 0
+
+
+def test_readers_in_several_threads_share_a_consumer(
+    kafka: RealKafka, trial: KafkaTrial, source: KafkaRecordSource
+) -> None:
+    topic = f"{trial.prefix}.many"
+    kafka.make_topic(topic, partitions=4)
+    wanted = [b"%d" % number for number in range(3_000)]
+    for partition in range(4):
+        kafka.put(topic, *wanted, partition=partition)
+    splits = source.splits()
+
+    def read(split: SourceSplit) -> list[bytes]:
+        return values(source, split, 0, len(wanted))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(read, splits)) == [wanted] * 4

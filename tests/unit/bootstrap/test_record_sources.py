@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakebed.backends.kafka import KafkaSource
+from lakebed.backends.kafka import KafkaRecordSource
 from lakebed.backends.local.file_tail import FileTail
 from lakebed.backends.local.secrets import EnvironmentSecrets
 from lakebed.backends.local.source_files import LocalSourceFiles
@@ -60,7 +60,7 @@ def test_every_kind_of_source_has_a_backend_or_says_that_it_has_none(
             record_source(source, parts)
         return
     made = record_source(source, parts)
-    kinds = {"files": FileTail, "kafka": KafkaSource, "s3": ListedObjects}
+    kinds = {"files": FileTail, "kafka": KafkaRecordSource, "s3": ListedObjects}
     if kind == "sqs":
         assert [split.name[-2:] for split in made.splits()] == ["#0", "#1"]
     else:
@@ -72,7 +72,7 @@ def test_a_password_is_read_from_its_secret(parts: SourceParts) -> None:
     login = {"mechanism": "PLAIN", "user": "me", "password": "secret:kafka"}
     said = {"kafka": "b:9092", "topics": ["t"], "security": login}
     made = record_source(source_of(said, "source"), parts)
-    assert isinstance(made, KafkaSource)
+    assert isinstance(made, KafkaRecordSource)
     assert made._settings.security.password == "hunter2"
     assert "hunter2" not in repr(made._settings)
     login["password"] = "secret:absent"
@@ -104,7 +104,7 @@ def test_files_of_a_folder_are_items(parts: SourceParts, tmp_path: Path) -> None
 
 def test_an_adaptor_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("adaptor_of_a_test")
-    module.made = lambda settings: FileTail(settings["files"])  # type: ignore[attr-defined]  # any
+    monkeypatch.setattr(module, "made", lambda settings: FileTail(settings["files"]), raising=False)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     point = EntryPoint("outbox", f"{module.__name__}:made", record_sources.GROUP)
     monkeypatch.setattr(record_sources, "entry_points", lambda group: [point] if group else [])

@@ -4,18 +4,24 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.memory import VirtualClock
-from lakebed.decoding.listed_objects import ListedObjects, ObjectReader, ObjectSettings, item_of
+from lakebed.decoding.listed_objects import (
+    ListedObjectReader,
+    ListedObjects,
+    ObjectSettings,
+    item_of,
+)
 from lakebed.errors import DeniedError, InvalidError, UnreadableInputError
 from lakebed.model.names import Micros
 from lakebed.ports.record_source import Records
 from lakebed.ports.source_files import SourceFile
 
-Opened = Callable[..., ObjectReader]
+Opened = Callable[..., ListedObjectReader]
 
 
 class Listed(LocalSourceFiles):
@@ -54,8 +60,8 @@ def files() -> Listed:
 def opened(tmp_path: Path, clock: VirtualClock, files: Listed) -> Opened:
     def open_(
         *, begin: int = 0, resume: bytes = b"", known: tuple[bytes, ...] = (), **settings: object
-    ) -> ObjectReader:
-        given = ObjectSettings(folder=str(tmp_path), **settings)  # type: ignore[arg-type]  # a few
+    ) -> ListedObjectReader:
+        given = ObjectSettings(folder=str(tmp_path), **settings)
         source = ListedObjects(files, given, clock=clock, is_taken=known.__contains__)
         (split,) = source.splits()
         return source.open(split, begin, resume=resume)
@@ -63,12 +69,14 @@ def opened(tmp_path: Path, clock: VirtualClock, files: Listed) -> Opened:
     return open_
 
 
-def read(reader: ObjectReader, bytes_max: int = 1 << 20, wait_seconds: float = 0.0) -> list[bytes]:
+def read(
+    reader: ListedObjectReader, bytes_max: int = 1 << 20, wait_seconds: float = 0.0
+) -> list[bytes]:
     records = reader.read(bytes_max=bytes_max, wait_seconds=wait_seconds)
     return [] if records is None else records.batch["value"].to_pylist()
 
 
-def some(reader: ObjectReader, bytes_max: int = 1 << 20) -> Records[object]:
+def some(reader: ListedObjectReader, bytes_max: int = 1 << 20) -> Records[Any]:
     records = reader.read(bytes_max=bytes_max)
     assert records is not None
     return records
@@ -83,8 +91,8 @@ def test_lines_of_objects_come_with_counts_and_no_object_is_divided(
     reader = opened(begin=10)
     first = some(reader, bytes_max=1)
     assert (first.begin, first.end, first.item_counts) == (10, 13, (3,))
-    assert first.batch["value"].to_pylist() == [b"1", b"", b"3"]  # type: ignore[index]
-    assert first.batch["position"].to_pylist() == [10, 11, 12]  # type: ignore[index]
+    assert first.batch["value"].to_pylist() == [b"1", b"", b"3"]
+    assert first.batch["position"].to_pylist() == [10, 11, 12]
     assert read(reader) == [b"4"]
     assert read(reader) == []
     both = some(opened())
@@ -97,8 +105,8 @@ def test_a_whole_object_is_one_record_and_its_name_is_the_key(
     (tmp_path / "a").write_bytes(b"1\n2\n")
     (tmp_path / "b").write_bytes(b"")
     records = some(opened(records="whole"))
-    assert records.batch["value"].to_pylist() == [b"1\n2\n", b""]  # type: ignore[index]
-    keys = records.batch["key"].to_pylist()  # type: ignore[index]
+    assert records.batch["value"].to_pylist() == [b"1\n2\n", b""]
+    keys = records.batch["key"].to_pylist()
     assert keys == [str(tmp_path / name).encode() for name in "ab"]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakebed.backends.aws.source_files import S3SourceFiles
-from lakebed.backends.aws.sqs_source import SqsSettings, SqsSource
-from lakebed.backends.kafka import KafkaSettings, KafkaSource
+from lakebed.backends.aws.sqs_source import SqsRecordSource, SqsSettings
+from lakebed.backends.kafka import KafkaRecordSource, KafkaSettings
 from lakebed.backends.local.file_tail import FileTail
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.memory.record_source import MemoryBroker, MemoryRecordSource
@@ -83,15 +83,15 @@ class KafkaTrial(SourceTrial):
         self.prefix = f"trial{next(_prefixes)}"
         self.made: set[str] = set()
 
-    def connect(self, **settings: object) -> KafkaSource:
+    def connect(self, **settings: object) -> KafkaRecordSource:
         given = {
             "servers": self.server.servers,
             "topics": rf"{self.prefix}\..*",
             "topic_ids": self.server.has_topic_ids,
-            "group": self.prefix,
+            "consumer_group": self.prefix,
             "answer_seconds": 20.0,
         }
-        return KafkaSource(KafkaSettings(**(given | settings)), clock=SystemClock())
+        return KafkaRecordSource(KafkaSettings(**(given | settings)), clock=SystemClock())
 
     def topic(self, name: str) -> str:
         topic = f"{self.prefix}.{name}"
@@ -193,8 +193,8 @@ class SqsTrial(SourceTrial):
         self.clients = server.clients()
         self.url = self.clients.sqs.create_queue(QueueName=server.new_prefix())["QueueUrl"]
 
-    def connect(self, **settings: object) -> SqsSource:
-        return SqsSource(self.clients, SqsSettings(queue=self.url, **settings))  # type: ignore[arg-type]  # as given
+    def connect(self, **settings: int) -> SqsRecordSource:
+        return SqsRecordSource(self.clients, SqsSettings(queue=self.url, **settings))
 
     def write(self, name: str, *values: bytes) -> None:
         for value in values:
