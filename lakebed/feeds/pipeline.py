@@ -13,7 +13,13 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from lakebed.errors import FencedError, GenerationError, LakebedError
+from lakebed.errors import (
+    FencedError,
+    GenerationError,
+    LakebedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from lakebed.feed_errors import (
     ItemsTakenError,
     OwnerFencedError,
@@ -99,6 +105,7 @@ class Pipeline(Generic[BatchT]):
         self._found: dict[str, SourceSplit] = {}
         self._discovered: float | None = None
         self._owned: float | None = None
+        self._had: set[str] = set()
         self._since = self._newest = 0.0
         self._minute = 0
         self._is_flush_wanted = False
@@ -161,10 +168,11 @@ class Pipeline(Generic[BatchT]):
 
     def close(self) -> None:
         """Drop what is held, and the source's connections; give up what is owned."""
-        for name in list(self._open):
-            self._open.pop(name).reader.close()
-            self._splits.release(name)
+        self.forget()
         self._source.close()
+        for name in sorted(self._had):
+            self._splits.release(name)
+            self._had.discard(name)
 
     def _discover(self) -> None:
         """Ask the source which source splits there are."""
@@ -178,7 +186,16 @@ class Pipeline(Generic[BatchT]):
         now = self._clock.monotonic()
         if self._owned is not None and now - self._owned < OWN_SECONDS:
             return
-        owners = self._splits.owned(list(self._found), self._newest_owners)
+        try:
+            given = self._splits.owned(list(self._found), self._newest_owners)
+        except (UnavailableError, UnknownOutcomeError) as error:
+            if not self._open:
+                raise
+            events.emit(events.FEED_STORE_AWAY, code=error.code(), reason=str(error))
+            self._owned = now  # what it had, it goes on with: others are kept apart by the log
+            return
+        self._had |= set(given)
+        owners = {name: owner for name, owner in given.items() if name in self._found}
         for name, one in list(self._open.items()):
             if owners.get(name) == one.owner:
                 one.split, one.is_leaving = self._found[name], False
@@ -186,7 +203,9 @@ class Pipeline(Generic[BatchT]):
                 one.is_leaving = True  # what is held is committed first
             else:
                 self._open.pop(name).reader.close()
-                self._splits.release(name)
+        for name in sorted(self._had - owners.keys() - self._open.keys()):
+            self._splits.release(name)
+            self._had.discard(name)
         fresh = [self._found[name] for name in owners if name not in self._open]
         if fresh:
             self._begin(fresh, owners)
