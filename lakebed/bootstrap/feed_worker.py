@@ -74,6 +74,7 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 kind="feed",
                 name=feed.feed.name,
                 version=feed.version,
+                defined=feed.defined,
                 restarts=_restarts(feed.policy),
                 open=partial(landed_feed, app, feed, share),
             )
@@ -85,6 +86,7 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 kind="connection",
                 name=one.connection.name,
                 version=one.version,
+                defined=one.defined,
                 restarts=_restarts(one.policy),
                 open=partial(connected_feed, app, one, share),
             )

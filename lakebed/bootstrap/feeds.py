@@ -54,6 +54,7 @@ def definitions_in(
             feed=feed,
             id="",
             version=feed.version,
+            defined=feed.version,
             policy=policy_of(feed.policy, file.policies, at=at_of("feed", name, "policy")),
             wanted="running",
             failed=None,
@@ -75,6 +76,7 @@ def definitions_in(
                 id="",
                 feed_id="",
                 version=feed.version,
+                defined=feed.version,
                 policy=policy,
                 failed=None,
             )

@@ -31,12 +31,14 @@ class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     id: of the feed: never used again.
     version: of the newest of the definitions that its rows are made by.
+    defined: version of its own definition.
     policy: its parameters.
     """
 
     feed: Feed
     id: str
     version: int
+    defined: int
     policy: Policy
     wanted: WantedState
     failed: FeedFailure | None
@@ -54,6 +56,7 @@ class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     feed_id: str
     version: int
+    defined: int
     policy: Policy
     failed: FeedFailure | None
 
@@ -87,6 +90,7 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
             feed=feed,
             id=entry.definition.id,
             version=self._version(("feed", name), policy=feed.policy),
+            defined=entry.definition.version,
             policy=policy_of(feed.policy, self.file.policies),
             wanted=entry.wanted,
             failed=entry.failed,
@@ -111,6 +115,7 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
             id=entry.definition.id,
             feed_id=self.entry("feed", connection.feed).definition.id,
             version=self._version(*keys, policy=policy),
+            defined=entry.definition.version,
             policy=policy_of(policy, self.file.policies),
             failed=entry.failed,
         )

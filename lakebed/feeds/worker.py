@@ -6,8 +6,10 @@ may run: leases say who reads what, and the tables' logs say how far it was take
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
@@ -19,7 +21,7 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError
+from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import RestartRules, Restarts
@@ -27,7 +29,7 @@ from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.model.feeds.tallies import Tally
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.leases import Leases, WorkerId
+from lakebed.ports.leases import REPORT_BYTES_MAX, Leases, WorkerId
 
 BatchT = TypeVar("BatchT")
 
@@ -41,17 +43,22 @@ DRAINS_MAX = 5
 PASSING = (UnavailableError, UnknownOutcomeError, ConflictError, OwnerFencedError)
 """Errors that say nothing of the feed: it is tried again as long as it takes."""
 
+BUG = "bug"
+"""Code of a failure that no error of ours says: one in this program, or in an adaptor."""
+
 
 class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     """A feed that is landed, or a connection, which is to run.
 
-    version: of its definition. Another version is another pipeline.
+    version: of all that its rows are made by. Another version is another pipeline.
+    defined: version of its own definition, by which the registry takes a failure.
     open: makes it.
     """
 
     kind: DefinitionKind
     name: str
     version: int
+    defined: int
     restarts: RestartRules
     open: Callable[[], Pipeline[BatchT]]
 
@@ -81,13 +88,17 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class _Work(Generic[BatchT]):
-    """A pipeline at work. again: when it is tried again, of the monotonic clock."""
+    """A pipeline at work.
+
+    again: when it is tried again, of the monotonic clock.
+    failure: why it does not go on; it is kept until the registry has it.
+    """
 
     wanted: WantedPipeline[BatchT]
     restarts: Restarts
     pipeline: Pipeline[BatchT] | None = None
     again: float = 0.0
-    is_failed: bool = False
+    failure: FeedFailure | None = None
     failing: str = ""
     commits: int = 0
     tally: Tally = field(default_factory=Tally)
@@ -154,7 +165,10 @@ class FeedWorker(Generic[BatchT]):
         for work in self._work.values():
             self._end(work)
         self._work.clear()
-        self._leases.leave(self._worker)
+        try:
+            self._leases.leave(self._worker)
+        except LakebedError as error:  # silence says it, too
+            _note_away(error)
 
     def _beat(self) -> None:
         """Say that this worker lives, and listen for the others. A store that is away is no reason
@@ -164,23 +178,24 @@ class FeedWorker(Generic[BatchT]):
             return
         self._beaten = now
         try:
-            self._leases.beat(self._worker, msgspec.json.encode(self.reports()))
+            self._leases.beat(self._worker, _encoded(self.reports()))
             self._living.see(self._leases.workers(), now)
             for gone in self._living.forgotten():
                 self._leases.leave(gone)
         except (UnavailableError, UnknownOutcomeError) as error:
-            events.emit(events.FEED_STORE_AWAY, code=error.code(), reason=str(error))
+            _note_away(error)
 
     def _ask(self) -> None:
-        """Look what is wanted, begin what is new, and end what is no longer."""
+        """Look what is wanted, begin what is new, and end what is no longer. Definitions that
+        cannot be read, as those of a newer release, are no reason to stop what is at work."""
         now = self._clock.monotonic()
         if self._asked is not None and now - self._asked < DEFINITIONS_SECONDS:
             return
         self._asked = now
         try:
             wanted = {one.key: one for one in self._wanted()}
-        except (UnavailableError, UnknownOutcomeError) as error:
-            events.emit(events.FEED_STORE_AWAY, code=error.code(), reason=str(error))
+        except LakebedError as error:
+            _note_away(error)
             return
         for key in [key for key in self._work if key not in wanted]:
             self._end(self._work.pop(key))
@@ -190,13 +205,16 @@ class FeedWorker(Generic[BatchT]):
 
     def _turn(self, work: _Work[BatchT]) -> bool:
         """Take a turn of one pipeline. Whatever it meets harms no other."""
-        if work.is_failed or self._clock.monotonic() < work.again:
+        if self._clock.monotonic() < work.again:
+            return False
+        if work.failure is not None:
+            self._report(work, work.failure)
             return False
         try:
             if work.pipeline is None:
                 work.pipeline = work.wanted.open()
             turn = work.pipeline.turn()
-        except LakebedError as error:
+        except Exception as error:  # noqa: BLE001 - a bug of one stops no other feed
             self._met(work, error)
             return False
         self._note(work, turn)
@@ -207,42 +225,46 @@ class FeedWorker(Generic[BatchT]):
             work.commits += 1
             work.tally = work.tally.plus(turn.committed.tally)
             work.restarts.worked()
+        if turn.committed is not None or (work.pipeline is not None and work.pipeline.is_idle):
             work.failing = ""
 
-    def _met(self, work: _Work[BatchT], error: LakebedError) -> None:
+    def _met(self, work: _Work[BatchT], error: Exception) -> None:
         """Wait and try again, or say that it failed."""
         if work.pipeline is not None:
             work.pipeline.forget()
-        work.failing = f"{error.code()}: {error}"
+        failure = _failure(error, work.wanted.defined)
+        work.failing = f"{failure.code}: {failure.reason}"
         if isinstance(error, DefinitionMovedError):  # a newer one is wanted, or will be
             self._asked = None
         is_passing = isinstance(error, PASSING)
-        may_pass = is_passing or isinstance(error, DeniedError)
-        wait = (
-            work.restarts.waits(self._clock.monotonic(), is_counted=not is_passing)
-            if may_pass
-            else None
-        )
+        may_pass = is_passing or isinstance(error, DeniedError) or failure.code == BUG
+        now = self._clock.monotonic()
+        wait = work.restarts.waits(now, is_counted=not is_passing) if may_pass else None
         if wait is not None:
-            work.again = self._clock.monotonic() + wait
+            work.again = now + wait
             return
-        work.is_failed = True
+        work.failure = failure
         events.emit(
             events.FEED_FAILED,
             feed=work.wanted.name,
             kind=work.wanted.kind,
-            code=error.code(),
-            reason=str(error),
+            code=failure.code,
+            reason=failure.reason,
         )
-        self._report_failure(work, FeedFailure(error.code(), str(error), work.wanted.version))
         self._end(work)
+        self._report(work, failure)
 
-    def _report_failure(self, work: _Work[BatchT], failure: FeedFailure) -> None:
+    def _report(self, work: _Work[BatchT], failure: FeedFailure) -> None:
+        """Let the registry know that it failed. It is wanted again when it is started."""
         try:
             self._fail(work.wanted, failure)
-        except (UnavailableError, UnknownOutcomeError, ConflictError):
-            work.is_failed = False  # it fails again, and is reported then
+        except DefinitionChangedError:  # a newer one may work
+            self._asked = None
+        except LakebedError as error:
+            _note_away(error)
             work.again = self._clock.monotonic() + BEAT_SECONDS
+            return
+        del self._work[work.wanted.key]
 
     def _end(self, work: _Work[BatchT]) -> None:
         """Commit what is held, as far as that works, then let go."""
@@ -274,3 +296,25 @@ def _report(work: _Work[BatchT]) -> FeedReport:
         tally=work.tally,
         failing=work.failing[:500],
     )
+
+
+def _encoded(reports: list[FeedReport]) -> bytes:
+    """Return as many reports as a beat may have, those of what fails first."""
+    given = sorted(reports, key=lambda report: not report.failing)
+    while len(encoded := msgspec.json.encode(given)) > REPORT_BYTES_MAX:
+        given = given[: len(given) // 2]
+    return encoded
+
+
+def _failure(error: Exception, version: int) -> FeedFailure:
+    """Return what the registry is to know. Of a bug it hears where it is, and nothing that it says:
+    that may be a record's."""
+    if isinstance(error, LakebedError):
+        return FeedFailure(error.code(), str(error), version)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return FeedFailure(BUG, f"{type(error).__name__} in {where}", version)
+
+
+def _note_away(error: LakebedError) -> None:
+    events.emit(events.FEED_STORE_AWAY, code=error.code(), reason=str(error))

@@ -26,7 +26,7 @@ from lakebed.feeds.row_makers import LandRecords
 from lakebed.feeds.worker import BEAT_SECONDS, DEFINITIONS_SECONDS, FeedWorker, WantedPipeline
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
-from lakebed.model.feeds.definitions import Failure
+from lakebed.model.feeds.definitions import FeedFailure
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.names import table_name
 from lakebed.ports.leases import Owner, OwnerNumber, WorkerBeat, WorkerId
@@ -78,7 +78,7 @@ class Fleet:
         self.version = 1
         self.is_wanted = True
         self.workers: dict[str, FeedWorker[pa.RecordBatch]] = {}
-        self.failures: list[Failure] = []
+        self.failures: list[FeedFailure] = []
         self.written = 0
         for number in range(SPLITS):
             self.broker.make(f"split-{number}")

@@ -1,0 +1,225 @@
+"""A worker and its pipelines, on a virtual clock: what fails is reported once and harms nothing
+beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from lakebed.backends.memory import MemoryLeases, VirtualClock
+from lakebed.errors import DeniedError, InvalidError, LakebedError, UnavailableError
+from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError
+from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.pipeline import Pipeline, Turn
+from lakebed.feeds.restarts import RestartRules
+from lakebed.feeds.worker import DEFINITIONS_SECONDS, FeedWorker, WantedPipeline
+from lakebed.model.feeds.definitions import FeedFailure
+from lakebed.ports.leases import REPORT_BYTES_MAX, WorkerId
+
+AWAY = UnavailableError("the store does not answer", hint="try again")
+
+
+class FakePipeline:
+    """A pipeline that raises what it is given."""
+
+    is_idle = True
+
+    def __init__(self, errors: list[Exception]) -> None:
+        self._errors = errors
+        self.turns = 0
+        self.is_closed = False
+
+    def turn(self, *, is_draining: bool = False) -> Turn:
+        self.turns += not is_draining
+        if self._errors and not is_draining:
+            raise self._errors[0] if len(self._errors) == 1 else self._errors.pop(0)
+        return Turn(has_read=False, committed=None)
+
+    def figures(self) -> tuple[int, int, int]:
+        return 1, 0, 0
+
+    def forget(self) -> None:
+        """Nothing is held."""
+
+    def flush(self) -> None:
+        """Nothing is held."""
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Bench:
+    """A worker of fake pipelines."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.leases = MemoryLeases()
+        self.errors: dict[str, list[Exception]] = {}
+        self.pipelines: dict[str, list[FakePipeline]] = {}
+        self.refusal: list[LakebedError] = []
+        self.told: list[tuple[str, FeedFailure]] = []
+        self.rules = RestartRules(max=3, seconds_min=1, seconds_max=8)
+        self.wanted: Mapping[str, int] = {}
+        self.unreadable: LakebedError | None = None
+        self.worker = FeedWorker[Any](
+            worker=WorkerId("w"),
+            leases=self.leases,
+            living=LivingWorkers(),
+            clock=clock,
+            wanted=self._wanted,
+            fail=self._fail,
+        )
+
+    def _wanted(self) -> list[WantedPipeline[Any]]:
+        if self.unreadable is not None:
+            raise self.unreadable
+        failed = {(name, failure.version) for name, failure in self.told}
+        return [
+            WantedPipeline(
+                kind="connection",
+                name=name,
+                version=version + 10,
+                defined=version,
+                restarts=self.rules,
+                open=lambda name=name: self._open(name),  # type: ignore[misc]  # bound now
+            )
+            for name, version in self.wanted.items()
+            if (name, version) not in failed
+        ]
+
+    def _open(self, name: str) -> Pipeline[Any]:
+        pipeline = FakePipeline(self.errors.get(name, []))
+        self.pipelines.setdefault(name, []).append(pipeline)
+        return cast("Pipeline[Any]", pipeline)
+
+    def _fail(self, one: WantedPipeline[Any], failure: FeedFailure) -> None:
+        if self.refusal:
+            raise self.refusal.pop(0)
+        self.told.append((one.name, failure))
+
+    def pass_time(self, seconds: float) -> None:
+        for _ in range(round(seconds * 4)):
+            self.worker.turn()
+            self.clock.advance(0.25)
+
+    def turns(self, name: str) -> int:
+        return sum(pipeline.turns for pipeline in self.pipelines.get(name, []))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench(VirtualClock())
+
+
+def test_one_that_fails_is_reported_once_and_harms_no_other(bench: Bench) -> None:
+    bench.wanted = {"bad": 1, "good": 2}
+    bench.errors["bad"] = [InvalidError("no such column", hint="name another")]
+    bench.pass_time(30)
+    ((name, failure),) = bench.told
+    assert (name, failure.code, failure.version) == ("bad", "invalid", 1)
+    assert "no such column" in failure.reason
+    assert (bench.turns("bad"), bench.turns("good")) == (1, 120)
+    assert bench.pipelines["bad"][0].is_closed
+
+
+def test_one_that_is_started_again_at_once_is_taken_up_again(bench: Bench) -> None:
+    bench.wanted = {"bad": 1}
+    bench.errors["bad"] = [InvalidError("no such column", hint="name another")]
+    bench.pass_time(0.5)
+    assert len(bench.told) == 1
+    bench.told.clear()  # whoever mends it starts it before the worker looks
+    bench.errors["bad"].clear()
+    bench.pass_time(DEFINITIONS_SECONDS + 1)
+    assert bench.turns("bad") > 1
+    assert not bench.told
+
+
+@pytest.mark.parametrize("refusal", [AWAY, DeniedError("not permitted", hint="ask for it")])
+def test_a_failure_is_kept_until_the_registry_has_it(bench: Bench, refusal: LakebedError) -> None:
+    bench.wanted = {"bad": 1}
+    bench.errors["bad"] = [InvalidError("no such column", hint="name another")]
+    bench.refusal = [refusal] * 3
+    bench.pass_time(20)
+    assert len(bench.told) == 1
+    assert bench.turns("bad") == 1
+
+
+def test_a_failure_of_what_was_changed_meanwhile_is_dropped(bench: Bench) -> None:
+    bench.wanted = {"bad": 1}
+    bench.errors["bad"] = [InvalidError("no such column", hint="name another")]
+    bench.refusal = [DefinitionChangedError("it has another version")]
+    bench.pass_time(0.25)
+    bench.errors["bad"].clear()
+    bench.wanted = {"bad": 2}
+    bench.pass_time(1)
+    assert not bench.told
+    assert bench.turns("bad") > 1
+
+
+def test_refused_credentials_are_tried_so_often_in_an_hour_and_then_it_fails(bench: Bench) -> None:
+    bench.wanted = {"shy": 1}
+    bench.errors["shy"] = [DeniedError("not permitted", hint="ask for it")]
+    bench.pass_time(60)
+    assert bench.turns("shy") == 1 + 3
+    assert [failure.code for _, failure in bench.told] == ["denied"]
+
+
+def test_what_passes_is_tried_for_ever_and_ever_less_often(bench: Bench) -> None:
+    bench.wanted = {"slow": 1}
+    bench.errors["slow"] = [AWAY]
+    bench.pass_time(7.5)
+    assert bench.turns("slow") == 4  # at 0, 1, 3 and 7
+    bench.pass_time(80)
+    assert bench.turns("slow") == 4 + 10
+    assert not bench.told
+
+
+def test_a_bug_is_tried_again_and_then_reported_without_what_it_says(bench: Bench) -> None:
+    bench.wanted = {"custom": 1, "good": 2}
+    bench.errors["custom"] = [ValueError("a record: secret")]
+    bench.pass_time(60)
+    ((name, failure),) = bench.told
+    assert (name, failure.code) == ("custom", "bug")
+    assert failure.reason.startswith("ValueError in test_worker.py, line ")
+    assert bench.turns("good") == 240
+
+
+def test_an_older_definition_is_no_failure(bench: Bench) -> None:
+    bench.wanted = {"old": 1}
+    bench.errors["old"] = [DefinitionMovedError("the table knows a newer one")]
+    bench.pass_time(0.25)
+    bench.errors["old"].clear()
+    bench.wanted = {"old": 2}
+    bench.pass_time(0.5)
+    assert bench.turns("old") > 1
+    assert not bench.told
+
+
+def test_definitions_that_cannot_be_read_stop_nothing_that_is_at_work(bench: Bench) -> None:
+    bench.wanted = {"good": 1}
+    bench.pass_time(1)
+    bench.unreadable = InvalidError("no feed has this name", hint="one of --only was dropped")
+    bench.pass_time(20)
+    assert bench.turns("good") == 84
+
+
+def test_a_beat_of_very_many_feeds_is_cut_and_those_that_fail_are_in_it(bench: Bench) -> None:
+    bench.wanted = {f"feed-{number:04}": number for number in range(300)}
+    bench.errors["feed-0299"] = [UnavailableError("away " * 300, hint="try again")]
+    bench.pass_time(3)
+    (beat,) = bench.leases.workers()
+    assert len(beat.report) <= REPORT_BYTES_MAX
+    reports = msgspec.json.decode(beat.report)
+    assert reports[0]["name"] == "feed-0299"
+    assert len(reports) > 20
+
+
+def test_a_worker_runs_until_it_is_to_stop_and_rests_while_there_is_nothing(bench: Bench) -> None:
+    bench.wanted = {"good": 1}
+    bench.worker.run(lambda: bench.clock.monotonic() >= 10)
+    assert 90 <= bench.turns("good") <= 101
+    assert bench.pipelines["good"][0].is_closed
+    assert bench.leases.workers() == []
