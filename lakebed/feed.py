@@ -29,9 +29,11 @@ from lakebed.feeds.run_feeds import run_feeds
 from lakebed.model.feeds.definitions import DefinitionKind
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lakebed.errors import LakebedError
     from lakebed.feeds.apply_definitions import PlannedChange
-    from lakebed.feeds.run_feeds import FeedDone
+    from lakebed.feeds.run_feeds import FeedDone, RunningFeed
 
 
 class Feeds(OpenLake):
@@ -50,15 +52,15 @@ class Feeds(OpenLake):
         app = lake._app  # noqa: SLF001 - a lake's own face
         super().__init__(app)
         self._only = only
+        self._feeds: list[RunningFeed[pa.RecordBatch]] | None = None
         if text is None:
-            found = running_definitions(read_definitions(app.feeds.definitions), only)
+            running_definitions(read_definitions(app.feeds.definitions), only)
         else:
             file = feed_file(text)
             if not file.feeds:
                 hint = 'write a section [feed.NAME] with `files = "PATTERN"`'
                 raise InvalidError("a file of feeds without a feed", hint=hint)
-            found = definitions_in(file)
-        self._feeds = list(running_feeds(app, *found))
+            self._feeds = list(running_feeds(app, *definitions_in(file)))
 
     def run(
         self,
@@ -73,6 +75,10 @@ class Feeds(OpenLake):
         on_progress: called after each commit, with what its feed has taken so far.
         failed: called with each feed that failed, and why; others go on.
         """
+        if self._feeds is None:
+            known = read_definitions(self._app.feeds.definitions)
+            found = running_definitions(known, self._only)
+            self._feeds = list(running_feeds(self._app, *found))
         return run_feeds(
             self._feeds, should_stop=should_stop, on_progress=on_progress, failed=failed
         )

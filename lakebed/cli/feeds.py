@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -136,7 +137,7 @@ def _work(session: Session, only: tuple[str, ...], processes: int) -> None:
             for other in others:
                 other.terminate()
             codes = [other.wait() for other in others]
-    sys.exit(max(codes, default=0))
+    sys.exit(max((code for code in codes if code != -signal.SIGTERM), default=0))
 
 
 def _other_process(session: Session, only: tuple[str, ...]) -> subprocess.Popen[bytes]:

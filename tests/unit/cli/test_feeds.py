@@ -1,9 +1,14 @@
 """`lakebed feed`, as people use it."""
 
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lakebed.backends.local.leases import SqliteLeases
 from tests.unit.cli.programs import Shell
 
 
@@ -119,3 +124,111 @@ def test_a_table_is_cleared_for_feeds_to_go_on_or_to_begin_again(shell: Shell) -
     shell.ok("table", "clear", "access_landing", "--from-start", "--yes")
     said = shell.ok("feed", "run", feeds(shell), "--once")
     assert said == "access: 2 records into access_landing, 1 commit\n"
+
+
+# feeds that the lake defines
+
+DEFINED = """
+[feed.orders]
+source = {{ files = "{folder}/*.json" }}
+decoder = {{ format = "json" }}
+rotate_idle_seconds = 0.1
+[connection.all]
+feed = "orders"
+table = "typed"
+policy = "Quick"
+[policy.Quick]
+errors_in_row_max = 3
+rotate_idle_seconds = 0.1
+"""
+
+
+class Run:
+    """`lakebed feed run` as a process of its own."""
+
+    def __init__(self, shell: Shell, *options: str) -> None:
+        command = [sys.executable, "-c", "from lakebed.cli.main import main; main()"]
+        where = ["--lake", str(shell.lake), "feed", "run", *options]
+        self.process = subprocess.Popen([*command, *where], stderr=subprocess.PIPE)
+        self.leases = SqliteLeases(shell.lake)
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not is_so():
+            assert time.monotonic() < end
+            assert self.process.poll() is None, self.process.communicate()
+            time.sleep(0.1)
+
+    def stop(self) -> bytes:
+        """SIGTERM. It ends well, and leaves no owner and no worker behind."""
+        self.process.terminate()
+        _, said = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, said
+        assert self.leases.workers() == []
+        assert {owner.worker for owner in self.leases.owners()} <= {""}
+        return said
+
+
+@pytest.fixture
+def defined(shell: Shell) -> Shell:
+    shell.ok("table", "create", "typed", "--row-key", "id:int64")
+    path = shell.folder / "defined.toml"
+    path.write_text(DEFINED.format(folder=shell.folder))
+    shell.ok("feed", "apply", str(path))
+    (shell.folder / "a.json").write_text('{"id": 1}\n{"id": 2}\nbad\n')
+    return shell
+
+
+def rows_of(shell: Shell, table: str) -> list[str]:
+    result = shell.run("query", table, "--json")
+    return result.stdout.splitlines() if result.exit_code == 0 else []
+
+
+def test_feeds_that_were_started_run_until_they_are_to_stop(defined: Shell) -> None:
+    defined.ok("feed", "start", "orders")
+    run = Run(defined)
+    run.wait_until(lambda: len(rows_of(defined, "typed")) == 2)
+    (bad,) = rows_of(defined, "orders_quarantine")
+    assert '"verdict":"unparsable"' in bad
+    (defined.folder / "b.json").write_text('{"id": 3}\n')
+    assert b"Traceback" not in run.stop()
+    defined.ok("feed", "run", "--once")
+    assert rows_of(defined, "typed") == ['{"id":1}', '{"id":2}', '{"id":3}']
+
+
+def test_a_feed_that_is_not_to_be_found_is_named_and_nothing_runs(defined: Shell) -> None:
+    code, error = defined.refused("feed", "run", "--only", "order")
+    assert (code, error["message"]) == (2, "no feed has this name")
+    assert "did you mean 'orders'?" in error["hint"]
+    code, error = defined.refused("feed", "run", feeds(defined), "--only", "orders")
+    assert code == 2
+    assert "feed apply" in error["hint"]
+
+
+def test_processes_are_started_and_stopped_together(defined: Shell) -> None:
+    defined.ok("feed", "start", "orders")
+    for number in range(6):
+        (defined.folder / f"c{number}.json").write_text(f'{{"id": {10 + number}}}\n')
+    run = Run(defined, "--processes", "2", "--only", "orders")
+    run.wait_until(lambda: len(run.leases.workers()) == 2)
+    run.wait_until(lambda: len(rows_of(defined, "typed")) == 8)
+    run.stop()
+
+
+def test_a_feed_that_cannot_work_harms_no_other_and_is_seen_to_have_failed(defined: Shell) -> None:
+    """Its own definition has not the newest version: that of its feed has."""
+    path = defined.folder / "bad.toml"
+    path.write_text('[connection.gone]\nfeed = "orders"\ntable = "gone"\n')
+    defined.ok("table", "create", "gone", "--row-key", "id:int64")
+    defined.ok("feed", "apply", str(path))
+    path.write_text(
+        f'[feed.orders]\nlanding = true\nsource = {{ files = "{defined.folder}/*.json" }}\n'
+        'decoder = { format = "json" }\n'
+    )
+    defined.ok("feed", "apply", str(path))
+    defined.ok("table", "drop", "gone", "--yes")
+    defined.ok("feed", "start", "orders")
+    run = Run(defined)
+    run.wait_until(lambda: len(rows_of(defined, "typed")) == 2)
+    run.wait_until(lambda: "table-missing" in defined.ok("feed", "list"))
+    run.stop()
