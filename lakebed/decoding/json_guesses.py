@@ -13,7 +13,8 @@ import msgspec
 from lakebed.decoding.wanted import Raw, Value, tree_of
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructOf
 
-_NUMERIC = int | float | Annotated[str, msgspec.Meta(pattern=r"^[+-]?[0-9]+(\.[0-9]*)?$")]
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_NUMERIC = int | float | Annotated[str, msgspec.Meta(pattern=_NUMBER)]
 
 _NOT_OF_MSGSPEC = re.compile(r'[\x00-\x1f"\\]')
 """In names of fields, which then are not looked at."""

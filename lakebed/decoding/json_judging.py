@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Decimal
 from typing import NoReturn
 
+from lakebed.decoding.masks import DIGITS_MAX
 from lakebed.decoding.wanted import Raw, Value, tree_of
 from lakebed.model import types
 from lakebed.model.feeds.verdicts import Verdict
@@ -15,12 +16,9 @@ from lakebed.model.types import ListOf, MapOf, Primitive, StructOf
 
 Reason = tuple[Verdict, str]
 TOO_DEEP: Reason = (Verdict.UNPARSABLE, "it is nested too deep")
-WHOLE = types.Decimal(38, 0)
-FRACTION = types.Decimal(38, 9)
 EXPONENT_MAX = 308
 _SPACE = " \t\n\r"
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
-_EXACT = Context(prec=100)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE](?:[+-]|\+-)?\d+)?", re.ASCII)
 _OBJECT = "an object"
 
 
@@ -166,9 +164,9 @@ def _reason(value: object, raw: Raw, at: str) -> Reason | None:
         return None
     match raw:
         case "number":
-            return _reason_of_number(value, FRACTION, at)
-        case types.Decimal():
-            return _reason_of_number(value, raw, at)
+            return _reason_of_number(value, 9, at)
+        case types.Decimal(_, scale):
+            return _reason_of_number(value, scale, at)
         case ListOf(element):
             if not isinstance(value, list) or isinstance(value, _Pairs):
                 return _mismatch(value, "a list", at)
@@ -190,7 +188,7 @@ def _reason(value: object, raw: Raw, at: str) -> Reason | None:
 
 def _reason_of_primitive(value: object, name: str, at: str) -> Reason | None:
     if "int" in name:
-        return _reason_of_number(value, WHOLE, at)
+        return _reason_of_number(value, 0, at)
     if name.startswith("float"):
         if not isinstance(value, _Number):
             return _mismatch(value, "a number", at)
@@ -218,25 +216,26 @@ def _reason_of_struct(value: object, types_: Mapping[str, Raw], at: str) -> Reas
     return None
 
 
-def _reason_of_number(value: object, wanted: types.Decimal, at: str) -> Reason | None:
-    """Return why a number, or a text of one, is no decimal of some digits."""
+def _reason_of_number(value: object, scale: int, at: str) -> Reason | None:
+    """Return why Arrow does not read a number, or a text of one, as a decimal of 256 bits. Whether
+    it fits into its column is seen later."""
     if not isinstance(value, str) or not _NUMBER.fullmatch(value):
         kind = "a text, not a number" if isinstance(value, str) else f"{_kind(value)}, no number"
         return Verdict.TYPE_MISMATCH, f"{at}: {kind}"
-    try:
-        number = Decimal(str(value))
-        if float(number) in (float("inf"), float("-inf")):
-            return Verdict.OUT_OF_RANGE, f"{at}: too large"
-        if number.adjusted() >= wanted.precision - wanted.scale:
-            return Verdict.OUT_OF_RANGE, f"{at}: too large"
-        exact = number.normalize(_EXACT)
-    except (InvalidOperation, OverflowError):
+    mantissa, _, exponent_text = value.lower().partition("e")
+    if len(exponent_text.lstrip("+-0")) > 4:  # Python's decimals are not made of these
+        if not mantissa.strip("+-0."):
+            return None
+        return Verdict.OUT_OF_RANGE, f"{at}: its exponent is too large"
+    _, digits, exponent = Decimal(str(value).replace("+-", "-")).as_tuple()
+    assert isinstance(exponent, int), "the text is a number's"
+    if any(digits) and len(digits) + max(exponent, 0) > DIGITS_MAX - scale:
         return Verdict.OUT_OF_RANGE, f"{at}: too large"
-    exponent = exact.as_tuple().exponent
-    if isinstance(exponent, int) and exact and -exponent > wanted.scale:
-        if not wanted.scale:
+    lost = digits[max(len(digits) + exponent + scale, 0) :] if exponent < -scale else ()
+    if any(lost):
+        if not scale:
             return Verdict.TYPE_MISMATCH, f"{at}: a fraction, not an integer"
-        return Verdict.OUT_OF_RANGE, f"{at}: more than {wanted.scale} digits after the point"
+        return Verdict.OUT_OF_RANGE, f"{at}: more than {scale} digits after the point"
     return None
 
 

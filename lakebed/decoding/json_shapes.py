@@ -8,13 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.decoding import json_ordinals
+from lakebed.decoding.masks import wide_decimal
 from lakebed.decoding.wanted import Raw, Value
 from lakebed.model.types import Decimal, ListOf, MapOf, Primitive, StructMember, StructOf, Type
-from lakebed.sorted_files.format.arrow_schema import arrow_type
 from lakebed.user_files.json_columns import json_type
 from lakebed.user_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE
-
-_WHOLE, _FRACTION = pa.decimal128(38, 0), pa.decimal128(38, 9)
 
 
 def columns_of(tree: Mapping[str, object], values: Sequence[Value], *, wide: bool) -> pa.Schema:
@@ -33,9 +31,9 @@ def _read_as(raw: Raw, *, wide: bool) -> pa.DataType:
     """Return the type as which Arrow parses a value."""
     match raw:
         case "number":
-            return _FRACTION if wide else pa.int64()
-        case Decimal():
-            return arrow_type(raw)
+            return wide_decimal(9) if wide else pa.int64()
+        case Decimal(_, scale):
+            return wide_decimal(scale)
         case ListOf(element):
             return pa.list_(_read_as(element, wide=wide))
         case MapOf(key, value):
@@ -44,7 +42,7 @@ def _read_as(raw: Raw, *, wide: bool) -> pa.DataType:
         case StructOf(members):
             return pa.struct([(m.name, _read_as(m.type, wide=wide)) for m in members])
         case Primitive(name) if wide and "int" in name:
-            return _WHOLE
+            return wide_decimal(0)
         case _:
             return json_type(raw)
 

@@ -15,9 +15,12 @@ from lakebed.model.schema import Field
 
 Mask = npt.NDArray[np.bool_]
 Cast = Callable[[pa.Array], pa.Array]
+DIGITS_MAX = 76
+"""Of a decimal of 256 bits."""
 REFUSALS = (pa.ArrowException, InvalidError, UnicodeDecodeError, OverflowError)
 """What a cast raises when a value does not fit."""
 
+_DECIMAL = r"^[+-]?([0-9]{1,38}\.?[0-9]{0,38}|\.[0-9]{1,38})$"
 _KEY_WIDTHS = {"int32": 4, "date32": 4, "int64": 8, "timestamp[us, UTC]": 8}
 
 
@@ -60,6 +63,27 @@ def raise_if_memory(error: BaseException) -> None:
         raise UnavailableError(
             "not enough memory to decode records", hint="make `memory_bytes` smaller"
         ) from error
+
+
+def wide_decimal(scale: int) -> pa.DataType:
+    """Return the decimal as which numbers are read that become decimals of a table, or integers.
+
+    Arrow parses a number of up to as many digits as a decimal has, and then appends zeros up to its
+    scale without a look at what overflows. With so few digits nothing does. Of which precision the
+    number is, only a cast finds out.
+    """
+    return pa.decimal256(DIGITS_MAX - scale, scale)
+
+
+def decimals_of(texts: pa.Array, scale: int) -> pa.Array:
+    """Return decimals of 256 bits that texts write.
+
+    Raises:
+        pa.ArrowInvalid: a text is none of up to 38 digits before and 38 behind the point.
+    """
+    if not pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py():  # bounded: one flag
+        raise pa.ArrowInvalid("not a decimal")
+    return texts.cast(pa.decimal256(DIGITS_MAX, scale))
 
 
 def bools(mask: pa.Array) -> Mask:

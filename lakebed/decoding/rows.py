@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
 from lakebed.decoding.decoder import Verdicts
-from lakebed.decoding.masks import Mask, bools, cast_or_null, copied, keys_too_long
+from lakebed.decoding.masks import Mask, bools, cast_or_null, copied, decimals_of, keys_too_long
 from lakebed.decoding.times import MICROS, Times, own_times
 from lakebed.decoding.values import Indices, ReadValues
 from lakebed.decoding.wanted import LINEAGE, OF_RECORD, Column, Wanted
@@ -160,6 +160,8 @@ def _mark_nulls(column: Column, made: pa.Array, block: _Block, why_null: WhyNull
 def _cast(raw: pa.Array, field: Field, type_: pa.DataType) -> tuple[pa.Array, Mask]:
     if raw.type == type_:
         return raw, np.zeros(len(raw), np.bool_)
+    if pa.types.is_string(raw.type) and pa.types.is_decimal(type_):
+        return cast_or_null(raw, lambda part: decimals_of(part, type_.scale).cast(type_), type_)
     return cast_or_null(
         raw, lambda part: converted(part, field.type, field.name, None).cast(type_), type_
     )

@@ -15,14 +15,21 @@ import pyarrow.csv
 from lakebed.config.decoders import DecoderSettings
 from lakebed.decoding.decoder import Verdicts
 from lakebed.decoding.json_ordinals import bounds_of, chosen
-from lakebed.decoding.masks import REFUSALS, bools, cast_or_null, not_utf8, raise_if_memory
+from lakebed.decoding.masks import (
+    DIGITS_MAX,
+    REFUSALS,
+    bools,
+    cast_or_null,
+    decimals_of,
+    not_utf8,
+    raise_if_memory,
+)
 from lakebed.decoding.values import Indices, ReadValues
 from lakebed.decoding.wanted import Value
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.types import ListOf, MapOf, StructOf
 
-_FRACTION: Final = pa.decimal128(38, 9)
 _ORDINAL: Final = "<ordinal>"
 
 
@@ -149,7 +156,9 @@ class TextValues:
         texts = pc.if_else(pc.equal(texts, self._null), None, texts)
         if value.raw != "number":
             return texts
-        numbers, wrong = cast_or_null(texts, lambda part: part.cast(_FRACTION), _FRACTION)
+        numbers, wrong = cast_or_null(
+            texts, lambda part: decimals_of(part, 9), pa.decimal256(DIGITS_MAX, 9)
+        )
         verdicts.mark_all(records[wrong], Verdict.TIME_UNREADABLE, name)
         return numbers
 

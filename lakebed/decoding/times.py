@@ -14,6 +14,7 @@ from lakebed.config.decoders import UNITS, TimeOf
 from lakebed.decoding.masks import Mask, bools, cast_or_null
 from lakebed.decoding.time_texts import Pattern, micros_of_texts
 
+_FRACTION: Final = pa.decimal128(38, 9)
 MICROS: Final = pa.timestamp("us", tz="UTC")
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIRST_SECOND, _END_SECOND = 946_684_800, 4_102_444_800
@@ -39,6 +40,14 @@ class Times:
 
 
 def _of_numbers(raw: pa.Array, unit: str) -> tuple[pa.Array, Mask]:
+    if not pa.types.is_integer(raw.type):
+        narrow, too_large = cast_or_null(raw, lambda part: part.cast(_FRACTION), _FRACTION)
+        times, outside = _of_narrow(narrow, unit)
+        return times, outside | too_large
+    return _of_narrow(raw, unit)
+
+
+def _of_narrow(raw: pa.Array, unit: str) -> tuple[pa.Array, Mask]:
     if unit != "auto":
         return _of_unit(raw, unit)
     kind = _bound_type(raw)

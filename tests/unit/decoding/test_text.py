@@ -86,6 +86,27 @@ def test_delimiter_quote_null_and_columns_can_be_others() -> None:
     assert outcome.decoded.time.to_pylist() == [first, first + micros]
 
 
+def test_a_decimal_is_exact_or_out_of_range() -> None:
+    schema = schema_of(row_keys={"id": "int32"}, values={"d": "decimal128(38,9)"})
+    decoder = {"format": "text", "fields": ["id", "d"]}
+    texts = [
+        "20062827603801437255781353093375376324",
+        "20062827603801437255781353093.5",
+        "1.0000000001",
+        "-.5",
+        "1e5",
+    ]
+    payloads = [f"{n},{text}".encode() for n, text in enumerate(texts)]
+    fates = decode(schema, payloads, decoder=decoder).fates
+    assert [fate if isinstance(fate, str) else str(fate["d"]) for fate in fates] == [
+        "out-of-range",
+        "20062827603801437255781353093.500000000",
+        "out-of-range",
+        "-0.500000000",
+        "out-of-range",
+    ]
+
+
 @pytest.mark.parametrize(
     ("decoder", "said"),
     [

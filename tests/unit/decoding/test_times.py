@@ -110,7 +110,6 @@ def test_a_text_without_an_offset_is_in_the_zone_that_was_said_or_no_time() -> N
         ("iso", 5),
         ("ms", True),
         ("ms", "5 o'clock"),
-        ("s", 10**30),
         ("iso", "2024-02-30T00:00:00Z"),
         ("iso", "2023-02-29T00:00:00Z"),
         ("iso", "2024-13-01T00:00:00Z"),
@@ -150,6 +149,8 @@ def test_a_missing_time_is_a_verdict() -> None:
     ("way", "value"),
     [
         ("s", 10**15),
+        ("s", 10**30),
+        ("s", "1" + 50 * "0"),
         ("s", -(10**12)),
         ("ms", 2**62),
         ("auto", 0),
