@@ -149,7 +149,7 @@ def gaps_are_passed_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def old_definitions_land(monkeypatch: pytest.MonkeyPatch) -> None:
     """R17: a worker never looks, and nothing else does."""
-    monkeypatch.setattr(feed_changes, "_check_version", lambda *_: None)
+    monkeypatch.setattr(feed_changes, "check_version", lambda *_: None)
     read = commit_round.read_committed
 
     def blind(table: OpenTable, connection: FeedConnection, splits: Iterable[str]) -> CommittedFeed:
