@@ -22,7 +22,7 @@ from lakebed.decoding.raw_values import RawValues
 from lakebed.decoding.rows import RowMaker
 from lakebed.decoding.text_values import TextValues, check_text
 from lakebed.decoding.times import MICROS
-from lakebed.decoding.values import Indices, ReadValues, ValueReader
+from lakebed.decoding.values import UNKNOWN_NAMES_MAX, Indices, ReadValues, ValueReader
 from lakebed.decoding.wanted import Value, Wanted, wanted_of
 from lakebed.errors import InvalidError
 from lakebed.model.feeds.verdicts import Verdict
@@ -33,7 +33,6 @@ from lakebed.sorted_files.format.arrow_schema import arrow_schema
 BLOCK_BYTES: Final = 4 << 20
 BLOCK_RECORDS: Final = 32_768
 """Of records that are parsed at once. Arrow's parser of JSON refuses more than 100,000."""
-UNKNOWN_NAMES_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

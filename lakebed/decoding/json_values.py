@@ -25,7 +25,7 @@ from lakebed.decoding.json_guesses import guess_of
 from lakebed.decoding.json_judging import TOO_DEEP, Judge
 from lakebed.decoding.json_shapes import columns_of, finite, has_float, has_map, types_of
 from lakebed.decoding.masks import REFUSALS, bools, cast_or_null, not_utf8, raise_if_memory
-from lakebed.decoding.values import Indices, ReadValues
+from lakebed.decoding.values import Indices, ReadValues, count_names
 from lakebed.decoding.wanted import Value, tree_of
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.user_files.json_rewriting import Rewriting
@@ -109,7 +109,7 @@ class JsonValues:
                 names = self._names.decode(payloads[index].as_py())  # bounded: one at a time
             except (msgspec.DecodeError, RecursionError):
                 continue
-            unknown.update(name for name in names if name not in self._tree)
+            count_names(unknown, (name for name in names if name not in self._tree))
         self._had_unknown = bool(unknown)
         return batch, records, unknown
 
@@ -241,5 +241,5 @@ class JsonValues:
         if self._refuses:
             for index in np.flatnonzero(verdicts.codes == Verdict.UNKNOWN_FIELD).tolist():
                 self._judge.reason(payloads[index].as_py())  # bounded: a bad one
-                counts.update(set(self._judge.unknown))
+                count_names(counts, sorted(set(self._judge.unknown)))
         return counts

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakebed.config.decoders import TimeOf
 from lakebed.decoding.decoder import Verdicts
-from lakebed.decoding.values import ReadValues
+from lakebed.decoding.values import ReadValues, count_names
 from lakebed.decoding.wanted import Raw, Value, tree_of
 from lakebed.model import types
 from lakebed.model.feeds.verdicts import Verdict
@@ -102,7 +102,7 @@ class PythonValues:
         if not self._counts:
             return
         unknown = [str(name) for name in opened if name not in self._names]
-        counts.update(unknown)
+        count_names(counts, unknown)
         if unknown and self._refuses:
             raise BadRecordError(Verdict.UNKNOWN_FIELD, f"{len(unknown)} in the record")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,10 @@ import pyarrow as pa
 
 from lakebed.decoding.decoder import Verdicts
 from lakebed.model.feeds.verdicts import Verdict
+
+UNKNOWN_NAMES_MAX: Final = 100
+NAME_CHARACTERS_MAX: Final = 100
+"""Of names that are not wanted: records choose them, so they are bounded."""
 
 Indices = npt.NDArray[np.int64]
 
@@ -28,6 +33,14 @@ class ReadValues:
     records: Indices
     columns: Sequence[pa.Array]
     unknown: Mapping[str, int] = field(default_factory=dict)
+
+
+def count_names(counts: Counter[str], names: Iterable[str]) -> None:
+    """Count names of one record that none wants; of the first hundred different ones."""
+    for name in names:
+        short = name[:NAME_CHARACTERS_MAX]
+        if short in counts or len(counts) < UNKNOWN_NAMES_MAX:
+            counts[short] += 1
 
 
 class ValueReader(Protocol):

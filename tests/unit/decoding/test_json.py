@@ -216,6 +216,15 @@ def test_unknown_fields_are_counted_by_name_or_refused() -> None:
         assert refused.decoded.unknown == {"a": 2, "b": 1}
 
 
+def test_records_cannot_fill_memory_with_names_of_unknown_fields() -> None:
+    many = b",".join(b'"n%d":1' % n for n in range(500))
+    payloads = [b'{"id":1,' + many + b"}", b'{"id":2,"' + b"x" * 10_000 + b'":1}']
+    for policy in ("discard_field", "quarantine"):
+        unknown = decode(FLAT, payloads, connection={"unknown": policy}).decoded.unknown
+        assert len(unknown) == 100
+        assert max(map(len, unknown)) <= 100
+
+
 @pytest.mark.parametrize(
     ("nulls", "wanted"),
     [("write", "null-in-required"), ("ignore", "ignored"), ("fail", "null-in-required")],
