@@ -86,14 +86,14 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
     def feed(self, name: str) -> FeedDefinition:
         """Return a feed. Raises: InvalidError: there is none of that name."""
         entry, feed = self.entry("feed", name), self.file.feeds[name]
+        version = self._version(("feed", name), policy=feed.policy)
         return FeedDefinition(
             feed=feed,
             id=entry.definition.id,
-            version=self._version(("feed", name), policy=feed.policy),
-            defined=entry.definition.version,
+            version=version,
             policy=policy_of(feed.policy, self.file.policies),
             wanted=entry.wanted,
-            failed=entry.failed,
+            failed=entry.failed(version),
         )
 
     def feeds(self) -> Iterator[FeedDefinition]:
@@ -109,15 +109,15 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
             ("connection", name),
             ("feed", connection.feed),
         )
+        version = self._version(*keys, policy=policy)
         return ConnectionDefinition(
             connection=connection,
             feed=feed,
             id=entry.definition.id,
             feed_id=self.entry("feed", connection.feed).definition.id,
-            version=self._version(*keys, policy=policy),
-            defined=entry.definition.version,
+            version=version,
             policy=policy_of(policy, self.file.policies),
-            failed=entry.failed,
+            failed=entry.failed(version),
         )
 
     def connections_of(self, feed: str) -> list[ConnectionDefinition]:

@@ -11,7 +11,7 @@ import msgspec
 from lakebed.errors import InvalidError
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
-from lakebed.model.feeds.definitions import DefinitionEntry, DefinitionKind, WantedState
+from lakebed.model.feeds.definitions import WantedState
 from lakebed.ports.feed_registry import FeedRegistry
 
 Action = Literal["start", "stop", "suspend", "resume"]
@@ -37,7 +37,8 @@ TRIES_MAX = 10
 class FeedStanding(msgspec.Struct, frozen=True, kw_only=True):
     """How a feed stands.
 
-    failed: why it does not go on, or one of its connections, by name; empty: nothing failed.
+    failed: why it, `feed.NAME`, or one of its connections, `connection.NAME`, does not go on;
+        empty: nothing failed.
     """
 
     feed: str
@@ -83,29 +84,21 @@ class FeedLifecycle:
         raise failure
 
     def _forget_failures(self, known: KnownDefinitions, feed: str) -> None:
-        for key in _connections(known, feed):
-            entry = known.entries[key]
-            if entry.failed is not None:
+        for one in known.connections_of(feed):
+            if one.failed is not None:
+                entry = known.entries["connection", one.connection.name]
+                key = entry.definition.kind, entry.definition.name
                 self._registry.want(*key, entry.wanted, entry.revision)
 
 
 def standing_of(known: KnownDefinitions, name: str) -> FeedStanding:
     """Return how a feed stands. Raises: InvalidError: there is none of that name."""
-    entry = known.entry("feed", name)
-    keys = [("feed", name), *_connections(known, name)]
-    entries = [(kind, of, known.entries[kind, of]) for kind, of in keys]
-    failed = {of: _reason(one) for _, of, one in entries if one.failed is not None}
-    standing: Standing = "failed" if failed and entry.wanted == "running" else entry.wanted
-    return FeedStanding(feed=name, standing=standing, wanted=entry.wanted, failed=failed)
-
-
-def _connections(known: KnownDefinitions, feed: str) -> list[tuple[DefinitionKind, str]]:
-    return [("connection", one.connection.name) for one in known.connections_of(feed)]
-
-
-def _reason(entry: DefinitionEntry) -> str:
-    assert entry.failed is not None
-    return f"{entry.failed.code}: {entry.failed.reason}"
+    feed = known.feed(name)
+    failures = {f"connection.{c.connection.name}": c.failed for c in known.connections_of(name)}
+    failures = {f"feed.{name}": feed.failed, **failures}
+    failed = {of: f"{one.code}: {one.reason}" for of, one in failures.items() if one is not None}
+    standing: Standing = "failed" if failed and feed.wanted == "running" else feed.wanted
+    return FeedStanding(feed=name, standing=standing, wanted=feed.wanted, failed=failed)
 
 
 def _standing(action: Action) -> Standing:

@@ -95,6 +95,6 @@ class FeedRegistry(Protocol):
         """Say that a feed or a connection failed. Again with the same does nothing.
 
         Raises:
-            DefinitionChangedError: its definition has another version, or it is not there.
+            DefinitionChangedError: its definition has a newer version, or it is not there.
         """
         ...

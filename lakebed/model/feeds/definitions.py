@@ -52,7 +52,7 @@ class FeedFailure(msgspec.Struct, frozen=True):
 
     code: of the error.
     reason: what it says.
-    version: of the definition that failed.
+    version: of what failed: the newest of the definitions that its rows were made by.
     """
 
     code: str
@@ -71,10 +71,12 @@ class DefinitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     wanted: WantedState = "stopped"
     failure: FeedFailure | None = None
 
-    @property
-    def failed(self) -> FeedFailure | None:
-        """The failure of this very version; None: it has not failed."""
-        if self.failure is None or self.failure.version != self.definition.version:
+    def failed(self, version: int) -> FeedFailure | None:
+        """Return the failure, unless it is of an older version than this: then it has not failed.
+
+        version: the newest of the definitions that its rows are made by.
+        """
+        if self.failure is None or self.failure.version < version:
             return None
         return self.failure
 
@@ -200,7 +202,9 @@ def after(
                 known, revision=known.revision + 1, wanted=wanted, failure=None
             )
         case NoteFailure(_, _, failure):
-            known = _expect(stored, change, failure.version)
+            known = _expect(stored, change, None)
+            if failure.version < known.version:
+                raise _changed(change, known.version)
             return msgspec.structs.replace(known, revision=known.revision + 1, failure=failure)
 
 
@@ -274,8 +278,12 @@ def _expect(
     found = 0 if known.body is None else known.version
     is_there = known.body is not None or isinstance(change, Put)
     if not is_there or version not in {None, found} or revision not in {None, known.revision}:
-        kind, name = change.key
-        raise DefinitionChangedError(
-            "a definition is not as it was read", at=f"{kind}.{name}", version=found
-        )
+        raise _changed(change, found)
     return known
+
+
+def _changed(change: Put | Drop | Want | NoteFailure, version: int) -> DefinitionChangedError:
+    kind, name = change.key
+    return DefinitionChangedError(
+        "a definition is not as it was read", at=f"{kind}.{name}", version=version
+    )

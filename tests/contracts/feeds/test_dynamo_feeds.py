@@ -128,7 +128,7 @@ def test_a_wanted_state_that_meets_bad_luck_is_set_once(
     both.registry.note_failure("feed", "orders", FeedFailure("denied", "no", 1))
     found = both.registry.get("feed", "orders")
     assert found is not None
-    assert (found.wanted, found.revision, found.failed) == (
+    assert (found.wanted, found.revision, found.failed(1)) == (
         "running",
         3,
         FeedFailure("denied", "no", 1),

@@ -46,7 +46,7 @@ def test_what_was_put_is_seen_by_anyone_with_its_version(definitions: Definition
     assert first.definition == NamedDefinition(
         kind="feed", name="orders", id="f1", body=b"\x00a", version=1
     )
-    assert (first.wanted, first.failure, first.failed) == ("stopped", None, None)
+    assert (first.wanted, first.failure) == ("stopped", None)
     assert definitions().put(feed(body=b"b"), 1) == 2
     second = entry(definitions())
     assert (second.definition.body, second.definition.version) == (b"b", 2)
@@ -190,16 +190,19 @@ def test_a_failure_is_of_one_version_and_starting_forgets_it(definitions: Defini
     for _ in ("once", "again"):
         definitions().note_failure("feed", "orders", failure)
     failed = entry(definitions())
-    assert (failed.failed, failed.wanted) == (failure, "running")
+    assert (failed.failed(1), failed.failed(2), failed.wanted) == (failure, None, "running")
     definitions().want("feed", "orders", "running", failed.revision)
     assert entry(definitions()).failure is None
     definitions().note_failure("feed", "orders", failure)
     definitions().put(feed(body=b"new"), 1)
-    assert (entry(definitions()).failed, entry(definitions()).failure) == (None, failure)
+    assert (entry(definitions()).failed(2), entry(definitions()).failure) == (None, failure)
     with pytest.raises(DefinitionChangedError):
         definitions().note_failure("feed", "orders", FeedFailure("denied", "late", 1))
     with pytest.raises(DefinitionChangedError):
         definitions().note_failure("feed", "other", failure)
+    newer = FeedFailure("denied", "as its policy says, which came later", 7)
+    definitions().note_failure("feed", "orders", newer)
+    assert entry(definitions()).failed(2) == newer
 
 
 def test_a_dropped_feed_neither_starts_nor_fails_and_its_next_is_stopped(
@@ -222,7 +225,7 @@ def test_a_dropped_feed_neither_starts_nor_fails_and_its_next_is_stopped(
 def test_a_long_reason_is_cut(view: FeedRegistry) -> None:
     view.put(feed(), 0)
     view.note_failure("feed", "orders", FeedFailure("denied", "x" * 100_000, 1))
-    found = entry(view).failed
+    found = entry(view).failed(1)
     assert found is not None
     assert len(found.reason) == REASON_CHARACTERS_MAX
 

@@ -68,9 +68,27 @@ def test_a_failed_connection_fails_its_feed_until_it_is_started() -> None:
     version = definitions.known.entry("connection", "eu").definition.version
     definitions.true.note_failure("connection", "eu", FeedFailure("corrupt", "bytes", version))
     found = standing_of(definitions.known, "orders")
-    assert (found.standing, found.failed) == ("failed", {"eu": "corrupt: bytes"})
+    assert (found.standing, found.failed) == ("failed", {"connection.eu": "corrupt: bytes"})
     definitions.lifecycle.run("start", "orders")
     assert standing_of(definitions.known, "orders").failed == {}
+
+
+def test_a_failure_is_of_all_that_rows_are_made_by_so_a_mended_policy_ends_it() -> None:
+    """A policy came after the connection that names it: its version is the failure's."""
+    definitions = Definitions()
+    definitions.apply()
+    definitions.apply('[policy.Careful]\nextends = "Strict"\nerrors_in_row_max = 7')
+    definitions.lifecycle.run("start", "orders")
+    version = definitions.known.connection("eu").version
+    assert version > definitions.known.entry("connection", "eu").definition.version
+    failure = FeedFailure("invalid", "bad records", version)
+    definitions.true.note_failure("connection", "eu", failure)
+    assert definitions.known.connection("eu").failed == failure
+    assert standing(definitions) == "failed"
+    definitions.apply('[policy.Careful]\nextends = "Strict"\nerrors_in_row_max = 9')
+    assert standing(definitions) == "running"
+    definitions.true.note_failure("connection", "eu", failure)
+    assert standing(definitions) == "running", "what comes late is of an older version"
 
 
 def test_a_failure_of_an_older_definition_is_none() -> None:
