@@ -13,11 +13,11 @@ from lakebed.bootstrap.feed_definitions import (
 from lakebed.bootstrap.feed_worker import feed_worker, running_definitions
 from lakebed.bootstrap.feeds import definitions_in, running_feeds
 from lakebed.bootstrap.open_lake import OpenLake
-from lakebed.config.feed_fields import plain
+from lakebed.config.feed_fields import at_of, plain
 from lakebed.config.feeds import feed_file, file_of, joined
 from lakebed.config.policies import PRESETS, Policy
 from lakebed.config.policy_definitions import policy_of
-from lakebed.errors import InvalidError
+from lakebed.errors import InvalidError, did_you_mean
 from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
     FeedDefinition,
@@ -26,7 +26,7 @@ from lakebed.feeds.known_definitions import (
 )
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.run_feeds import run_feeds
-from lakebed.model.feeds.definitions import DefinitionKind
+from lakebed.model.feeds.definitions import KINDS, DefinitionKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,16 +147,24 @@ class FeedDefinitions(OpenLake):
         defined = self._known().file.policies
         return {name: policy_of(name, defined) for name in (*PRESETS, *sorted(defined))}
 
-    def define_policy(self, name: str, said: Mapping[str, object]) -> list[PlannedChange]:
-        """Create or change a policy. Returns what changed.
+    def define(
+        self, kind: DefinitionKind, name: str, said: Mapping[str, object], *, dry_run: bool = False
+    ) -> PlannedChange:
+        """Create or change a definition. Returns what changes.
 
-        said: `extends`, and parameters by name.
+        kind: "feed", "connection" or "policy".
+        said: what its section in a file would say: `{"source": {"files": "*.log"}}`.
+        dry_run: as `apply`.
 
         Raises:
             InvalidError: it cannot be; nothing was changed.
         """
-        fields = plain(said, f"policy.{name}")
-        return apply_definitions(self._app).run(file_of({("policy", name): fields}))
+        if kind not in KINDS:
+            hint = did_you_mean(str(kind), KINDS, what="kind")
+            raise InvalidError("no such kind of definition", kind=ascii(kind)[:80], hint=hint)
+        file = file_of({(kind, name): plain(said, at_of(kind, name))})
+        (change,) = apply_definitions(self._app).run(file, dry_run=dry_run)
+        return change
 
     def start(self, feed: str) -> FeedStanding:
         """Let workers take a feed's records: of one that is stopped or suspended, or has failed.

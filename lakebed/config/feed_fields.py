@@ -97,6 +97,10 @@ def plain(said: object, at: str = "", depth: int = DEPTH_MAX) -> Any:  # noqa: A
     if isinstance(said, str) and _LOGIN.match(said):
         hint = "leave the login out; give user and password by fields of their own"
         raise InvalidError("an address with a password", at=at, hint=hint)
+    if said is not None and not isinstance(said, str | int | float | bool):
+        hint = "use text, numbers, true and false, lists and sections"
+        kind = type(said).__name__
+        raise InvalidError("no setting can be that", at=at, got=kind, hint=hint)
     return said
 
 

@@ -80,7 +80,7 @@ def create(session: Session, name: str, *, extends: str, settings: tuple[str, ..
 
     said = {"extends": extends, **_parameters(settings)}
     with session.open() as lake:
-        (plan,) = FeedDefinitions(lake).define_policy(name, said)
+        plan = FeedDefinitions(lake).define("policy", name, said)
     done = {"create": "created", "change": "changed", "keep": "kept"}[plan.action]
     session.give(msgspec.to_builtins(plan), f"policy {name} {done}, version {plan.version}")
 
