@@ -4,21 +4,26 @@ them, and says so when it has not."""
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from lakebed.backends.kafka.kafka_errors import GONE, UNKNOWN_TOPIC
 from lakebed.backends.kafka.settings import EARLIEST, KafkaSettings, start_millis
-from lakebed.backends.kafka.shared_consumer import At, Came, Lane, SharedConsumer
+from lakebed.backends.kafka.shared_consumer import At, Came, Lane, LastRecord, SharedConsumer
 from lakebed.backends.kafka.topics import NO_ID, SplitName, Topics, parsed
-from lakebed.errors import UnavailableError
+from lakebed.errors import LakebedError, UnavailableError
 from lakebed.feed_errors import PositionGoneError
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records, SourceSplit
 
-_EPOCH = struct.Struct(">i")
-NO_EPOCH = -1
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+_LAST = struct.Struct(">qi")
+AGAIN = "try again"
+LOST = "Kafka lost records that were taken, and gave their offsets to other ones"
 
 
 class KafkaRecordSource:
@@ -59,12 +64,12 @@ class KafkaRecordSource:
     def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> KafkaReader:
         """Return a reader of a topic partition from an offset on.
 
-        resume: the leader's epoch of the record before it, by which brokers see that they lost some
-        and gave other ones their offsets.
+        resume: offset and epoch of the record before it, which must still be there as it was, or
+            be gone.
         """
-        epoch = _EPOCH.unpack(resume)[0] if len(resume) == _EPOCH.size else NO_EPOCH
+        last = LastRecord(*_LAST.unpack(resume)) if len(resume) == _LAST.size else LastRecord()
         name = parsed(split.name)
-        lane = Lane(At(name.topic, name.partition), begin, epoch)
+        lane = Lane(At(name.topic, name.partition), begin, last)
         self._consumer.prepare(lane)
         return KafkaReader(self._consumer, self._topics, name, lane, self._settings.consumer_group)
 
@@ -89,7 +94,7 @@ class KafkaReader:
         self._topics = topics
         self._name = name
         self._next = lane.next
-        self._epoch = lane.epoch
+        self._last = lane.last
         self._group_id = group_id
         self._lane = lane
         self._checked = 0
@@ -137,19 +142,29 @@ class KafkaReader:
         if not self._consumer.fill(lane, wait_seconds):
             if not self._has_topic():  # one that was deleted does not answer
                 return
-            facts = {"topic": self._name.topic, "partition": self._name.partition}
-            raise UnavailableError("Kafka does not answer", hint="try again", **facts)
-        failure = lane.failure
-        if failure is None or lane.waiting:
+            raise UnavailableError("Kafka does not answer", hint=AGAIN, topic=self._name.topic)
+        failure, is_other_log = lane.failure, lane.is_other_log
+        if lane.waiting or (failure is None and not is_other_log):
             return
         self._consumer.restart(lane)
         if not self._has_topic():
             return
-        if failure.name() in GONE:
-            self._raise_gone(failure.name())
+        if failure is not None and failure.name() not in GONE:
+            raise self._meaning(failure)
+        low = self._first_offset(is_other_log=is_other_log)
+        if lane.last.epoch >= 0 and lane.last.offset < low:  # retention took it, and no more
+            lane.last = LastRecord()
+            self._fill(wait_seconds)
+            return
+        # Where reading begins anew, the record before the position is looked at again.
+        raise UnavailableError("Kafka begins anew", hint=AGAIN, topic=self._name.topic)
+
+    def _meaning(self, failure: KafkaError) -> LakebedError:
         if failure.name() in UNKNOWN_TOPIC and self._name.id != NO_ID:  # it is there by now
-            raise UnavailableError("Kafka did not find the topic", topic=self._name.topic)
-        raise self._consumer.client.error(failure, topic=self._name.topic)
+            return UnavailableError(
+                "Kafka lost sight of the topic", hint=AGAIN, topic=self._name.topic
+            )
+        return self._consumer.client.error(failure, topic=self._name.topic)
 
     def _has_topic(self) -> bool:
         """Return whether the topic is still the one that was meant. If not, all is over here."""
@@ -158,23 +173,30 @@ class KafkaReader:
             self._consumer.let_go(self._lane)
         return not self._is_over
 
-    def _raise_gone(self, code: str) -> None:
+    def _first_offset(self, *, is_other_log: bool) -> int:
+        """Return the first offset that Kafka has. Raises: PositionGoneError: ours is not there."""
         at = self._consumer.client.module.TopicPartition(*self._lane.at)
         low, high = self._topics.watermarks(at)
-        facts = {"topic": self._name.topic, "partition": self._name.partition, "code": code}
         first = self._next
         if first < low:
             raise PositionGoneError(
-                "Kafka has no longer the records from here on", first=first, end=low, **facts
-            )
-        if first > high or code == "_LOG_TRUNCATION":
-            raise PositionGoneError(
-                "Kafka lost records that were taken, and gave their offsets to other ones",
+                "Kafka has no longer the records from here on",
                 first=first,
-                end=min(first, high),
-                low_watermark=low,
-                **facts,
+                end=low,
+                topic=self._name.topic,
+                partition=self._name.partition,
             )
+        if first > high or is_other_log:
+            end = min(first, high)
+            raise PositionGoneError(
+                LOST,
+                first=first,
+                end=end,
+                low_watermark=low,
+                topic=self._name.topic,
+                partition=self._name.partition,
+            )
+        return low
 
     def _taken(self, bytes_max: int) -> Records[pa.RecordBatch]:
         lane, size, begin = self._lane, 0, self._next
@@ -188,7 +210,8 @@ class KafkaReader:
                 break
             size += int(came.sizes[fits - 1])
             batches.append(came.batch.slice(0, fits))
-            self._next, self._epoch = int(came.offsets[fits - 1]) + 1, int(came.epochs[fits - 1])
+            self._last = LastRecord(int(came.offsets[fits - 1]), int(came.epochs[fits - 1]))
+            self._next = self._last.offset + 1
             lane.waiting.popleft()
             if fits < len(came.offsets):
                 lane.waiting.appendleft(Came(round_, came.behind(fits)))
@@ -203,5 +226,5 @@ class KafkaReader:
             count=batch.num_rows,
             size=size,
             batch=batch,
-            resume=_EPOCH.pack(self._epoch),
+            resume=_LAST.pack(*self._last),
         )

@@ -53,23 +53,36 @@ class Came(NamedTuple):
     records: Gathered
 
 
+class LastRecord(NamedTuple):
+    """The record before a position.
+
+    epoch: of the leader that took it. Another record at this offset has another one, so both say
+        whether a log is the one that was read. -1: not known.
+    """
+
+    offset: int = -1
+    epoch: int = -1
+
+
 class Lane:
     """What waits for one reader.
 
-    next: the offset behind the last record that came.
-    epoch: of the leader that had it; -1: not known.
+    next: the offset behind the last record that came, and behind the holes after it.
+    last: that record; where fetching begins anew, it is looked at again.
     end: the offset at which Kafka had no more; None: it did not say so since.
     lock: held while what waits is changed.
     """
 
-    def __init__(self, at: At, begin: int, epoch: int) -> None:
+    def __init__(self, at: At, begin: int, last: LastRecord) -> None:
         self.at = at
         self.next = begin
-        self.epoch = epoch
+        self.last = last
+        self.is_doubted = False
         self.waiting: deque[Came] = deque()
         self.bytes = 0
         self.end: int | None = None
         self.failure: KafkaError | None = None
+        self.is_other_log = False
         self.is_paused = False
         self.lock = threading.Lock()
 
@@ -101,7 +114,7 @@ class SharedConsumer:
             with self._lock:
                 self._fetch_for(lane)
                 self._hand_out(self._consumed(waits))
-                if lane.waiting or lane.failure is not None:
+                if lane.waiting or lane.failure is not None or lane.is_other_log:
                     return True
                 trouble = self._trouble
             passed = self._clock.monotonic() - begin
@@ -125,16 +138,16 @@ class SharedConsumer:
                 self._fetch_for(lane)
 
     def position(self, lane: Lane) -> TopicPartition:
-        """Return a lane's topic partition at its next offset, as librdkafka wants it."""
+        """Return a lane's topic partition at the offset to fetch, as librdkafka wants it."""
         made: TopicPartition = self.client.module.TopicPartition(
-            *lane.at, lane.next, leader_epoch=lane.epoch
+            *lane.at, lane.last.offset if lane.is_doubted else lane.next
         )
         return made
 
     def restart(self, lane: Lane) -> None:
         """Forget a lane's failure; the next filling begins where its records end."""
         with self._lock:
-            lane.failure = None
+            lane.failure, lane.is_other_log = None, False
             self._stop(lane)
 
     def high_watermark(self, lane: Lane) -> int | None:
@@ -178,6 +191,7 @@ class SharedConsumer:
         if lane.at in self._lanes:
             self._stop(self._lanes[lane.at])
         lane.end, lane.is_paused = None, False
+        lane.is_doubted = lane.last.epoch >= 0
         self._lanes[lane.at] = lane
         self._try(self.client.consumer.incremental_assign, lane)
 
@@ -217,8 +231,14 @@ class SharedConsumer:
 
     def _put(self, lane: Lane, came: Gathered) -> None:
         assert (came.offsets[1:] > came.offsets[:-1]).all(), "offsets of a partition rise"
-        came = came.behind(int(np.searchsorted(came.offsets, lane.next)))  # none comes twice
         self._trouble = None
+        if lane.is_doubted:
+            lane.is_doubted = False
+            if came.offsets[0] == lane.last.offset and came.epochs[0] != lane.last.epoch:
+                lane.is_other_log = True
+        if lane.is_other_log:
+            return
+        came = came.behind(int(np.searchsorted(came.offsets, lane.next)))  # none comes twice
         if not len(came.offsets):
             return
         size = int(came.sizes[-1])
@@ -226,8 +246,8 @@ class SharedConsumer:
         with lane.lock:
             lane.waiting.append(Came(self.round, came))
             lane.bytes += size
-            lane.next, lane.epoch = int(came.offsets[-1]) + 1, int(came.epochs[-1])
-            lane.end = None
+            lane.last = LastRecord(int(came.offsets[-1]), int(came.epochs[-1]))
+            lane.next, lane.end = lane.last.offset + 1, None
         share = self._settings.memory_bytes // 2 // len(self._lanes)
         if lane.bytes > max(share, SHARE_BYTES_MIN) and not lane.is_paused:
             lane.is_paused = True

@@ -9,6 +9,7 @@ import confluent_kafka
 import pytest
 
 from lakebed.backends.kafka import KafkaCredentials, KafkaRecordSource
+from lakebed.backends.kafka.kafka_source import KafkaReader
 from lakebed.errors import DeniedError, UnavailableError
 from lakebed.feed_errors import PositionGoneError
 from lakebed.ports.record_source import SourceSplit
@@ -278,3 +279,55 @@ def test_readers_in_several_threads_share_a_consumer(
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(read, splits)) == [wanted] * 4
+
+
+def test_a_log_that_was_lost_and_has_grown_again_is_not_taken_for_the_old_one(
+    kafka: RealKafka, trial: KafkaTrial, source: KafkaRecordSource
+) -> None:
+    """As after an unclean election: the offsets are there, and other records have them."""
+    topic = trial.topic("a")
+    kafka.put(topic, *(b"old %d" % number for number in range(10)))
+    split = split_of(source, topic)
+    reader = source.open(split, 0)
+    records = reader.read(bytes_max=1 << 20, wait_seconds=WAIT)
+    assert records is not None
+    kafka.kill()
+    for file in (kafka.folder / "logs" / f"{topic}-0").iterdir():
+        if file.name != "partition.metadata":
+            file.unlink()
+    kafka.restart()
+    kafka.put(topic, *(b"new %d" % number for number in range(20)))
+    with closing(trial.connect()) as other:
+        again = other.open(split, records.end, resume=records.resume)
+        for view in (reader, again, again):
+            with pytest.raises(PositionGoneError, match="lost records that were taken") as caught:
+                read_on(view)
+            assert caught.value.end <= caught.value.first == 10
+        assert values(other, split, 0, 20)[9] == b"new 9"
+
+
+def read_on(reader: KafkaReader) -> None:
+    """Read until something comes, over times without an answer."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if reader.read(bytes_max=1 << 20, wait_seconds=1.0) is not None:
+                return
+        except UnavailableError:
+            continue
+
+
+def test_the_record_before_a_position_may_be_gone(
+    kafka: RealKafka, trial: KafkaTrial, source: KafkaRecordSource
+) -> None:
+    topic = trial.topic("a")
+    kafka.put(topic, b"one", b"two", b"three")
+    split = split_of(source, topic)
+    with closing(source.open(split, 0)) as reader:
+        first = reader.read(bytes_max=6, wait_seconds=WAIT)
+        assert first is not None
+    kafka.delete_records(topic, before=first.end)
+    with closing(source.open(split, first.end, resume=first.resume)) as reader:
+        records = reader.read(bytes_max=1 << 20, wait_seconds=WAIT)
+        assert records is not None
+        assert records.batch["value"].to_pylist() == [b"three"]
