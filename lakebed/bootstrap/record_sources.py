@@ -28,6 +28,9 @@ AnySource = RecordSource[pa.RecordBatch]
 GROUP = "lakebed.sources"
 """Of entry points: the name of a kind, and a factory that takes the settings."""
 
+NAMES_SETTLE_SECONDS = 60.0
+"""How much later an object may appear than one whose name comes behind its own."""
+
 
 class SourceParts(NamedTuple):
     """What sources are made of.
@@ -118,15 +121,9 @@ def _kafka_settings(source: said.KafkaFeed, secrets: Secrets) -> KafkaSettings:
 
 
 def _objects(source: said.S3Feed, parts: SourceParts) -> AnySource:
-    wanted = {
-        "notifications": bool(source.notifications),
-        "order": source.order != "any",
-        "parts": source.parts != 1,
-    }
-    for name, is_wanted in wanted.items():
-        if is_wanted:
-            hint = "leave it out: listings find all objects"
-            raise InvalidError("not built yet for a source of S3", setting=name, hint=hint)
+    if source.notifications:
+        hint = "leave it out: listings find all objects"
+        raise InvalidError("not built yet", setting="notifications", source=source.s3, hint=hint)
     files = parts.files()
     if files is None:
         hint = "install it: pip install 'lakebed[aws]', and give credentials"
@@ -134,6 +131,9 @@ def _objects(source: said.S3Feed, parts: SourceParts) -> AnySource:
     settings = ObjectSettings(
         folder=source.s3,
         pattern=source.pattern,
+        order=source.order,
+        parts=source.parts,
+        settle_seconds=NAMES_SETTLE_SECONDS if source.order == "name" else 0.0,
         list_seconds=source.list_seconds,
         once_seconds=source.once_seconds,
     )

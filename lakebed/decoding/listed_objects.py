@@ -11,6 +11,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from typing import Annotated, Literal
 
 import msgspec
@@ -19,7 +20,7 @@ import pyarrow as pa
 from msgspec import Meta
 
 from lakebed.decoding.raw_records import lines_as_records, raw_records
-from lakebed.errors import DeniedError, InvalidError, UnreadableInputError
+from lakebed.errors import DeniedError, InvalidError, LakebedError, UnreadableInputError
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records, SourceSplit
 from lakebed.ports.source_files import SourceFile, SourceFiles
@@ -38,6 +39,9 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         or `.` are skipped, in folders too: write under such a name, then rename.
     pattern: of names below the folder, as a shell has it; `*` stands for slashes, too. "": all.
     records: `lines`: each line is a record; `whole`: each object is one, and its key is its name.
+    order: `name`: names rise with time, so the last one is remembered and no items. A name that
+        appears before it is never taken: let `settle_seconds` be longer than writers are apart.
+    parts: source splits, by hash of the name. Another number makes other source splits.
     list_seconds: between two listings.
     settle_seconds: an object is taken when it has been as it is for so long. Files that are
         written in their folder need it; objects of S3 appear whole.
@@ -49,6 +53,8 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     folder: Annotated[str, Meta(min_length=1, max_length=400)]
     pattern: Annotated[str, Meta(max_length=4_096)] = ""
     records: Literal["lines", "whole"] = "lines"
+    order: Literal["any", "name"] = "any"
+    parts: Annotated[int, Meta(ge=1, le=1_000)] = 1
     list_seconds: Annotated[float, Meta(ge=0.05, le=86_400)] = 30.0
     settle_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
     once_seconds: Annotated[int, Meta(ge=60, le=10 * 365 * 86_400)] = 29 * 86_400
@@ -69,7 +75,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ListedObjects:
-    """The objects below one folder: one source split.
+    """The objects below one folder: one source split, or several by hash of their names.
 
     is_taken: asked before an object is read. Without it an object that an earlier process gave may
         be read again, and its item is refused then.
@@ -89,8 +95,14 @@ class ListedObjects:
         self._is_taken = is_taken
 
     def splits(self) -> list[SourceSplit]:
-        """Return the folder."""
-        return [SourceSplit(self._settings.folder, self._settings.folder)]
+        """Return the folder, or its parts."""
+        folder, parts = self._settings.folder, self._settings.parts
+        if parts == 1:
+            return [SourceSplit(folder, folder)]
+        return [
+            SourceSplit(f"{folder}#{part}/{parts}", f"{folder}, part {part} of {parts}")
+            for part in range(parts)
+        ]
 
     def start(self, split: SourceSplit) -> int:
         """Return 0: a position counts records that were taken."""
@@ -109,6 +121,7 @@ class ListedObjects:
             self._is_taken,
             begin=begin,
             cursor=cursor,
+            part=_part_of(split, self._settings),
         )
 
     def close(self) -> None:
@@ -127,6 +140,7 @@ class ListedObjectReader:
         *,
         begin: int,
         cursor: Cursor,
+        part: int,
     ) -> None:
         self._files = files
         self._settings = settings
@@ -134,6 +148,7 @@ class ListedObjectReader:
         self._is_taken = is_taken
         self._position = begin
         self._cursor = cursor
+        self._part = part
         self._waiting: deque[SourceFile] = deque()
         self._given: set[bytes] = set()
         self._unread: set[bytes] = set()
@@ -175,6 +190,13 @@ class ListedObjectReader:
         is_first, self._listed = self._listed is None, self._clock.monotonic()
         files = sorted(self._found(), key=lambda file: file.name)
         cursor = self._cursor
+        if self._settings.order == "name":
+            self._waiting = deque(
+                file
+                for file in takewhile(self._is_settled, files)
+                if file.name > cursor.after and self._is_wanted(file)
+            )
+            return
         if is_first and cursor.after:
             self._waiting.extend(
                 file for file in files if file.name > cursor.after and self._is_new(file)
@@ -187,16 +209,22 @@ class ListedObjectReader:
         self._waiting.extend(file for file in files if self._is_new(file))
 
     def _is_new(self, file: SourceFile) -> bool:
-        pattern = self._settings.pattern
-        if pattern and not fnmatchcase(_below(file.name, self._settings.folder), pattern):
-            return False
-        settle = int(self._settings.settle_seconds * MICROS)
-        if settle and file.modified > self._clock.now() - settle:
+        if not (self._is_wanted(file) and self._is_settled(file)):
             return False
         if 0 < file.modified < self._cursor.since:
             return False
         item = item_of(file)
         return item not in self._given and not self._is_taken(item)
+
+    def _is_wanted(self, file: SourceFile) -> bool:
+        pattern, parts = self._settings.pattern, self._settings.parts
+        if pattern and not fnmatchcase(_below(file.name, self._settings.folder), pattern):
+            return False
+        return parts == 1 or int.from_bytes(_digest(file.name)) % parts == self._part
+
+    def _is_settled(self, file: SourceFile) -> bool:
+        settle = int(self._settings.settle_seconds * MICROS)
+        return not settle or file.modified <= self._clock.now() - settle
 
     def _found(self) -> list[SourceFile]:
         try:
@@ -213,9 +241,18 @@ class ListedObjectReader:
         batches: list[pa.RecordBatch] = []
         items: list[bytes] = []
         while self._waiting and (not batches or size + self._waiting[0].size <= bytes_max):
-            file = self._waiting.popleft()
+            file = self._waiting[0]
             newest = max(self._cursor.newest, file.modified)
-            batch = self._records(file)
+            try:
+                batch = self._records(file)
+            except LakebedError:
+                if batches:  # they come first, and the error with the next read
+                    break
+                raise
+            if batch is None and self._settings.order == "name":
+                self._waiting.clear()  # nothing behind it before it
+                break
+            self._waiting.popleft()
             self._cursor = Cursor(file.name, self._cursor.since, newest)
             if batch is not None and batch.num_rows:
                 batches.append(batch)
@@ -231,8 +268,10 @@ class ListedObjectReader:
             size=size,
             batch=pa.concat_batches(batches),
             resume=msgspec.msgpack.encode(self._cursor),
-            items=tuple(items),
-            item_counts=tuple(batch.num_rows for batch in batches),
+            items=() if self._settings.order == "name" else tuple(items),
+            item_counts=()
+            if self._settings.order == "name"
+            else tuple(batch.num_rows for batch in batches),
         )
 
     def _records(self, file: SourceFile) -> pa.RecordBatch | None:
@@ -257,8 +296,23 @@ class ListedObjectReader:
 
 def item_of(file: SourceFile) -> bytes:
     """Return the name of a version of an object, as a table remembers it."""
-    named = f"{file.name}\0{file.version}".encode("utf-8", "surrogateescape")
+    return _digest(f"{file.name}\0{file.version}")
+
+
+def _digest(text: str) -> bytes:
+    named = text.encode("utf-8", "surrogateescape")
     return hashlib.blake2b(named, digest_size=ITEM_BYTES).digest()
+
+
+def _part_of(split: SourceSplit, settings: ObjectSettings) -> int:
+    """Return which part a source split is. Raises: InvalidError: it is none of these."""
+    name = split.name.removeprefix(settings.folder)
+    known = {"": 0} if settings.parts == 1 else {}
+    known |= {f"#{part}/{settings.parts}": part for part in range(settings.parts)}
+    if not split.name.startswith(settings.folder) or name not in known:
+        hint = "let `parts` and the folder be as they were when the feed began"
+        raise InvalidError("not a source split of this folder", source_split=split.name, hint=hint)
+    return known[name]
 
 
 def _below(name: str, folder: str) -> str:

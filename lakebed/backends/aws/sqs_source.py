@@ -183,9 +183,7 @@ class SqsReader:
         size = sum(_size(message) for message, _ in self._pending)
         while len(self._in_hand) < MESSAGES_MAX and (not self._pending or size < bytes_max):
             came = self._receive(0.0 if self._pending else wait_seconds)
-            new = self._new(came)
-            self._pending.extend(new)
-            size += sum(_size(message) for message, _ in new)
+            size += self._take_in_hand(came)
             if not came:
                 return
 
@@ -203,9 +201,9 @@ class SqsReader:
         )
         return list(answer.get("Messages", []))
 
-    def _new(self, came: Sequence[MessageTypeDef]) -> list[tuple[MessageTypeDef, bytes]]:
-        """Return messages that were not given yet, and take them in hand."""
-        new: list[tuple[MessageTypeDef, bytes]] = []
+    def _take_in_hand(self, came: Sequence[MessageTypeDef]) -> int:
+        """Let messages that were not given yet wait for a read. Returns how large they are."""
+        size = 0
         again: list[str] = []
         until = self._clients.clock.monotonic() + self._settings.hidden_seconds
         for message in came:
@@ -217,9 +215,10 @@ class SqsReader:
                 self._in_hand[item].until = until
             else:
                 self._in_hand[item] = InHand(NOT_GIVEN, message["ReceiptHandle"], until)
-                new.append((message, item))
+                self._pending.append((message, item))
+                size += _size(message)
         self._delete(again)
-        return new
+        return size
 
     def _keep_hidden(self) -> None:
         """Hide for longer what is seen again before half of its time is over."""

@@ -113,7 +113,7 @@ class SharedConsumer:
         while True:
             with self._lock:
                 self._fetch_for(lane)
-                self._hand_out(self._consumed(waits))
+                self._receive(waits)
                 if lane.waiting or lane.failure is not None or lane.is_other_log:
                     return True
                 trouble = self._trouble
@@ -205,6 +205,16 @@ class SharedConsumer:
             do([self.position(lane)])
         except self.client.module.KafkaException as error:
             raise self.client.error(error.args[0], topic=lane.at.topic) from None
+
+    def _receive(self, wait_seconds: float) -> None:
+        """Hand out what came. What could not be handed out is fetched again: librdkafka has passed
+        it, and would go on behind it."""
+        try:
+            self._hand_out(self._consumed(wait_seconds))
+        except BaseException:
+            for lane in list(self._lanes.values()):
+                self._stop(lane)
+            raise
 
     def _consumed(self, wait_seconds: float) -> list[Message]:
         """Return what came. It waits for the first message only, not for as many as are wanted."""

@@ -10,7 +10,12 @@ from contextlib import closing
 import confluent_kafka
 import pytest
 
-from lakebed.backends.kafka import KafkaCredentials, KafkaRecordSource, KafkaSettings
+from lakebed.backends.kafka import (
+    KafkaCredentials,
+    KafkaRecordSource,
+    KafkaSettings,
+    shared_consumer,
+)
 from lakebed.backends.kafka.gathering import LAST_MILLIS
 from lakebed.backends.system import SystemClock
 from lakebed.errors import InvalidError, UnavailableError
@@ -266,3 +271,25 @@ def test_a_log_line_is_one_line_without_secrets(caplog: pytest.LogCaptureFixture
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0] == "FAIL [x]: password *** refused"
     assert len(lines) == 5
+
+
+def test_what_came_and_could_not_be_handed_out_is_fetched_again(
+    kafka_mock: KafkaServer,
+    topic: str,
+    source: KafkaRecordSource,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kafka_mock.put(topic, b"one", b"two")
+    with closing(source.open(split_of(source, topic), 0)) as reader:
+        with monkeypatch.context() as patch:
+            patch.setattr(shared_consumer, "gathered", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                reader.read(bytes_max=100, wait_seconds=WAIT)
+        records = reader.read(bytes_max=100, wait_seconds=WAIT)
+        assert records is not None
+        assert records.begin == 0
+        assert records.batch["position"].to_pylist()[0] == 0
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -80,12 +80,16 @@ def test_a_password_is_read_from_its_secret(parts: SourceParts) -> None:
         record_source(source_of(said, "source"), parts)
 
 
-@pytest.mark.parametrize("more", [{"parts": 2}, {"order": "name"}, {"notifications": "q"}])
-def test_what_is_not_built_is_refused_and_not_passed_over(
-    parts: SourceParts, more: dict[str, Any]
-) -> None:
-    with pytest.raises(InvalidError, match=f"not built yet .*setting={next(iter(more))}"):
-        record_source(source_of(SAID["s3"] | more, "source"), parts)
+def test_what_is_not_built_is_refused_and_not_passed_over(parts: SourceParts) -> None:
+    with pytest.raises(InvalidError, match=r"not built yet .*setting=notifications"):
+        record_source(source_of(SAID["s3"] | {"notifications": "q"}, "source"), parts)
+
+
+def test_objects_by_name_wait_for_those_that_are_late(parts: SourceParts) -> None:
+    made = record_source(source_of(SAID["s3"] | {"order": "name", "parts": 3}, "source"), parts)
+    assert isinstance(made, ListedObjects)
+    assert made._settings.settle_seconds > 0
+    assert len(made.splits()) == 3
 
 
 def test_a_lake_without_access_to_s3_says_so(parts: SourceParts) -> None:

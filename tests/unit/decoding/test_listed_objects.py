@@ -16,7 +16,7 @@ from lakebed.decoding.listed_objects import (
     ObjectSettings,
     item_of,
 )
-from lakebed.errors import DeniedError, InvalidError, UnreadableInputError
+from lakebed.errors import DeniedError, InvalidError, UnavailableError, UnreadableInputError
 from lakebed.model.names import Micros
 from lakebed.ports.record_source import Records
 from lakebed.ports.source_files import SourceFile
@@ -229,6 +229,79 @@ def test_names_that_no_pattern_matches_are_left_alone(tmp_path: Path, opened: Op
         (tmp_path / name).write_bytes(name.encode())
     assert read(opened(pattern="*.log")) == [b"a.log", b"in/b.log"]
     assert read(opened(pattern="in/*")) == [b"in/b.log", b"in/c.txt"]
+
+
+def test_in_the_order_of_names_no_item_is_kept_and_the_position_says_all(
+    tmp_path: Path, opened: Opened
+) -> None:
+    for name in "abc":
+        (tmp_path / name).write_bytes(name.encode())
+    first = some(opened(order="name"), bytes_max=1)
+    assert (first.items, first.item_counts, first.end) == ((), (), 1)
+    (tmp_path / "0").write_bytes(b"too late")
+    (tmp_path / "d").write_bytes(b"d")
+    again = [read(opened(order="name", begin=1, resume=first.resume)) for _ in range(2)]
+    assert again == [[b"b", b"c", b"d"]] * 2
+
+
+def test_in_the_order_of_names_nothing_comes_before_what_has_not_settled(
+    tmp_path: Path, opened: Opened, files: Listed, clock: VirtualClock
+) -> None:
+    for name in "abc":
+        (tmp_path / name).write_bytes(name.encode())
+    files.modified["b"] = clock.now() // 1_000_000
+    reader = opened(order="name", settle_seconds=10, list_seconds=1)
+    assert read(reader) == [b"a"]
+    assert read(reader, wait_seconds=5) == []
+    assert read(reader, wait_seconds=10) == [b"b", b"c"]
+
+
+def test_in_the_order_of_names_an_object_that_changes_holds_back_those_behind_it(
+    tmp_path: Path, opened: Opened, files: Listed
+) -> None:
+    for name in "ab":
+        (tmp_path / name).write_bytes(name.encode())
+
+    def change() -> None:
+        files.before_reading = lambda: None
+        (tmp_path / "a").write_bytes(b"other")
+
+    files.before_reading = change
+    reader = opened(order="name", list_seconds=1)
+    assert read(reader) == []
+    assert read(reader, wait_seconds=2) == [b"other", b"b"]
+
+
+def test_parts_share_objects_out_by_their_names(tmp_path: Path, files: Listed) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}").write_bytes(b"%d" % number)
+    settings = ObjectSettings(folder=str(tmp_path), parts=3)
+    source = ListedObjects(files, settings, clock=VirtualClock())
+    shares = [read(source.open(split, 0)) for split in source.splits()]
+    assert all(shares)
+    assert sorted(int(each) for share in shares for each in share) == list(range(20))
+    whole = ListedObjects(files, ObjectSettings(folder=str(tmp_path)), clock=VirtualClock())
+    with pytest.raises(InvalidError, match="not a source split of this folder"):
+        whole.open(source.splits()[1], 0)
+
+
+def test_what_was_read_before_an_error_comes_and_the_error_after_it(
+    tmp_path: Path, opened: Opened, files: Listed
+) -> None:
+    for name in "abc":
+        (tmp_path / name).write_bytes(name.encode())
+    tries = iter([None, UnavailableError("busy"), UnavailableError("busy"), None, None])
+
+    def fail() -> None:
+        if (error := next(tries)) is not None:
+            raise error
+
+    files.before_reading = fail
+    reader = opened()
+    assert read(reader) == [b"a"]
+    with pytest.raises(UnavailableError):
+        read(reader)
+    assert read(reader) == [b"b", b"c"]
 
 
 def test_items_differ_by_name_and_by_version() -> None:
