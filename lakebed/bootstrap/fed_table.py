@@ -9,6 +9,7 @@ from lakebed.bootstrap.open_lake import OpenLake
 if TYPE_CHECKING:
     from lakebed.bootstrap.app import App
     from lakebed.feeds.position_admin import KeptPosition, KnownGap, LedgerRow
+    from lakebed.feeds.window_listing import FeedTime, KnownWindow
     from lakebed.statestore.open_table import OpenTable
 
 
@@ -82,6 +83,36 @@ class FedTable(OpenLake):
         from lakebed.feeds.position_admin import ledger
 
         return ledger(self._opened, feed)
+
+    def watermarks(self, *, feed: str | None = None) -> list[FeedTime]:
+        """Return up to which event time the records of feeds have been taken, by feed. A watermark
+        never goes back.
+
+        feed: only of this one.
+
+        Raises:
+            InvalidError: the table knows no such feed.
+        """
+        from lakebed.feeds.window_listing import watermarks
+
+        return watermarks(self._opened, feed)
+
+    def windows(
+        self, *, feed: str | None = None, sealed: bool | None = None, after: int | None = None
+    ) -> list[KnownWindow]:
+        """Return windows of event time, by feed and end. The rows of a sealed window are all there
+        as of its number, but for late ones.
+
+        feed: only of this one.
+        sealed: only windows that are sealed, or that are not.
+        after: only those that end later than this event time, microseconds since 1970.
+
+        Raises:
+            InvalidError: the table knows no such feed.
+        """
+        from lakebed.feeds.window_listing import windows
+
+        return windows(self._opened, feed, sealed=sealed, after=after)
 
     def gaps(self, *, feed: str | None = None) -> list[KnownGap]:
         """Return records that sources no longer had when they were asked for, the newest thousand

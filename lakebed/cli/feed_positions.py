@@ -1,5 +1,5 @@
-"""`lakebed feed positions`, `feed ledger`, `feed gaps`: how far feeds are, and what became of their
-records."""
+"""`lakebed feed positions`, `ledger`, `gaps` and `windows`: how far feeds are, and what became of
+their records."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lakebed.cli.program import Command, CommandGroup, Session, aligned, pass_se
 
 if TYPE_CHECKING:
     from lakebed.feeds.position_admin import KeptPosition, LedgerRow
+    from lakebed.feeds.window_listing import KnownWindow
 
 NO_POSITION = "none"
 
@@ -152,7 +153,35 @@ def gaps(session: Session, *, table: str, feed: str | None) -> None:
     session.give(msgspec.to_builtins(found), aligned(headings, rows, empty="none"))
 
 
-COMMANDS: tuple[click.Command, ...] = (positions, ledger, gaps)
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed feed windows trips --sealed
+    lakebed feed windows trips --feed ID --json
+    """,
+)
+@click.argument("table")
+@_FEED
+@click.option("--sealed/--open", default=None, help="Only windows that are, or are not, sealed.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="The last."
+)
+@pass_session
+def windows(
+    session: Session, *, table: str, feed: str | None, sealed: bool | None, limit: int
+) -> None:
+    """Show rows of TABLE by window of event time, and which windows are sealed.
+
+    The rows of a sealed window are all there as of its log entry, but for late ones. If these are
+    accepted, they make the next revision.
+    """
+    with session.open() as lake:
+        found = lake.table(table).windows(feed=feed, sealed=sealed)[-limit:]
+    headings = ("feed", "from", "to", "rows", "late", "sealed by", "revision", "as of")
+    session.give(msgspec.to_builtins(found), aligned(headings, map(_window_cells, found)))
+
+
+COMMANDS: tuple[click.Command, ...] = (positions, ledger, gaps, windows)
 """Of `lakebed feed`."""
 
 
@@ -166,6 +195,12 @@ def _position_cells(kept: KeptPosition) -> tuple[str, ...]:
 def _ledger_cells(row: LedgerRow) -> tuple[str, ...]:
     since = time_text(row.at) if row.at else "before that"
     return f"{row.feed}/{row.source_split}", since, f"{row.tally.read:,}", str(row.tally)
+
+
+def _window_cells(one: KnownWindow) -> tuple[str, ...]:
+    since, to = ("" if at is None else time_text(at) for at in (one.start, one.end))
+    entries = (str(one.sealed or ""), str(one.revision or ""), str(one.number or ""))
+    return one.feed, since or "before that", to, f"{one.rows:,}", f"{one.late:,}", *entries
 
 
 def _next(text: str) -> int | str:

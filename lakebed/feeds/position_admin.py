@@ -94,17 +94,19 @@ def positions(table: OpenTable, feed: str | None = None) -> list[KeptPosition]:
         InvalidError: the table knows no such feed.
         CorruptError: a position cannot be read.
     """
-    with _newest(table) as state:
-        return [kept for known in _known(state, table, feed) for kept in _positions(state, known)]
+    with newest_state(table) as state:
+        return [
+            kept for known in known_feeds(state, table, feed) for kept in _positions(state, known)
+        ]
 
 
 def ledger(table: OpenTable, feed: str | None = None) -> list[LedgerRow]:
     """Return what became of the records of all feeds of a table, or of one, by feed, source split
     and time. Raises: InvalidError: the table knows no such feed."""
-    with _newest(table) as state:
+    with newest_state(table) as state:
         return [
             LedgerRow(feed=known.id, source_split=name, at=at, tally=tally)
-            for known in _known(state, table, feed)
+            for known in known_feeds(state, table, feed)
             for name, at, tally in ledger_of(state, known)
         ]
 
@@ -112,7 +114,7 @@ def ledger(table: OpenTable, feed: str | None = None) -> list[LedgerRow]:
 def gaps(table: OpenTable, feed: str | None = None) -> list[KnownGap]:
     """Return the newest thousand gaps of each feed, oldest first. Raises: InvalidError: the table
     knows no such feed."""
-    with _newest(table) as state:
+    with newest_state(table) as state:
         return [
             KnownGap(
                 feed=known.id,
@@ -122,7 +124,7 @@ def gaps(table: OpenTable, feed: str | None = None) -> list[KnownGap]:
                 number=gap.number,
                 reason=gap.reason,
             )
-            for known in _known(state, table, feed)
+            for known in known_feeds(state, table, feed)
             for gap in gaps_of(state, known)
         ]
 
@@ -155,8 +157,8 @@ def reset_position(table: OpenTable, move: Move, *, to: int | str) -> Transactio
         ConflictError, UnavailableError: nothing was changed; call again.
         UnknownOutcomeError: perhaps it is done: list positions before calling again.
     """
-    with _newest(table) as state:
-        (known,) = _known(state, table, move.feed)
+    with newest_state(table) as state:
+        (known,) = known_feeds(state, table, move.feed)
         expected, before = _expected(state, known, move)
         start = start_of(state)
         is_pending = _has_quarantined(state, known, move.source_split)
@@ -180,8 +182,8 @@ def reset_position(table: OpenTable, move: Move, *, to: int | str) -> Transactio
 def delete_position(table: OpenTable, move: Move) -> TransactionNumber:
     """Forget a source split: if the source has it, it is read from its beginning. Rows stay.
     Returns the number of the log entry. Raises as `reset_position`."""
-    with _newest(table) as state:
-        (known,) = _known(state, table, move.feed)
+    with newest_state(table) as state:
+        (known,) = known_feeds(state, table, move.feed)
         expected, _ = _expected(state, known, move, readable=False)
         start = start_of(state)
     if expected is None:
@@ -196,14 +198,17 @@ _LIST = "`lakebed feed positions list TABLE` shows them"
 
 
 @contextmanager
-def _newest(table: OpenTable) -> Iterator[TableState]:
+def newest_state(table: OpenTable) -> Iterator[TableState]:
+    """See the newest version of a table's state. Raises: TableMissingError: it was dropped."""
     table.head.follow()
     with table.head.reading() as state:
         state.require_table()
         yield state
 
 
-def _known(state: TableState, table: OpenTable, feed: str | None) -> list[Connection]:
+def known_feeds(state: TableState, table: OpenTable, feed: str | None) -> list[Connection]:
+    """Return the feeds of a table, or the one that is named. Raises: InvalidError: the table knows
+    no such feed."""
     if feed is None:
         return connections(state)
     known = connection_of(state, connection_id(feed))

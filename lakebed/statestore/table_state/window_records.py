@@ -109,16 +109,20 @@ def split_progress(state: TableState, connection: Connection) -> list[SplitProgr
 
 
 def windows_of(
-    state: TableState, connection: Connection, *, after: Micros = FOLDED, windows_max: int = -1
+    state: TableState,
+    connection: Connection,
+    *,
+    sealed: bool | None = None,
+    after: int | None = None,
 ) -> Iterator[Window]:
     """Yield windows of a connection by their end, first the row that stands for the oldest.
-    after: only those that end later."""
+    sealed: only those that are, or are not. after: only those that end later."""
     query = (
         "SELECT end, seconds, rows, late, sealed, revision, number FROM windows"
-        " WHERE connection = ? AND end >= ? AND (end > ? OR end = ?)"
-        " ORDER BY end, seconds LIMIT ?"
+        " WHERE connection = ?1 AND end >= ?2 AND (?3 IS NULL OR (sealed IS NOT NULL) = ?3)"
+        " ORDER BY end, seconds"
     )
-    values = (connection.key, after, after, FOLDED, windows_max)
+    values = (connection.key, FOLDED if after is None else after + 1, sealed)
     for end, seconds, *rest in state.connection.execute(query, values):
         start = None if end == FOLDED else Micros(end - seconds * MICROS_PER_SECOND)
         yield Window(start, seconds, *rest)

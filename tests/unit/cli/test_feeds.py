@@ -232,3 +232,9 @@ def test_a_feed_that_cannot_work_harms_no_other_and_is_seen_to_have_failed(defin
     run.wait_until(lambda: len(rows_of(defined, "typed")) == 2)
     run.wait_until(lambda: "table-missing" in defined.ok("feed", "list"))
     run.stop()
+
+
+def test_windows_are_shown_where_there_are_some(shell: Shell) -> None:
+    shell.ok("feed", "run", feeds(shell), "--once")
+    assert shell.ok("feed", "windows", "access_landing", "--sealed") == "none yet\n"
+    assert shell.json("feed", "windows", "access_landing") == []
