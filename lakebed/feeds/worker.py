@@ -23,6 +23,7 @@ from lakebed.errors import (
 )
 from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.meanwhile import meanwhile
 from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import RestartRules, Restarts
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
@@ -35,6 +36,9 @@ BatchT = TypeVar("BatchT")
 
 BEAT_SECONDS = 2.0
 DEFINITIONS_SECONDS = 5.0
+BUSY_SECONDS_MAX = 60.0
+"""So long a turn of one pipeline may take, such as a commit to a store that is slow, or waiting for
+a broker's answer, before its worker counts as dead."""
 REST_SECONDS = 0.1
 """Of a worker that found nothing to do."""
 DRAINS_MAX = 5
@@ -129,14 +133,20 @@ class FeedWorker(Generic[BatchT]):
         self._fail = fail
         self._work: dict[tuple[str, str, int], _Work[BatchT]] = {}
         self._beaten: float | None = None
+        self._begun = 0.0
+        self._said = b""
         self._asked: float | None = None
 
     def run(self, should_stop: Callable[[], bool]) -> None:
         """Work until it is to stop; then commit what is held, and let go of everything."""
         try:
-            while not should_stop():
-                if not self.turn():
-                    self._clock.sleep(REST_SECONDS)
+            with meanwhile(self._beat_meanwhile, every_seconds=BEAT_SECONDS):
+                try:
+                    while not should_stop():
+                        if not self.turn():
+                            self._clock.sleep(REST_SECONDS)
+                finally:
+                    self._end_all()
         finally:
             self.close()
 
@@ -162,9 +172,7 @@ class FeedWorker(Generic[BatchT]):
 
     def close(self) -> None:
         """Commit what is held, give up what is owned, and leave."""
-        for work in self._work.values():
-            self._end(work)
-        self._work.clear()
+        self._end_all()
         try:
             self._leases.leave(self._worker)
         except LakebedError as error:  # silence says it, too
@@ -178,12 +186,25 @@ class FeedWorker(Generic[BatchT]):
             return
         self._beaten = now
         try:
-            self._leases.beat(self._worker, _encoded(self.reports()))
+            self._said = _encoded(self.reports())
+            self._leases.beat(self._worker, self._said)
             self._living.see(self._leases.workers(), now)
             for gone in self._living.forgotten():
                 self._leases.leave(gone)
         except (UnavailableError, UnknownOutcomeError) as error:
             _note_away(error)
+
+    def _beat_meanwhile(self) -> None:
+        """Say from another thread that this worker lives while it is busy with one pipeline; not
+        for ever: it may hang."""
+        now = self._clock.monotonic()
+        if self._beaten is None or now - self._beaten < BEAT_SECONDS:
+            return
+        if now - self._begun < BUSY_SECONDS_MAX:
+            try:
+                self._leases.beat(self._worker, self._said)
+            except LakebedError as error:
+                _note_away(error)
 
     def _ask(self) -> None:
         """Look what is wanted, begin what is new, and end what is no longer. Definitions that
@@ -210,6 +231,7 @@ class FeedWorker(Generic[BatchT]):
         if work.failure is not None:
             self._report(work, work.failure)
             return False
+        self._begun = self._clock.monotonic()
         try:
             if work.pipeline is None:
                 work.pipeline = work.wanted.open()
@@ -266,8 +288,13 @@ class FeedWorker(Generic[BatchT]):
             return
         del self._work[work.wanted.key]
 
+    def _end_all(self) -> None:
+        while self._work:
+            self._end(self._work.popitem()[1])
+
     def _end(self, work: _Work[BatchT]) -> None:
         """Commit what is held, as far as that works, then let go."""
+        self._begun = self._clock.monotonic()
         pipeline, work.pipeline = work.pipeline, None
         if pipeline is None:
             return

@@ -3,6 +3,8 @@ beside it."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -12,6 +14,7 @@ import pytest
 from lakebed.backends.memory import MemoryLeases, VirtualClock
 from lakebed.errors import DeniedError, InvalidError, LakebedError, UnavailableError
 from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError
+from lakebed.feeds import worker
 from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import RestartRules
@@ -222,4 +225,37 @@ def test_a_worker_runs_until_it_is_to_stop_and_rests_while_there_is_nothing(benc
     bench.worker.run(lambda: bench.clock.monotonic() >= 10)
     assert 90 <= bench.turns("good") <= 101
     assert bench.pipelines["good"][0].is_closed
+    assert bench.leases.workers() == []
+
+
+def test_a_worker_that_is_busy_with_one_pipeline_beats_meanwhile_but_not_for_ever(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit may wait for a slow store, and a source for its broker."""
+    real_seconds = 0.01
+    monkeypatch.setattr(worker, "BEAT_SECONDS", real_seconds)
+    is_over, counters = threading.Event(), list[int]()
+
+    def counter() -> int:
+        return bench.leases.workers()[0].counter
+
+    def busy_turn(self: FakePipeline, *, is_draining: bool = False) -> Turn:
+        bench.clock.advance(worker.BUSY_SECONDS_MAX / 2)
+        begin = counter()
+        end = time.monotonic() + 10
+        while counter() < begin + 3:
+            assert time.monotonic() < end, "it does not beat"
+            time.sleep(real_seconds)
+        bench.clock.advance(worker.BUSY_SECONDS_MAX)
+        time.sleep(5 * real_seconds)
+        before = counter()
+        time.sleep(10 * real_seconds)
+        counters.extend([before, counter()])
+        is_over.set()
+        return Turn(has_read=False, committed=None)
+
+    monkeypatch.setattr(FakePipeline, "turn", busy_turn)
+    bench.wanted = {"slow": 1}
+    bench.worker.run(is_over.is_set)
+    assert counters[0] == counters[1]
     assert bench.leases.workers() == []
