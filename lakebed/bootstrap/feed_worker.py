@@ -74,7 +74,6 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 kind="feed",
                 name=feed.feed.name,
                 version=feed.version,
-                defined=feed.defined,
                 restarts=_restarts(feed.policy),
                 open=partial(landed_feed, app, feed, share),
             )
@@ -86,7 +85,6 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 kind="connection",
                 name=one.connection.name,
                 version=one.version,
-                defined=one.defined,
                 restarts=_restarts(one.policy),
                 open=partial(connected_feed, app, one, share),
             )
@@ -95,7 +93,7 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
         ]
         return landed + connected
 
-    def fail(one: WantedPipeline[pa.RecordBatch], failure: FeedFailure) -> None:
+    def note_failure(one: WantedPipeline[pa.RecordBatch], failure: FeedFailure) -> None:
         app.feeds.definitions.note_failure(one.kind, one.name, failure)
 
     return FeedWorker(
@@ -104,7 +102,7 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
         living=living,
         clock=app.clock,
         wanted=wanted,
-        fail=fail,
+        note_failure=note_failure,
     )
 
 

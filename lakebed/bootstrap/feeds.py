@@ -54,7 +54,6 @@ def definitions_in(
             feed=feed,
             id="",
             version=feed.version,
-            defined=feed.version,
             policy=policy_of(feed.policy, file.policies, at=at_of("feed", name, "policy")),
             wanted="running",
             failed=None,
@@ -76,7 +75,6 @@ def definitions_in(
                 id="",
                 feed_id="",
                 version=feed.version,
-                defined=feed.version,
                 policy=policy,
                 failed=None,
             )

@@ -78,8 +78,11 @@ class RoundCommitted(msgspec.Struct, frozen=True):
 
 
 class _Made(msgspec.Struct, Generic[BatchT], frozen=True):
-    """The rows of a source split's records. at: where it is, marks counted. reach: behind the
-    records that its quarantine may hold."""
+    """The rows of a source split's records.
+
+    at: where it is, marks counted.
+    reach: behind the records that its quarantine may hold.
+    """
 
     part: SplitRecords[BatchT]
     at: SplitAt

@@ -37,9 +37,9 @@ class SplitAt(msgspec.Struct, frozen=True):
     value: bytes | None
     position: Position
 
-    def moved(self, connection: ConnectionId, split: str, to: Position, owner: int) -> Move:
+    def moved(self, connection: ConnectionId, split: str, to: Position, owner: int) -> PositionMove:
         """Return a move to another position, one revision later."""
-        return Move(
+        return PositionMove(
             split,
             SplitAt(encode_position(to), to),
             PositionChange(
@@ -48,7 +48,7 @@ class SplitAt(msgspec.Struct, frozen=True):
         )
 
 
-class Move(msgspec.Struct, frozen=True):
+class PositionMove(msgspec.Struct, frozen=True):
     """A change of a position, and where the source split is when it is committed."""
 
     split: str

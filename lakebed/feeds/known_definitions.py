@@ -31,14 +31,12 @@ class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     id: of the feed: never used again.
     version: of the newest of the definitions that its rows are made by.
-    defined: version of its own definition.
     policy: its parameters.
     """
 
     feed: Feed
     id: str
     version: int
-    defined: int
     policy: Policy
     wanted: WantedState
     failed: FeedFailure | None
@@ -56,7 +54,6 @@ class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     feed_id: str
     version: int
-    defined: int
     policy: Policy
     failed: FeedFailure | None
 

@@ -24,7 +24,7 @@ import msgspec
 
 from lakebed.feeds.committed import (
     FeedConnection,
-    Move,
+    PositionMove,
     SplitAt,
     commit_until_known,
     count_of,
@@ -48,7 +48,8 @@ NOWHERE = SplitAt(None, Position(0, 0))
 class Held(msgspec.Struct, Generic[BatchT], frozen=True):
     """A source split of which the quarantine may hold records that no commit has counted.
 
-    at: in the table. in_quarantine: in the quarantine's log.
+    at: in the table.
+    in_quarantine: in the quarantine's log.
     rows: that the quarantine holds behind the table's position.
     """
 
@@ -202,7 +203,7 @@ def _reaching(position: Position, end: int) -> Position:
 def _moving(
     table: OpenTable,
     start: Start,
-    moves: Sequence[Move],
+    moves: Sequence[PositionMove],
     id_: str = "",
     changes: tuple[Change, ...] = (),
 ) -> Transaction:

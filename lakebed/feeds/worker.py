@@ -55,14 +55,12 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
     """A feed that is landed, or a connection, which is to run.
 
     version: of all that its rows are made by. Another version is another pipeline.
-    defined: version of its own definition, by which the registry takes a failure.
     open: makes it.
     """
 
     kind: DefinitionKind
     name: str
     version: int
-    defined: int
     restarts: RestartRules
     open: Callable[[], Pipeline[BatchT]]
 
@@ -112,7 +110,7 @@ class FeedWorker(Generic[BatchT]):
     """Runs what is wanted.
 
     wanted: gives all pipelines that are to run. Asked now and then.
-    fail: is told of one that cannot go on, for all workers to see.
+    note_failure: is called with one that cannot go on, for all workers to see.
     """
 
     def __init__(
@@ -123,14 +121,14 @@ class FeedWorker(Generic[BatchT]):
         living: LivingWorkers,
         clock: Clock,
         wanted: Callable[[], Sequence[WantedPipeline[BatchT]]],
-        fail: Callable[[WantedPipeline[BatchT], FeedFailure], None],
+        note_failure: Callable[[WantedPipeline[BatchT], FeedFailure], None],
     ) -> None:
         self._worker = worker
         self._leases = leases
         self._living = living
         self._clock = clock
         self._wanted = wanted
-        self._fail = fail
+        self._note_failure = note_failure
         self._work: dict[tuple[str, str, int], _Work[BatchT]] = {}
         self._beaten: float | None = None
         self._begun = 0.0
@@ -254,7 +252,7 @@ class FeedWorker(Generic[BatchT]):
         """Wait and try again, or say that it failed."""
         if work.pipeline is not None:
             work.pipeline.forget()
-        failure = _failure(error, work.wanted.defined)
+        failure = _failure(error, work.wanted.version)
         work.failing = f"{failure.code}: {failure.reason}"
         if isinstance(error, DefinitionMovedError):  # a newer one is wanted, or will be
             self._asked = None
@@ -279,7 +277,7 @@ class FeedWorker(Generic[BatchT]):
     def _report(self, work: _Work[BatchT], failure: FeedFailure) -> None:
         """Let the registry know that it failed. It is wanted again when it is started."""
         try:
-            self._fail(work.wanted, failure)
+            self._note_failure(work.wanted, failure)
         except DefinitionChangedError:  # a newer one may work
             self._asked = None
         except LakebedError as error:

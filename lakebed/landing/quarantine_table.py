@@ -1,6 +1,6 @@
 """A quarantine table: the records of which no row could be made, with the reason, as they came.
 
-It is a table like any other; its keys are what a row's origin is called elsewhere, too.
+It is a table like any other; its keys say where a record is from, as those of landing tables do.
 """
 
 from __future__ import annotations

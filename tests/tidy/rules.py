@@ -138,7 +138,7 @@ def functions_fit_on_a_screen(source: Source) -> Iterator[Finding]:
 
 def errors_are_caught_by_kind(source: Source) -> Iterator[Finding]:
     """Only a worker's loop and the command line answer for any error; to undo and raise is fine."""
-    if source.inside("lakebed/tasks", "lakebed/cli", *PROGRAMS):
+    if source.inside("lakebed/tasks", "lakebed/cli", "lakebed/feeds/worker", *PROGRAMS):
         return
     for node in nodes(source):
         if isinstance(node, ast.ExceptHandler) and ast.unparse(node.body[-1]) != "raise":
@@ -148,7 +148,7 @@ def errors_are_caught_by_kind(source: Source) -> Iterator[Finding]:
                     source.path,
                     node.lineno,
                     f"catches {caught}: catch a class of lakebed.errors by what to do next; "
-                    "any error at all is for lakebed/tasks and lakebed/cli",
+                    "any error at all is for loops of workers and lakebed/cli",
                 )
 
 

@@ -16,7 +16,7 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import UnavailableError
 from lakebed.feeds.commit_round import CommitRound
-from lakebed.feeds.committed import FeedConnection, read_committed
+from lakebed.feeds.committed import FeedConnection, count_of, read_committed
 from lakebed.feeds.living_workers import DEAD_SECONDS, FORGET_SECONDS, LivingWorkers
 from lakebed.feeds.owned_splits import LeasedSplits
 from lakebed.feeds.pipeline import Pipeline
@@ -92,7 +92,7 @@ class Fleet:
             living=living,
             clock=self.clock,
             wanted=lambda: [self._wanted(worker, living)] if self.is_wanted else [],
-            fail=lambda _, failure: self.failures.append(failure),
+            note_failure=lambda _, failure: self.failures.append(failure),
         )
 
     def _wanted(self, worker: WorkerId, living: LivingWorkers) -> WantedPipeline[pa.RecordBatch]:
@@ -101,7 +101,6 @@ class Fleet:
             kind="feed",
             name="orders",
             version=version,
-            defined=version,
             restarts=RestartRules(),
             open=lambda: self._pipeline(worker, living, version),
         )
@@ -144,7 +143,7 @@ class Fleet:
         """How far each source split was taken."""
         names = [split.name for split in MemoryRecordSource(self.broker).splits()]
         known = read_committed(self.table, FeedConnection(CONNECTION, 99), names).splits
-        return {name: int(at.position.next) for name, at in known.items()}  # type: ignore[arg-type]  # counted
+        return {name: count_of(at.position) for name, at in known.items()}
 
     def owners(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}

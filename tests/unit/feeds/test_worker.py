@@ -73,7 +73,7 @@ class Bench:
             living=LivingWorkers(),
             clock=clock,
             wanted=self._wanted,
-            fail=self._fail,
+            note_failure=self._fail,
         )
 
     def _wanted(self) -> list[WantedPipeline[Any]]:
@@ -85,7 +85,6 @@ class Bench:
                 kind="connection",
                 name=name,
                 version=version + 10,
-                defined=version,
                 restarts=self.rules,
                 open=lambda name=name: self._open(name),  # type: ignore[misc]  # bound now
             )
