@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli import feed_positions
+from lakebed.cli.feed_commands import positions
 from lakebed.cli.key_text import text_in
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
@@ -149,7 +149,7 @@ def _other_process(session: Session, only: tuple[str, ...]) -> subprocess.Popen[
     )
 
 
-for command in feed_positions.COMMANDS:
+for command in positions.COMMANDS:
     feed.add_command(command)
 
 

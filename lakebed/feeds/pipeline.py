@@ -63,7 +63,10 @@ class Turn(msgspec.Struct, frozen=True):
 
 @dataclass
 class _OpenSplit(Generic[BatchT]):
-    """A source split that is being read. at: how far it was taken when `held` was read."""
+    """A source split that is being read.
+
+    at: how far it was taken when `held` was read.
+    """
 
     split: SourceSplit
     owner: int

@@ -84,7 +84,7 @@ class Bench:
             WantedPipeline(
                 kind="connection",
                 name=name,
-                version=version + 10,
+                version=version,
                 restarts=self.rules,
                 open=lambda name=name: self._open(name),  # type: ignore[misc]  # bound now
             )
