@@ -64,9 +64,10 @@ def record_source(source: said.Source, parts: SourceParts) -> AnySource:
     if isinstance(source, said.SqsFeed):
         from lakebed.backends.aws.sqs_source import SqsRecordSource, SqsSettings
 
-        return SqsRecordSource(
-            parts.clients(), SqsSettings(queue=source.sqs, receivers=source.receivers)
+        settings = SqsSettings(
+            queue=source.sqs, receivers=source.receivers, hidden_seconds=source.hidden_seconds
         )
+        return SqsRecordSource(parts.clients(), settings)
     hint = "push into a landing table is another program's"
     raise InvalidError("nothing reads from a source of that kind", kind=source.kind, hint=hint)
 

@@ -146,6 +146,15 @@ class SqsFeed(msgspec.Struct, frozen=True, kw_only=True):
     receivers: Annotated[
         int, Meta(ge=1, le=100, description="Source splits of the queue, each with a reader.")
     ] = 1
+    hidden_seconds: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=43_200,
+            description="How long messages of a worker that was killed stay out of sight. Readers"
+            " that live renew it.",
+        ),
+    ] = 300
     once_seconds: Annotated[
         int,
         Meta(

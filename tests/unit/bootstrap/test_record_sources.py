@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lakebed.backends.aws.sqs_source import SqsRecordSource, SqsSettings
 from lakebed.backends.kafka import KafkaRecordSource
 from lakebed.backends.local.file_tail import FileTail
 from lakebed.backends.local.secrets import EnvironmentSecrets
@@ -22,6 +23,7 @@ from lakebed.bootstrap.record_sources import (
     local_objects,
     record_source,
 )
+from lakebed.config import feed_sources as said
 from lakebed.config.feed_sources import SOURCES, source_of
 from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
 from lakebed.errors import InvalidError
@@ -68,16 +70,25 @@ def test_every_kind_of_source_has_a_backend_or_says_that_it_has_none(
     made.close()
 
 
+def test_a_queue_keeps_messages_out_of_sight_as_long_as_its_definition_says(
+    parts: SourceParts,
+) -> None:
+    made = record_source(source_of(SAID["sqs"] | {"hidden_seconds": 7}, "source"), parts)
+    assert isinstance(made, SqsRecordSource)
+    assert made._settings.hidden_seconds == 7
+    assert SqsSettings(queue="q").hidden_seconds == said.SqsFeed(sqs="q").hidden_seconds
+
+
 def test_a_password_is_read_from_its_secret(parts: SourceParts) -> None:
     login = {"mechanism": "PLAIN", "user": "me", "password": "secret:kafka"}
-    said = {"kafka": "b:9092", "topics": ["t"], "security": login}
-    made = record_source(source_of(said, "source"), parts)
+    topic = {"kafka": "b:9092", "topics": ["t"], "security": login}
+    made = record_source(source_of(topic, "source"), parts)
     assert isinstance(made, KafkaRecordSource)
     assert made._settings.security.password == "hunter2"
     assert "hunter2" not in repr(made._settings)
     login["password"] = "secret:absent"
     with pytest.raises(SecretMissingError):
-        record_source(source_of(said, "source"), parts)
+        record_source(source_of(topic, "source"), parts)
 
 
 def test_what_is_not_built_is_refused_and_not_passed_over(parts: SourceParts) -> None:
