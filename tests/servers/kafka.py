@@ -125,6 +125,17 @@ class KafkaServer:
         other = AclBinding(ResourceType.TOPIC, topic, name, f"User:{USER}", "*", *allow)
         _done(self.admin.create_acls([acl, other]))
 
+    def deny_group(self, consumer_group: str) -> None:
+        """Let the user that logs in not set offsets of a consumer group, or ask for them."""
+        name = ResourcePatternType.LITERAL
+        rule = AclOperation.ALL, AclPermissionType.DENY
+        kind = ResourceType.GROUP
+        _done(
+            self.admin.create_acls(
+                [AclBinding(kind, consumer_group, name, f"User:{USER}", "*", *rule)]
+            )
+        )
+
     def put_in_transaction(self, topic: str, *values: bytes, commit: bool) -> None:
         producer = self.producer(transactional_id=f"{topic}-writer")
         producer.init_transactions(SECONDS_MAX)

@@ -185,6 +185,24 @@ def test_a_topic_that_may_not_be_read_is_denied(kafka: RealKafka, trial: KafkaTr
             reader.read(bytes_max=100, wait_seconds=WAIT)
 
 
+def test_a_consumer_group_that_is_forbidden_keeps_no_record_back(
+    kafka: RealKafka, trial: KafkaTrial
+) -> None:
+    trial.write("a", b"one", b"two")
+    kafka.deny_group(trial.prefix)
+    login = KafkaCredentials(mechanism="PLAIN", user=USER, password=PASSWORD, tls=False)
+    with closing(trial.connect(servers=kafka.login, security=login)) as source:
+        split = split_of(source, trial.topic("a"))
+        with closing(source.open(split, 0)) as reader:
+            for end in (1, 2):
+                records = reader.read(bytes_max=1, wait_seconds=WAIT)
+                assert records is not None
+                assert records.end == end
+                reader.acknowledge(end)
+                time.sleep(0.5)
+            assert reader.read(bytes_max=1, wait_seconds=2.0) is None
+
+
 def test_acknowledged_records_survive_a_broker_that_is_killed_and_come_once(
     kafka: RealKafka, trial: KafkaTrial, source: KafkaRecordSource
 ) -> None:
