@@ -21,6 +21,7 @@ from lakebed.model.disk_errors import is_too_many_open, meaning_of
 from lakebed.model.schema import Schema
 from lakebed.model.types import Decimal, Primitive
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.user_files.decimals import decimals_from_text
 from lakebed.user_files.memory_errors import enough_memory
 from lakebed.user_files.parquet_texts import long_texts, rows_of_shared
 from lakebed.user_files.zones import NO_ZONES, SAY_ZONE, Zones, texts_in_utc
@@ -180,9 +181,11 @@ def csv_batches(
         if not isinstance(field.type, Primitive | Decimal):
             hint = "write Parquet instead"
             raise InvalidError("CSV has no nested fields", field=field.name, hint=hint)
-        as_text = pa.types.is_binary(column.type) or field.name in zones
+        is_read_here = pa.types.is_binary(column.type) or pa.types.is_decimal(column.type)
+        as_text = is_read_here or field.name in zones
         kinds[field.name] = pa.string() if as_text else column.type
     binary = [f.name for f in schema.fields if str(f.type) == "binary"]
+    decimals = {c.name: c.type for c in arrow_schema(schema) if pa.types.is_decimal(c.type)}
     with readable(path):
         parse = pa.csv.ParseOptions(delimiter=delimiter)
         header = _csv_header(path, parse)
@@ -203,6 +206,11 @@ def csv_batches(
                     if name in header:
                         index = rows.schema.get_field_index(name)
                         rows = rows.set_column(index, name, from_base64(rows.column(name), name))
+                for name, type_ in decimals.items():
+                    if name in header:
+                        index = rows.schema.get_field_index(name)
+                        made = _decimals(rows.column(name), type_, name)
+                        rows = rows.set_column(index, name, made)
                 for name, zone in zones.items():
                     if name in header:
                         index = rows.schema.get_field_index(name)
@@ -212,6 +220,13 @@ def csv_batches(
     if not has_rows:
         wanted = {column.name: column.type for column in arrow_schema(schema)}
         yield _without_rows(pa.schema([(n, wanted.get(n, pa.string())) for n in header]))
+
+
+def _decimals(texts: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
+    try:
+        return decimals_from_text(texts, type_)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"in column {name}: {error}") from None
 
 
 def _without_rows(columns: pa.Schema) -> pa.RecordBatch:

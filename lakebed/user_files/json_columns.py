@@ -9,6 +9,7 @@ from lakebed.errors import UnreadableInputError
 from lakebed.model.types import ListOf, MapOf, StructOf, Type
 from lakebed.sorted_files.format.arrow_schema import arrow_type
 from lakebed.user_files.csv_and_parquet import from_base64
+from lakebed.user_files.decimals import decimals_from_text
 from lakebed.user_files.json_rewriting import ENTRY_KEY, ENTRY_VALUE, LINE_HINT
 from lakebed.user_files.zones import IN_UTC, texts_in_utc
 
@@ -58,4 +59,6 @@ def converted(column: pa.Array, type_: Type, name: str, zone: str | None) -> pa.
         return moments.cast(pa.timestamp("us")).cast(wanted)
     if zone is not None and wanted == IN_UTC:
         return texts_in_utc(column, zone)
+    if pa.types.is_decimal(wanted):
+        return decimals_from_text(column, wanted)
     return column if column.type == wanted else column.cast(wanted)
