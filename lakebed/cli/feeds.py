@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ import click
 import msgspec
 
 from lakebed.cli.feed_commands import positions
+from lakebed.cli.feed_commands.further_processes import FurtherProcesses
 from lakebed.cli.key_text import text_in
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
@@ -130,23 +129,20 @@ def _work(session: Session, only: tuple[str, ...], processes: int) -> None:
 
     with session.open() as lake, stop_signals() as stopped:
         feeds = Feeds(lake, only=only)
-        others = [_other_process(session, only) for _ in range(processes - 1)]
+        chosen = [word for name in only for word in ("--only", name)]
+        others = FurtherProcesses(
+            ["--lake", session.lake_path, "feed", "run", *chosen], processes - 1
+        )
+
+        def should_stop() -> bool:
+            others.keep()
+            return stopped.is_set()
+
         try:
-            feeds.work(stopped.is_set)
+            feeds.work(should_stop)
         finally:
-            for other in others:
-                other.terminate()
-            codes = [other.wait() for other in others]
-    sys.exit(max((code for code in codes if code != -signal.SIGTERM), default=0))
-
-
-def _other_process(session: Session, only: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    """Start one more process at the same work."""
-    program = "from lakebed.cli.main import main; main()"
-    chosen = [word for name in only for word in ("--only", name)]
-    return subprocess.Popen(  # noqa: S603  our own program, without a shell
-        [sys.executable, "-c", program, "--lake", session.lake_path, "feed", "run", *chosen]
-    )
+            code = others.end()
+    sys.exit(code)
 
 
 for command in positions.COMMANDS:

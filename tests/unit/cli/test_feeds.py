@@ -1,5 +1,7 @@
 """`lakebed feed`, as people use it."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -152,6 +154,12 @@ class Run:
         self.process = subprocess.Popen([*command, *where], stderr=subprocess.PIPE)
         self.leases = SqliteLeases(shell.lake)
 
+    def child(self) -> int:
+        """Return the further process."""
+        asked = ["pgrep", "-P", str(self.process.pid)]
+        found = subprocess.run(asked, capture_output=True, check=True, text=True)
+        return int(found.stdout)
+
     def wait_until(self, is_so: Callable[[], bool]) -> None:
         end = time.monotonic() + 60
         while not is_so():
@@ -213,6 +221,30 @@ def test_processes_are_started_and_stopped_together(defined: Shell) -> None:
     run.wait_until(lambda: len(run.leases.workers()) == 2)
     run.wait_until(lambda: len(rows_of(defined, "typed")) == 8)
     run.stop()
+
+
+def test_a_further_process_that_is_killed_is_started_again(defined: Shell) -> None:
+    run = Run(defined, "--processes", "2")
+    run.wait_until(lambda: len(run.leases.workers()) == 2)
+    known = {beat.worker for beat in run.leases.workers()}
+    os.kill(run.child(), signal.SIGKILL)
+    run.wait_until(lambda: len(run.leases.workers()) == 3)
+    assert known < {beat.worker for beat in run.leases.workers()}
+    run.process.terminate()
+    run.process.communicate(timeout=60)
+    assert run.process.returncode == 0
+    assert {beat.worker for beat in run.leases.workers()} < known, "who was killed does not leave"
+
+
+def test_further_processes_end_with_the_first_one(defined: Shell) -> None:
+    run = Run(defined, "--processes", "2")
+    run.wait_until(lambda: len(run.leases.workers()) == 2)
+    run.process.kill()
+    run.process.communicate(timeout=60)
+    end = time.monotonic() + 60
+    while len(run.leases.workers()) == 2:  # only who ends well leaves
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def test_a_feed_that_cannot_work_harms_no_other_and_is_seen_to_have_failed(defined: Shell) -> None:

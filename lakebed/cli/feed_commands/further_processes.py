@@ -1,0 +1,66 @@
+"""Further processes of `lakebed feed run`: one that ends is started again, and all end with the
+first."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+LOOK_SECONDS = 1.0
+PROGRAM = """
+from lakebed.cli.feed_commands.further_processes import end_with
+from lakebed.cli.main import main
+end_with({process})
+main()
+"""
+
+
+class FurtherProcesses:
+    """Processes that do the same work. arguments: of `lakebed`, in each of them."""
+
+    def __init__(self, arguments: Sequence[str], count: int) -> None:
+        self._arguments = arguments
+        self._running = [self._started() for _ in range(count)]
+        self._looked = time.monotonic()
+
+    def keep(self) -> None:
+        """Start those again that ended, a second after the last look at the earliest: one may have
+        been killed to save memory."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        self._running = [
+            self._started() if process.poll() is not None else process for process in self._running
+        ]
+
+    def end(self) -> int:
+        """Let all stop and wait for that. Returns the gravest of their exit codes."""
+        for process in self._running:
+            process.terminate()
+        codes = [process.wait() for process in self._running]
+        # one that was not listening yet had nothing to commit
+        return max((abs(code) for code in codes if code != -signal.SIGTERM), default=0)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        program = PROGRAM.format(process=os.getpid())
+        return subprocess.Popen(  # noqa: S603  our own program, without a shell
+            [sys.executable, "-c", program, *self._arguments]
+        )
+
+
+def end_with(process: int) -> None:
+    """Let this process stop as by SIGTERM when the one that started it is gone: it may have been
+    killed, and who starts it again would have ever more of these."""
+
+    def watch() -> None:
+        while os.getppid() == process:
+            time.sleep(LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="end-with", daemon=True).start()
