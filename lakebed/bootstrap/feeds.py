@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.record_sources import SourceParts, amazon_clients, record_source
-from lakebed.config.decoders import columns_of, decoder_settings_of
+from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, landing_table_name
 from lakebed.config.policies import Policy
@@ -18,18 +18,20 @@ from lakebed.decoding.engines import decoder_of
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
+from lakebed.feeds.decode_records import DecodeRecords, RecordRules
 from lakebed.feeds.known_definitions import ConnectionDefinition, FeedDefinition
+from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
-from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
-from lakebed.feeds.row_makers import DecodeRecords, LandRecords, RecordRules
 from lakebed.feeds.run_feeds import RunningFeed
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_source import LandingSource
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
 from lakebed.model.feeds.positions import connection_id
+from lakebed.model.feeds.windows import WindowRules
 from lakebed.model.names import ConnectionId, TableName, digest_of, table_name
 from lakebed.model.predicates.language import Predicate, checked_predicate
 from lakebed.model.predicates.text import predicate_from_text
@@ -122,8 +124,9 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
         source=_source_of(app, definition.feed, table, connection),
         rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
         clock=app.clock,
-        limits=_limits(definition.feed),
-        records_gaps=definition.policy.gap == "record",
+        rules=PipelineRules(
+            limits=_limits(definition.feed), records_gaps=definition.policy.gap == "record"
+        ),
         splits=share(connection.id),
     )
 
@@ -174,8 +177,11 @@ def connected_feed(
         source=source,
         rounds=rounds,
         clock=app.clock,
-        limits=_limits(policy),
-        records_gaps=policy.gap == "record",
+        rules=PipelineRules(
+            limits=_limits(policy),
+            records_gaps=policy.gap == "record",
+            idle_seconds=policy.idle_seconds if connection.window_seconds else None,
+        ),
         splits=share(id_),
     )
 
@@ -201,8 +207,33 @@ def _decoding(
         on_error=policy.on_record_error,
         errors_in_row_max=policy.errors_in_row_max,
         where=_where_of(connection, schema, at),
+        windows=_windows_of(definition, settings, at),
     )
     return DecodeRecords(to_table, schema, decoder, rules)
+
+
+def _windows_of(
+    definition: ConnectionDefinition, settings: DecoderSettings, at: str
+) -> WindowRules | None:
+    """Return how rows are counted by event time."""
+    connection, policy = definition.connection, definition.policy
+    if not connection.window_seconds:
+        return None
+    if settings.time is None:
+        hint = f'say which: [feed.{definition.feed.name}] decoder = {{ time = {{ path = "..." }} }}'
+        raise InvalidError(
+            "windows of records without a time", at=f"{at}.window_seconds", hint=hint
+        )
+    rules = WindowRules(
+        window_seconds=connection.window_seconds,
+        disorder_seconds=connection.disorder_seconds,
+        seal_seconds=connection.seal_seconds,
+        idle_seconds=policy.idle_seconds,
+        ahead_seconds_max=connection.ahead_seconds_max,
+        late=policy.late,
+    )
+    rules.check()
+    return rules
 
 
 def _where_of(connection: DefinedConnection, schema: Schema, at: str) -> Predicate | None:

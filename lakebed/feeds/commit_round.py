@@ -8,13 +8,12 @@ was faster (protocol R1, R2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Generic, TypeVar
 
 import msgspec
 
-from lakebed.feed_errors import RecordRefusedError
 from lakebed.feeds.committed import (
     CommittedFeed,
     FeedConnection,
@@ -26,42 +25,25 @@ from lakebed.feeds.committed import (
 )
 from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
+from lakebed.feeds.round_changes import (
+    MadeSplit,
+    SplitRecords,
+    event_time_of,
+    recorded_gaps,
+    tallies_of,
+)
 from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
 from lakebed.model.feeds.positions import Position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.record_source import Records
-from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap, TakeItems
+from lakebed.statestore.log_entries.feed_changes import Count, Define, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable
 
 BatchT = TypeVar("BatchT")
-
-
-class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):
-    """What a round takes of a source split.
-
-    owner: number of its owner.
-    at: how far it was taken when the records were read.
-    records: that come next, in order; none: only the position is written down.
-    gap_end: behind records that the source has no longer, where these would come next; None: it has
-        them.
-    """
-
-    split: str
-    owner: int
-    at: SplitAt
-    records: tuple[Records[BatchT], ...] = ()
-    gap_end: int | None = None
-
-    @property
-    def end(self) -> int:
-        """The position behind the records."""
-        if self.gap_end is not None:
-            return self.gap_end
-        return self.records[-1].end if self.records else count_of(self.at.position)
 
 
 class RoundCommitted(msgspec.Struct, frozen=True):
@@ -75,29 +57,6 @@ class RoundCommitted(msgspec.Struct, frozen=True):
     number: TransactionNumber
     at: dict[str, SplitAt]
     tally: Tally
-
-
-class _Made(msgspec.Struct, Generic[BatchT], frozen=True):
-    """The rows of a source split's records.
-
-    at: where it is, marks counted.
-    reach: behind the records that its quarantine may hold.
-    """
-
-    part: SplitRecords[BatchT]
-    at: SplitAt
-    rows: tuple[MadeRows[BatchT], ...] = ()
-    reach: int = 0
-
-    @property
-    def refusal(self) -> RecordRefusedError | None:
-        """Why the connection stops before one of the records."""
-        return self.rows[-1].refusal if self.rows else None
-
-    @property
-    def end(self) -> int:
-        """The position behind the records that are taken."""
-        return self.part.end if self.refusal is None else self.rows[-1].refused_at
 
 
 class _Round(msgspec.Struct, frozen=True):
@@ -171,7 +130,7 @@ class CommitRound(Generic[BatchT]):
         writer = Writer(known.start.base, JobId(id_), table.fresh_run())
         batches = [one.rows for split in made for one in split.rows if one.rows is not None]
         staged = self._stage.run(table, self._make_rows.schema, batches, writer=writer)
-        tallies = _tallies(made, staged)
+        tallies = tallies_of(made, staged)
         errors = {one.part.split: one.rows[-1].errors_in_row for one in made if one.rows}
         moves = {
             one.part.split: one.at.moved(
@@ -179,7 +138,11 @@ class CommitRound(Generic[BatchT]):
             )
             for one in made
         }
-        changes = (*_changes(round_, staged, tallies, errors), *_gaps(connection, parts))
+        changes = (
+            *_changes(round_, staged, tallies, errors),
+            *recorded_gaps(connection, parts),
+            *event_time_of(connection, made, self._make_rows.windows),
+        )
         positions = tuple(move.change for move in moves.values())
         transaction = Transaction(
             CommitId(id_),
@@ -204,9 +167,11 @@ class CommitRound(Generic[BatchT]):
         )
         return RoundCommitted(number, {split: move.to for split, move in moves.items()}, tally)
 
-    def _made(self, round_: _Round, parts: Sequence[SplitRecords[BatchT]]) -> list[_Made[BatchT]]:
+    def _made(
+        self, round_: _Round, parts: Sequence[SplitRecords[BatchT]]
+    ) -> list[MadeSplit[BatchT]]:
         """Return the rows of all records; what can be none is in the quarantine by then."""
-        made = [_Made(part, part.at) for part in parts]
+        made = [MadeSplit(part, part.at) for part in parts]
         held: dict[str, tuple[BatchT, ...]] = {}
         in_quarantine: dict[str, SplitAt] = {}
         pending = [part for part in parts if part.at.position.is_pending]
@@ -221,7 +186,7 @@ class CommitRound(Generic[BatchT]):
             held = {split: one.rows for split, one in found.items()}
             in_quarantine = {split: one.in_quarantine for split, one in found.items()}
             made = [
-                _Made(one.part, found[one.part.split].at) if one.part in pending else one
+                MadeSplit(one.part, found[one.part.split].at) if one.part in pending else one
                 for one in made
             ]
         made = [
@@ -235,10 +200,10 @@ class CommitRound(Generic[BatchT]):
     def _rows_of(
         self,
         round_: _Round,
-        one: _Made[BatchT],
+        one: MadeSplit[BatchT],
         held: Sequence[BatchT],
         in_quarantine: Mapping[str, SplitAt],
-    ) -> _Made[BatchT]:
+    ) -> MadeSplit[BatchT]:
         split, rows = one.part.split, list[MadeRows[BatchT]]()
         errors_in_row = round_.known.errors_in_row.get(split, 0)
         for records in one.part.records:
@@ -246,21 +211,23 @@ class CommitRound(Generic[BatchT]):
                 in_quarantine=held,
                 in_table=round_.in_table(records),
                 errors_in_row=errors_in_row,
+                log_time=round_.known.log_time,
+                sealed=round_.known.sealed,
             )
             rows.append(self._make_rows(split, records, before))
             errors_in_row = rows[-1].errors_in_row
             if rows[-1].refusal is not None:
                 break
         reach = count_of(in_quarantine[split].position) if split in in_quarantine else 0
-        return _Made(one.part, one.at, tuple(rows), reach)
+        return MadeSplit(one.part, one.at, tuple(rows), reach)
 
     def _quarantined(
         self,
         round_: _Round,
-        made: list[_Made[BatchT]],
-        bad: Sequence[_Made[BatchT]],
+        made: list[MadeSplit[BatchT]],
+        bad: Sequence[MadeSplit[BatchT]],
         in_quarantine: Mapping[str, SplitAt],
-    ) -> list[_Made[BatchT]]:
+    ) -> list[MadeSplit[BatchT]]:
         assert self._quarantine is not None, "who makes bad rows was given a quarantine"
         parts = [one.part for one in bad]
         fresh = [part for part in parts if part.split not in in_quarantine]
@@ -285,7 +252,7 @@ def _ends(parts: Sequence[SplitRecords[BatchT]]) -> dict[str, int]:
     return {part.split: part.end for part in parts}
 
 
-def _behind(one: _Made[BatchT]) -> Position:
+def _behind(one: MadeSplit[BatchT]) -> Position:
     """Return the position behind a source split's records."""
     position, part = one.at.position, one.part
     is_whole = part.records and one.refusal is None
@@ -297,41 +264,6 @@ def _behind(one: _Made[BatchT]) -> Position:
         resume,
         is_pending=one.reach > one.end,
     )
-
-
-def _tallies(made: Sequence[_Made[BatchT]], staged: StagedRows) -> dict[str, Tally]:
-    """Return what became of the records of each source split."""
-    kept_of, found = iter(staged.kept_of), dict[str, Tally]()
-    for one in made:
-        tally = Tally()
-        for rows in one.rows:
-            kept = next(kept_of) if rows.rows is not None else 0
-            tally = tally.plus(
-                Tally(
-                    read=rows.read,
-                    stored=kept,
-                    filtered=rows.filtered + rows.rows_count - kept,
-                    quarantined=rows.quarantined,
-                    deduplicated=rows.deduplicated,
-                    bytes=rows.size,
-                )
-            )
-        found[one.part.split] = tally
-    return found
-
-
-def _gaps(connection: FeedConnection, parts: Sequence[SplitRecords[BatchT]]) -> Iterator[RecordGap]:
-    for part in parts:
-        if part.gap_end is not None:
-            assert not part.records, "what comes before a gap is committed first"
-            yield RecordGap(
-                connection.id,
-                connection.version,
-                part.split,
-                str(count_of(part.at.position)).encode(),
-                str(part.gap_end).encode(),
-                "the source has these records no longer",
-            )
 
 
 def _changes(

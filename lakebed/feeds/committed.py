@@ -9,10 +9,11 @@ import msgspec
 from lakebed.errors import UnknownOutcomeError
 from lakebed.feed_errors import DefinitionMovedError
 from lakebed.model.feeds.positions import Position, decode_position, encode_position, position_name
-from lakebed.model.names import ConnectionId, TransactionNumber
+from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.table_state.feed_records import connection_of, errors_in_rows, taken_items
+from lakebed.statestore.table_state.window_records import watermark_of
 
 SENT_MAX = 3
 """How often a commit without an answer is sent; each time it is tried for a minute."""
@@ -65,6 +66,8 @@ class CommittedFeed(msgspec.Struct, frozen=True):
     owners: of these, the number of the newest owner that moved them.
     errors_in_row: by source split, how many of the last records no row could be made of; left out:
         none.
+    log_time: of the newest entry.
+    sealed: windows of event time that end there, or before, are sealed; None: none is.
     """
 
     start: Start
@@ -72,6 +75,8 @@ class CommittedFeed(msgspec.Struct, frozen=True):
     splits: dict[str, SplitAt]
     owners: dict[str, int]
     errors_in_row: dict[str, int]
+    log_time: Micros
+    sealed: Micros | None
 
 
 def read_committed(
@@ -94,6 +99,8 @@ def read_committed(
                 owners[split] = owner
         known, start = connection_of(state, connection.id), start_of(state)
         errors = {} if known is None else errors_in_rows(state, known)
+        sealed = None if known is None else watermark_of(state, known).sealed
+        log_time = state.head().at
     version = 0 if known is None else known.version
     if version > connection.version:
         raise DefinitionMovedError(
@@ -102,7 +109,9 @@ def read_committed(
             newest=version,
             hint="run the feed as its newest definition says",
         )
-    return CommittedFeed(start, version == connection.version, found, owners, errors)
+    return CommittedFeed(
+        start, version == connection.version, found, owners, errors, log_time, sealed
+    )
 
 
 def taken_before(

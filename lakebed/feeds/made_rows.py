@@ -11,6 +11,8 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from lakebed.feed_errors import RecordRefusedError
+from lakebed.model.feeds.windows import WindowCount, WindowRules
+from lakebed.model.names import Micros
 from lakebed.model.schema import Schema
 from lakebed.ports.record_source import Records
 
@@ -26,6 +28,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     size: bytes of these records.
     filtered: records that the connection's filter left out.
     deduplicated: records that are in the table already.
+    discarded: records whose window is sealed, where late ones are dropped.
     quarantined: records of which no row could be made, those that are in the quarantine already
         among them.
     quarantine: rows of the quarantine table for those that are not there yet; None: there are none.
@@ -33,6 +36,8 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
         if it has no other.
     refusal: why the connection stops before one of the records; None: it goes on.
     refused_at: the position of that record.
+    newest: the greatest event time of the rows; None: they have none.
+    windows: how many rows lie in each window of event time, where the connection has windows.
     """
 
     rows: BatchT | None
@@ -41,11 +46,14 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     size: int
     filtered: int = 0
     deduplicated: int = 0
+    discarded: int = 0
     quarantined: int = 0
     quarantine: BatchT | None = None
     errors_in_row: int = 0
     refusal: RecordRefusedError | None = None
     refused_at: int = 0
+    newest: Micros | None = None
+    windows: tuple[WindowCount, ...] = ()
 
 
 class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
@@ -56,11 +64,15 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     in_table: which records are in the table already, as ranges of their indices: first, and behind
         the last.
     errors_in_row: how many records in a row just before these no row could be made of.
+    log_time: of the table.
+    sealed: windows of event time that end there, or before, are sealed; None: none is.
     """
 
     in_quarantine: Sequence[BatchT] = ()
     in_table: Sequence[tuple[int, int]] = ()
     errors_in_row: int = 0
+    log_time: Micros = Micros(0)
+    sealed: Micros | None = None
 
 
 class MakeRows(Protocol[BatchT]):
@@ -70,6 +82,11 @@ class MakeRows(Protocol[BatchT]):
     @property
     def schema(self) -> Schema:
         """The schema of the rows."""
+        ...
+
+    @property
+    def windows(self) -> WindowRules | None:
+        """How event time is counted; None: it is not."""
         ...
 
     def __call__(

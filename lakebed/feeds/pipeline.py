@@ -25,11 +25,13 @@ from lakebed.feed_errors import (
     OwnerFencedError,
     PositionGoneError,
     PositionMovedError,
+    WindowSealedError,
 )
-from lakebed.feeds.commit_round import CommitRound, RoundCommitted, SplitRecords
+from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.rotation import RotationLimits, Waiting, minute_of, reason_to_commit
+from lakebed.feeds.round_changes import SplitRecords
 from lakebed.model.feeds.positions import Position
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
@@ -43,11 +45,31 @@ TRIES_MAX = 5
 READ_BYTES = 4 << 20
 """Of one read: so source splits take turns."""
 DISCOVER_SECONDS = 30.0
+REPORTS_EACH, SILENCES_REPORTED = 0.4, 3.0
+"""Of the time until a source split is idle: how often its owner says that it has no more, and how
+long it does."""
 OWN_SECONDS = 2.0
 """How often it is asked which source splits this process is to own."""
 
-AGAIN = (PositionMovedError, ItemsTakenError, GenerationError, FencedError)
+AGAIN = (
+    PositionMovedError,
+    ItemsTakenError,
+    WindowSealedError,
+    GenerationError,
+    FencedError,
+)
 """What refuses one round, and not the next."""
+
+
+class PipelineRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How a connection works.
+
+    limits: of its rounds.
+    """
+
+    limits: RotationLimits = RotationLimits()
+    records_gaps: bool = False
+    idle_seconds: float | None = None
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -66,6 +88,7 @@ class _OpenSplit(Generic[BatchT]):
     """A source split that is being read.
 
     at: how far it was taken when `held` was read.
+    is_caught_up: whether the source had no more of it when it was asked last.
     """
 
     split: SourceSplit
@@ -74,11 +97,15 @@ class _OpenSplit(Generic[BatchT]):
     reader: SplitReader[BatchT]
     held: list[Records[BatchT]] = field(default_factory=list)
     is_leaving: bool = False
+    is_caught_up: bool = False
 
 
 class Pipeline(Generic[BatchT]):
     """Takes records of a source into a table, turn by turn.
 
+    idle_seconds: of a connection with event time: how long a source split says nothing until it
+        is idle; None: event time does not count.
+    splits: says which source splits this process owns.
     splits: says which source splits this process owns.
     records_gaps: whether it goes on behind records that the source has no longer; else it stops.
     """
@@ -91,8 +118,7 @@ class Pipeline(Generic[BatchT]):
         source: RecordSource[BatchT],
         rounds: CommitRound[BatchT],
         clock: Clock,
-        limits: RotationLimits | None = None,
-        records_gaps: bool = False,
+        rules: PipelineRules | None = None,
         splits: OwnedSplits | None = None,
     ) -> None:
         self.table = table
@@ -100,8 +126,11 @@ class Pipeline(Generic[BatchT]):
         self._source = source
         self._rounds = rounds
         self._clock = clock
-        self._limits = limits or RotationLimits()
-        self._records_gaps = records_gaps
+        rules = rules or PipelineRules()
+        self._limits = rules.limits
+        self._records_gaps = rules.records_gaps
+        self._idle_seconds = rules.idle_seconds
+        self._reported = 0.0
         self._splits = splits or OwnsAll()
         self._open: dict[str, _OpenSplit[BatchT]] = {}
         self._refused = 0
@@ -144,6 +173,8 @@ class Pipeline(Generic[BatchT]):
         self._is_flush_wanted = False
         now, wall = self._clock.monotonic(), self._clock.now()
         is_due = waiting.records and is_wanted
+        if not waiting.records and self._has_silence_to_report(now):
+            return Turn(has_read, self._commit())
         if is_due or reason_to_commit(self._limits, waiting, now=now, wall=wall):
             return Turn(has_read, self._commit())
         return Turn(has_read, None)
@@ -253,6 +284,7 @@ class Pipeline(Generic[BatchT]):
                     continue
                 self._pass_gap(one, error)
                 return has_read
+            one.is_caught_up = records is None
             if records is None:
                 continue
             now = self._clock.monotonic()
@@ -303,8 +335,19 @@ class Pipeline(Generic[BatchT]):
 
     def _commit(self) -> RoundCommitted | None:
         """Commit what is held. None: the round was refused, and is read again."""
-        taken = [one for one in self._open.values() if one.held]
-        parts = [SplitRecords(one.split.name, one.owner, one.at, tuple(one.held)) for one in taken]
+        reports = self._idle_seconds is not None
+        taken = [one for one in self._open.values() if one.held or (reports and one.is_caught_up)]
+        parts = [
+            SplitRecords(
+                one.split.name,
+                one.owner,
+                one.at,
+                tuple(one.held),
+                is_caught_up=one.is_caught_up,
+            )
+            for one in taken
+        ]
+        self._reported = self._clock.monotonic()
         done = self._commit_parts(parts)
         if done is None:
             return None
@@ -313,6 +356,14 @@ class Pipeline(Generic[BatchT]):
             one.held.clear()
             one.reader.acknowledge(count_of(one.at.position))
         return done
+
+    def _has_silence_to_report(self, now: float) -> bool:
+        """Whether the table is to hear that source splits have no more records: for some time after
+        the last ones, so that they hold the watermark back no longer (protocol R18)."""
+        if self._idle_seconds is None or not self._caught_up or not self._newest:
+            return False
+        is_time = now - self._reported >= self._idle_seconds * REPORTS_EACH
+        return is_time and now - self._newest <= self._idle_seconds * SILENCES_REPORTED
 
     def _commit_parts(self, parts: list[SplitRecords[BatchT]]) -> RoundCommitted | None:
         """Commit a round. None: it was refused, and everything is read again."""

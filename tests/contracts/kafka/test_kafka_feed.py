@@ -14,9 +14,9 @@ from lakebed.bootstrap.app import App
 from lakebed.errors import LakebedError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
-from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.land_records import LandRecords
+from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.rotation import RotationLimits
-from lakebed.feeds.row_makers import LandRecords
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.model.feeds.positions import connection_id
@@ -45,7 +45,7 @@ def worker(
         source=source,
         rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
         clock=app.clock,
-        limits=RotationLimits(records=rotate_records),
+        rules=PipelineRules(limits=RotationLimits(records=rotate_records)),
     )
 
 

@@ -42,6 +42,11 @@ class ModelRows:
         """That of the table."""
         return FED_SCHEMA
 
+    @property
+    def windows(self) -> None:
+        """Event time says nothing here."""
+        return None
+
     def __call__(
         self,
         split: str,

@@ -12,9 +12,10 @@ import pytest
 from lakebed.errors import UnknownOutcomeError
 from lakebed.feed_errors import PositionMovedError
 from lakebed.feeds import commit_round, pipeline, quarantine
-from lakebed.feeds.commit_round import CommitRound, RoundCommitted, SplitRecords
+from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import CommittedFeed, FeedConnection, SplitAt
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
+from lakebed.feeds.round_changes import SplitRecords
 from lakebed.ingest.stage_rows import StagedRows
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, TransactionNumber, digest_of
@@ -102,7 +103,7 @@ def refused_rows_are_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def filtered_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """R12: the ledger leaves out what the filter left out."""
-    tallies = commit_round._tallies
+    tallies = commit_round.tallies_of
 
     def fewer(made: Any, staged: StagedRows) -> dict[str, Tally]:  # noqa: ANN401 - a private type
         found = tallies(made, staged)
@@ -111,7 +112,7 @@ def filtered_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
             for split, t in found.items()
         }
 
-    monkeypatch.setattr(commit_round, "_tallies", fewer)
+    monkeypatch.setattr(commit_round, "tallies_of", fewer)
 
 
 def quarantine_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +145,7 @@ def quarantine_is_added_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def gaps_are_passed_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """R15: a source that has records no longer is read from the first that it has."""
-    monkeypatch.setattr(commit_round, "_gaps", lambda *_: ())
+    monkeypatch.setattr(commit_round, "recorded_gaps", lambda *_: ())
 
 
 def old_definitions_land(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from lakebed.errors import LakebedError, TableBusyError, UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.owned_splits import NewestOwners
-from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StageRows
@@ -126,8 +126,10 @@ class FedWorld(World):
             source=ModelDoor(self.source, self.rng, is_calm=is_calm),
             rounds=rounds,
             clock=machine.clock,
-            limits=RotationLimits(size=self.rng.choice((60, 300)), seconds=100),
-            records_gaps=True,
+            rules=PipelineRules(
+                limits=RotationLimits(size=self.rng.choice((60, 300)), seconds=100),
+                records_gaps=True,
+            ),
             splits=OwnsAs(owner),
         )
 

@@ -17,12 +17,12 @@ from lakebed.bootstrap.local import open_local
 from lakebed.errors import UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, count_of, read_committed
+from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.living_workers import DEAD_SECONDS, FORGET_SECONDS, LivingWorkers
 from lakebed.feeds.owned_splits import LeasedSplits
-from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.rotation import RotationLimits
-from lakebed.feeds.row_makers import LandRecords
 from lakebed.feeds.worker import BEAT_SECONDS, DEFINITIONS_SECONDS, FeedWorker, WantedPipeline
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
@@ -114,7 +114,7 @@ class Fleet:
             source=MemoryRecordSource(self.broker),
             rounds=CommitRound(stage=StageRows(files=self.app.files), make_rows=LandRecords()),
             clock=self.clock,
-            limits=RotationLimits(seconds=2.0),
+            rules=PipelineRules(limits=RotationLimits(seconds=2.0)),
             splits=LeasedSplits(
                 worker=worker,
                 leases=self.leases,

@@ -16,10 +16,10 @@ from lakebed.errors import TableBusyError
 from lakebed.feed_errors import PositionGoneError, PositionMovedError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import NewestOwners
-from lakebed.feeds.pipeline import DISCOVER_SECONDS, OWN_SECONDS, TRIES_MAX, Pipeline
+from lakebed.feeds.pipeline import DISCOVER_SECONDS, OWN_SECONDS, TRIES_MAX, Pipeline, PipelineRules
 from lakebed.feeds.rotation import RotationLimits
-from lakebed.feeds.row_makers import LandRecords
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.model.feeds.positions import connection_id
@@ -107,18 +107,16 @@ class Given:
         self.source, self.owns, self.clock = Lines(), Owns(), VirtualClock()
         self.pipeline = self.another()
 
-    def another(self, **given: object) -> Pipeline[pa.RecordBatch]:
-        settings = {
-            "limits": RotationLimits(size=100, records=50, seconds=10, idle_seconds=2),
-            "splits": self.owns,
-        }
+    def another(self, *, records_gaps: bool = False) -> Pipeline[pa.RecordBatch]:
+        limits = RotationLimits(size=100, records=50, seconds=10, idle_seconds=2)
         return Pipeline[pa.RecordBatch](
             table=self.table,
             connection=CONNECTION,
             source=self.source,
             rounds=CommitRound(stage=StageRows(files=self.app.files), make_rows=LandRecords()),
             clock=self.clock,
-            **settings | given,  # type: ignore[arg-type] # as they are named
+            rules=PipelineRules(limits=limits, records_gaps=records_gaps),
+            splits=self.owns,
         )
 
     def values(self) -> list[bytes]:

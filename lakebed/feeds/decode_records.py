@@ -1,0 +1,250 @@
+"""Decoded records become rows of a table. What is no row is quarantined, skipped, or stops the
+connection; what is late is stored, kept apart or dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakebed.decoding.decoder import Decoded, Decoder
+from lakebed.feed_errors import RecordRefusedError
+from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.event_rows import JudgedTimes, judged_times
+from lakebed.feeds.event_windows import newest_time, window_counts
+from lakebed.feeds.land_records import records_in_table
+from lakebed.feeds.made_rows import KnownBefore, MadeRows
+from lakebed.landing.quarantine_table import quarantined_rows
+from lakebed.model.feeds.verdicts import Verdict
+from lakebed.model.feeds.windows import WindowRules
+from lakebed.model.predicates.language import Predicate
+from lakebed.model.schema import Schema
+from lakebed.ports.record_source import Records
+from lakebed.processing.predicate_masks import kept
+
+Mask = npt.NDArray[np.bool_]
+_TIME = "\0time"
+"""Of a column beside those of the table, which have no such name."""
+
+
+class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy says of records.
+
+    on_error: of a record that is no row: `quarantine` keeps it, `skip` only counts it, `fail` stops
+        the connection.
+    errors_in_row_max: the next record in a row that is no row stops the connection, too.
+    where: which rows are kept; None: all.
+    windows: how rows are counted by event time; None: they are not.
+    """
+
+    on_error: Literal["quarantine", "skip", "fail"] = "quarantine"
+    errors_in_row_max: int = 100
+    where: Predicate | None = None
+    windows: WindowRules | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fates:
+    """What becomes of each record of a batch. Masks, by record.
+
+    count: how many are taken; the next one, if there is one, is refused.
+    in_table: known already.
+    ignored: without a value, and the connection ignores such.
+    bad: no row can be made of it, or it is in the quarantine.
+    kept_apart: rows of the quarantine that are not there yet.
+    may_be_row: all that is nothing of these.
+    errors_in_row: at the end of those that are taken.
+    """
+
+    count: int
+    in_table: Mask
+    ignored: Mask
+    bad: Mask
+    kept_apart: Mask
+    may_be_row: Mask
+    errors_in_row: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """Rows that are stored, with their event times, and how many the filter left out."""
+
+    rows: pa.RecordBatch
+    times: pa.Array
+    filtered: int
+
+
+class DecodeRecords:
+    """Makes rows by a decoder.
+
+    schema: of the table, which the decoder was made for.
+    """
+
+    def __init__(
+        self, connection: FeedConnection, schema: Schema, decoder: Decoder, rules: RecordRules
+    ) -> None:
+        self._connection = connection
+        self._schema = schema
+        self._decoder = decoder
+        self._rules = rules
+
+    @property
+    def schema(self) -> Schema:
+        """That of the table."""
+        return self._schema
+
+    @property
+    def windows(self) -> WindowRules | None:
+        """Those of the connection."""
+        return self._rules.windows
+
+    def __call__(
+        self, split: str, records: Records[pa.RecordBatch], known: KnownBefore[pa.RecordBatch]
+    ) -> MadeRows[pa.RecordBatch]:
+        """Return the rows of records, those of the quarantine that are not there yet, and counts.
+
+        Raises:
+            UnavailableError: there is not enough memory, or a registry of schemas does not answer.
+        """
+        decoded = self._decoder.decode(records.batch, source_split=split)
+        judged = judged_times(
+            decoded, self._rules.windows, log_time=known.log_time, sealed=known.sealed
+        )
+        fates = self._fates(records, judged, known)
+        rows = self._rows(decoded, fates.may_be_row)
+        dropped = judged.dropped & ~fates.in_table & ~fates.bad
+        dropped[fates.count :] = False
+        made = MadeRows(
+            rows=rows.rows if rows.rows.num_rows else None,
+            rows_count=rows.rows.num_rows,
+            read=fates.count,
+            size=records.size
+            if fates.count == records.count
+            else records.batch[: fates.count].nbytes,
+            filtered=rows.filtered + _count(fates.ignored),
+            deduplicated=_count(fates.in_table),
+            discarded=_count(dropped),
+            quarantined=_count(fates.bad),
+            quarantine=self._quarantined(split, records.batch, decoded, judged, fates.kept_apart),
+            errors_in_row=fates.errors_in_row,
+        )
+        if self._rules.windows is not None:
+            late = decoded.time.filter(
+                pa.array(
+                    (dropped | (judged.diverted & fates.kept_apart))[decoded.record.to_numpy()]
+                )
+            )
+            made = msgspec.structs.replace(
+                made,
+                newest=newest_time(pa.concat_arrays([rows.times, late])),
+                windows=window_counts(rows.times, self._rules.windows, left_out=late),
+            )
+        if fates.count == records.count:
+            return made
+        refusal = _refusal(split, records.batch, decoded, judged, fates.count)
+        position = int(records.batch["position"].to_numpy()[fates.count])
+        return msgspec.structs.replace(made, refusal=refusal, refused_at=position)
+
+    def _fates(
+        self,
+        records: Records[pa.RecordBatch],
+        judged: JudgedTimes,
+        known: KnownBefore[pa.RecordBatch],
+    ) -> _Fates:
+        in_table = records_in_table(records.count, known)
+        held = _held(records.batch, known.in_quarantine) & ~in_table
+        ignored = (judged.verdicts == Verdict.IGNORED) & ~held & ~in_table
+        bad = ((judged.verdicts != Verdict.ROW) & ~ignored & ~in_table) | held
+        in_row = _errors_in_row(bad & ~judged.diverted, known.errors_in_row)
+        is_strict = self._rules.on_error == "fail"
+        refused = np.flatnonzero(in_row > (0 if is_strict else self._rules.errors_in_row_max))
+        count = int(refused[0]) if len(refused) else records.count
+        is_taken = np.arange(records.count) < count
+        keeps = self._rules.on_error == "quarantine"
+        return _Fates(
+            count=count,
+            in_table=in_table & is_taken,
+            ignored=ignored & is_taken,
+            bad=bad & is_taken,
+            kept_apart=(bad if keeps else judged.diverted) & ~held & ~in_table & is_taken,
+            may_be_row=is_taken & ~held & ~in_table & ~bad & ~judged.dropped,
+            errors_in_row=int(in_row[count - 1]) if count else known.errors_in_row,
+        )
+
+    def _rows(self, decoded: Decoded, may_be_row: Mask) -> _Rows:
+        """Return the rows that the connection keeps."""
+        rows = decoded.rows.append_column(_TIME, decoded.time)
+        if not may_be_row.all():
+            rows = rows.filter(pa.array(may_be_row[decoded.record.to_numpy()]))
+        before = rows.num_rows
+        if self._rules.where is not None:
+            rows = kept(rows, self._rules.where)
+        return _Rows(
+            rows=rows.select(decoded.rows.schema.names).cast(decoded.rows.schema),
+            times=rows.column(_TIME),
+            filtered=before - rows.num_rows,
+        )
+
+    def _quarantined(
+        self,
+        split: str,
+        batch: pa.RecordBatch,
+        decoded: Decoded,
+        judged: JudgedTimes,
+        kept_apart: Mask,
+    ) -> pa.RecordBatch | None:
+        indices = np.flatnonzero(kept_apart)
+        if not len(indices):
+            return None
+        details = {
+            index: decoded.details[record]
+            for index, record in enumerate(indices.tolist())  # bounded: bad ones
+            if record in decoded.details
+        }
+        return quarantined_rows(
+            batch.take(pa.array(indices)),
+            judged.verdicts[indices],
+            details,
+            connection=self._connection.id,
+            source_split=split,
+            version=self._connection.version,
+        )
+
+
+def _count(mask: Mask) -> int:
+    return int(mask.sum())
+
+
+def _held(batch: pa.RecordBatch, in_quarantine: Sequence[pa.RecordBatch]) -> Mask:
+    """Return which records are in the quarantine."""
+    positions = batch["position"].to_numpy()
+    if not in_quarantine:
+        return np.zeros(len(positions), np.bool_)
+    there = np.concatenate([rows["position"].to_numpy() for rows in in_quarantine])
+    return np.isin(positions, there)
+
+
+def _errors_in_row(bad: Mask, before: int) -> npt.NDArray[np.int64]:
+    """Return of each record how many bad ones in a row end with it. before: of those before."""
+    indices = np.arange(len(bad))
+    last_good = np.maximum.accumulate(np.where(bad, -1, indices))
+    return np.where(bad, indices - last_good + np.where(last_good < 0, before, 0), 0)
+
+
+def _refusal(
+    split: str, batch: pa.RecordBatch, decoded: Decoded, judged: JudgedTimes, record: int
+) -> RecordRefusedError:
+    verdict = Verdict(int(judged.verdicts[record]))
+    return RecordRefusedError(
+        "a record is no row",
+        source_split=split,
+        position=int(batch["position"].to_numpy()[record]),
+        verdict=verdict.code,
+        detail=decoded.details.get(record, ""),
+    )

@@ -1,0 +1,133 @@
+"""What a round says of the records that it takes: their ledger, gaps, and event time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from lakebed.feed_errors import RecordRefusedError
+from lakebed.feeds.committed import FeedConnection, SplitAt, count_of
+from lakebed.feeds.made_rows import MadeRows
+from lakebed.ingest.stage_rows import StagedRows
+from lakebed.model.feeds.tallies import Tally
+from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
+from lakebed.model.names import Micros
+from lakebed.ports.record_source import Records
+from lakebed.statestore.log_entries.feed_changes import RecordGap
+from lakebed.statestore.log_entries.window_changes import Advance
+
+BatchT = TypeVar("BatchT")
+
+
+class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):
+    """What a round takes of a source split.
+
+    owner: number of its owner.
+    at: how far it was taken when the records were read.
+    records: that come next, in order; none: only the position is written down.
+    is_caught_up: whether the source has no more of it now.
+    gap_end: behind records that the source has no longer, where these would come next; None: it has
+        them.
+    """
+
+    split: str
+    owner: int
+    at: SplitAt
+    records: tuple[Records[BatchT], ...] = ()
+    is_caught_up: bool = False
+    gap_end: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The position behind the records."""
+        if self.gap_end is not None:
+            return self.gap_end
+        return self.records[-1].end if self.records else count_of(self.at.position)
+
+
+class MadeSplit(msgspec.Struct, Generic[BatchT], frozen=True):
+    """The rows of a source split's records.
+
+    at: where it is, marks counted.
+    reach: behind the records that its quarantine may hold.
+    """
+
+    part: SplitRecords[BatchT]
+    at: SplitAt
+    rows: tuple[MadeRows[BatchT], ...] = ()
+    reach: int = 0
+
+    @property
+    def refusal(self) -> RecordRefusedError | None:
+        """Why the connection stops before one of the records."""
+        return self.rows[-1].refusal if self.rows else None
+
+    @property
+    def end(self) -> int:
+        """The position behind the records that are taken."""
+        return self.part.end if self.refusal is None else self.rows[-1].refused_at
+
+
+def tallies_of(made: Sequence[MadeSplit[BatchT]], staged: StagedRows) -> dict[str, Tally]:
+    """Return what became of the records of each source split."""
+    kept_of, found = iter(staged.kept_of), dict[str, Tally]()
+    for one in made:
+        tally = Tally()
+        for rows in one.rows:
+            kept = next(kept_of) if rows.rows is not None else 0
+            tally = tally.plus(
+                Tally(
+                    read=rows.read,
+                    stored=kept,
+                    filtered=rows.filtered + rows.rows_count - kept,
+                    quarantined=rows.quarantined,
+                    deduplicated=rows.deduplicated,
+                    discarded=rows.discarded,
+                    bytes=rows.size,
+                )
+            )
+        found[one.part.split] = tally
+    return found
+
+
+def recorded_gaps(
+    connection: FeedConnection, parts: Sequence[SplitRecords[BatchT]]
+) -> Iterator[RecordGap]:
+    """Yield the gaps that are passed over."""
+    for part in parts:
+        if part.gap_end is not None:
+            assert not part.records, "what comes before a gap is committed first"
+            yield RecordGap(
+                connection.id,
+                connection.version,
+                part.split,
+                str(count_of(part.at.position)).encode(),
+                str(part.gap_end).encode(),
+                "the source has these records no longer",
+            )
+
+
+def event_time_of(
+    connection: FeedConnection, made: Sequence[MadeSplit[BatchT]], rules: WindowRules | None
+) -> Iterator[Advance]:
+    """Yield how far source splits have come in event time, with the windows of their rows (protocol
+    R18, R19)."""
+    if rules is None:
+        return
+    splits, rows, late = list[SplitTime](), Counter[Micros](), Counter[Micros]()
+    for one in made:
+        times = [each.newest for each in one.rows if each.newest is not None]
+        is_caught_up = one.part.is_caught_up and one.refusal is None
+        if times or is_caught_up:
+            newest = max(times) if times else None
+            splits.append(SplitTime(one.part.split, newest, caught_up=is_caught_up))
+        for window in (window for each in one.rows for window in each.windows):
+            rows[window.start] += window.rows
+            late[window.start] += window.late
+    if splits:
+        starts = sorted(rows.keys() | late.keys())
+        windows = tuple(WindowCount(start, rows[start], late[start]) for start in starts)
+        yield Advance(connection.id, connection.version, rules, tuple(splits), windows)
