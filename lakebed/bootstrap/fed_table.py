@@ -54,9 +54,9 @@ class FedTable(OpenLake):
             InvalidError: no such feed, or no reason; nothing was changed.
             PositionMovedError: the feed has gone on since; nothing was changed.
         """
-        from lakebed.feeds.position_admin import Move, reset_position
+        from lakebed.feeds.position_admin import OperatorMove, reset_position
 
-        move = Move(feed=feed, source_split=source_split, expects=expects, who=who, why=why)
+        move = OperatorMove(feed=feed, source_split=source_split, expects=expects, who=who, why=why)
         return reset_position(self._opened, move, to=to)
 
     def delete_position(
@@ -67,9 +67,9 @@ class FedTable(OpenLake):
 
         expects: what `positions` says is next; `"damaged"`: it cannot be read.
         """
-        from lakebed.feeds.position_admin import Move, delete_position
+        from lakebed.feeds.position_admin import OperatorMove, delete_position
 
-        move = Move(feed=feed, source_split=source_split, expects=expects, who=who, why=why)
+        move = OperatorMove(feed=feed, source_split=source_split, expects=expects, who=who, why=why)
         return delete_position(self._opened, move)
 
     def ledger(self, *, feed: str | None = None) -> list[LedgerRow]:

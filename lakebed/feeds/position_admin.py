@@ -129,7 +129,7 @@ def gaps(table: OpenTable, feed: str | None = None) -> list[KnownGap]:
         ]
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True):
+class OperatorMove(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator does to a position.
 
     feed: id of the connection.
@@ -145,7 +145,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-def reset_position(table: OpenTable, move: Move, *, to: int | str) -> TransactionNumber:
+def reset_position(table: OpenTable, move: OperatorMove, *, to: int | str) -> TransactionNumber:
     """Let a source split be read from another record on. A batch that is under way is refused, and
     its worker goes on at the new position. Rows stay. Returns the number of the log entry.
 
@@ -179,7 +179,7 @@ def reset_position(table: OpenTable, move: Move, *, to: int | str) -> Transactio
     return number
 
 
-def delete_position(table: OpenTable, move: Move) -> TransactionNumber:
+def delete_position(table: OpenTable, move: OperatorMove) -> TransactionNumber:
     """Forget a source split: if the source has it, it is read from its beginning. Rows stay.
     Returns the number of the log entry. Raises as `reset_position`."""
     with newest_state(table) as state:
@@ -243,7 +243,7 @@ def _positions(state: TableState, known: Connection) -> Iterator[KeptPosition]:
 
 
 def _expected(
-    state: TableState, known: Connection, move: Move, *, readable: bool = True
+    state: TableState, known: Connection, move: OperatorMove, *, readable: bool = True
 ) -> tuple[bytes | None, Position | None]:
     """Return the position that is there, if it is the expected one. One that cannot be read may be
     deleted, as `damaged`."""

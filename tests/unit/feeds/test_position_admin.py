@@ -13,7 +13,7 @@ from lakebed.feeds.position_admin import (
     KeptPosition,
     KnownGap,
     LedgerRow,
-    Move,
+    OperatorMove,
     delete_position,
     gaps,
     ledger,
@@ -77,9 +77,9 @@ def fed() -> Fed:
     return Fed()
 
 
-def move(expects: int | str | None, split: str = "0", **more: str) -> Move:
+def move(expects: int | str | None, split: str = "0", **more: str) -> OperatorMove:
     given = {"feed": FEED, "who": "alice", "why": "two records were spoiled"} | more
-    return Move(source_split=split, expects=expects, **given)
+    return OperatorMove(source_split=split, expects=expects, **given)
 
 
 def test_positions_are_listed_with_what_is_known_of_their_source_splits(fed: Fed) -> None:
