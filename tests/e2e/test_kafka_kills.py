@@ -26,7 +26,8 @@ from tests.e2e.fed_lake import PACE, FedLake
 from tests.servers.fixtures import kafka  # noqa: F401 - it is a fixture
 from tests.servers.kafka import RealKafka
 
-PARTITIONS = 4
+PARTITIONS, PARTITIONS_OF_MANY = 4, 16
+"""Of 4 one of two workers may have none, by chance."""
 KILLS, KILLS_MAX = 12, 200
 BROKER_KILLED_AFTER = 6
 LOOK_SECONDS = 0.1
@@ -36,12 +37,13 @@ RECOVERY_SECONDS_MAX = 10
 class FedByKafka(FedLake):
     """A lake fed by a topic, and a producer that has no record doubled."""
 
-    def __init__(self, folder: Path, server: RealKafka) -> None:
+    def __init__(self, folder: Path, server: RealKafka, partitions: int) -> None:
         self.server = server
-        self.topic = server.new_topic(partitions=PARTITIONS)
+        self.partitions = partitions
+        self.topic = server.new_topic(partitions=partitions)
         super().__init__(folder, f'{{ kafka = "{server.servers}", topics = ["{self.topic}"] }}')
         self.producer = server.producer(enable_idempotence=True, delivery_timeout_ms=120_000)
-        self.at: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
+        self.at: list[dict[int, int]] = [{} for _ in range(partitions)]
         """Of each partition, which id is at which offset."""
 
     def produce(self, count: int) -> None:
@@ -52,12 +54,15 @@ class FedByKafka(FedLake):
                 assert error is None
                 self.at[message.partition() or 0][message.offset() or 0] = id_
 
-            partition = self.rng.randrange(PARTITIONS)
+            partition = self.rng.randrange(self.partitions)
             self.producer.produce(self.topic, value, partition=partition, on_delivery=written)
             self.producer.poll(0)
 
     def produce_some(self, _killed: int = 0) -> None:
         self.produce(self.rng.randrange(20))
+
+    def has_two_owners(self) -> bool:
+        return len(self.owners()) == 2 and "" not in self.owners()
 
     def check_topic(self) -> None:
         """The producer doubled and lost nothing."""
@@ -65,7 +70,7 @@ class FedByKafka(FedLake):
         consumer = Consumer({"bootstrap.servers": self.server.servers, "group.id": "looks"})
         ends = [
             consumer.get_watermark_offsets(TopicPartition(self.topic, n), timeout=30)[1]
-            for n in range(PARTITIONS)
+            for n in range(self.partitions)
         ]
         consumer.close()
         assert sum(ends) == self.written == sum(map(len, self.at))
@@ -148,7 +153,20 @@ def _bad(values: list[bytes]) -> npt.NDArray[np.int64]:
 
 @pytest.fixture
 def fed(folder: Path, kafka: RealKafka) -> Iterator[FedByKafka]:  # noqa: F811 - the fixture
-    given = FedByKafka(folder, kafka)
+    given = FedByKafka(folder, kafka, PARTITIONS)
+    yield given
+    given.close()
+
+
+@pytest.fixture
+def shared(folder: Path, kafka: RealKafka) -> Iterator[FedByKafka]:  # noqa: F811 - the fixture
+    """Two workers at work, each with a share, and all is read."""
+    given = FedByKafka(folder, kafka, PARTITIONS_OF_MANY)
+    given.produce(50)
+    for _ in range(2):
+        given.start()
+    given.wait_until(given.has_two_owners)
+    given.wait_until(given.has_all)
     yield given
     given.close()
 
@@ -186,15 +204,6 @@ def test_two_hundred_kills_lose_and_double_nothing(fed: FedByKafka) -> None:
     kill_workers_and_broker(fed, KILLS_MAX)
 
 
-def two_that_share(fed: FedByKafka) -> None:
-    """Start two workers, and wait until each has a share and all was read."""
-    fed.produce(50)
-    for _ in range(2):
-        fed.start()
-    fed.wait_until(lambda: len(fed.owners()) == 2 and "" not in fed.owners())
-    fed.wait_until(fed.has_all)
-
-
 def test_a_worker_that_is_to_stop_commits_and_lets_go(fed: FedByKafka) -> None:
     worker = fed.start_and_wait()
     fed.produce(300)
@@ -210,33 +219,31 @@ def test_a_worker_that_is_to_stop_commits_and_lets_go(fed: FedByKafka) -> None:
     fed.check()
 
 
-def test_a_worker_that_stands_still_is_replaced_and_fenced(fed: FedByKafka) -> None:
-    two_that_share(fed)
-    still = fed.running[0]
+def test_a_worker_that_stands_still_is_replaced_and_fenced(shared: FedByKafka) -> None:
+    still = shared.running[0]
     still.send_signal(signal.SIGSTOP)
     end = time.monotonic() + 10
     while time.monotonic() < end:
-        fed.produce_some()
+        shared.produce_some()
         time.sleep(0.1)
-    fed.wait_until(lambda: len(fed.owners()) == 1)
-    fed.wait_until(fed.has_all)
+    shared.wait_until(lambda: len(shared.owners()) == 1)
+    shared.wait_until(shared.has_all)
     still.send_signal(signal.SIGCONT)
-    fed.produce(200)
-    fed.wait_until(lambda: len(fed.owners()) == 2 and "" not in fed.owners())
-    fed.produce(200)
-    fed.wait_until(fed.has_all)
-    for process in list(fed.running):
-        fed.stop(process)
-    fed.check()
+    shared.produce(200)
+    shared.wait_until(shared.has_two_owners)
+    shared.produce(200)
+    shared.wait_until(shared.has_all)
+    for process in list(shared.running):
+        shared.stop(process)
+    shared.check()
 
 
-def test_what_a_killed_worker_had_is_read_again_soon(fed: FedByKafka) -> None:
-    two_that_share(fed)
-    fed.kill_one()
-    fed.produce(100)  # into all partitions
-    seconds = fed.wait_until(fed.has_all)
+def test_what_a_killed_worker_had_is_read_again_soon(shared: FedByKafka) -> None:
+    shared.kill_one()
+    shared.produce(100)  # into all partitions
+    seconds = shared.wait_until(shared.has_all)
     print(f"recovered after {seconds:.1f} s")  # noqa: T201 - a figure
     assert seconds < 2 * RECOVERY_SECONDS_MAX, "twice that, where tests share a machine"
-    for process in list(fed.running):
-        fed.stop(process)
-    fed.check()
+    for process in list(shared.running):
+        shared.stop(process)
+    shared.check()
