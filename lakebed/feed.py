@@ -10,6 +10,7 @@ from lakebed.bootstrap.feed_definitions import (
     drop_definitions,
     feed_lifecycle,
 )
+from lakebed.bootstrap.feed_status import status_of_feeds
 from lakebed.bootstrap.feed_worker import feed_worker, running_definitions
 from lakebed.bootstrap.feeds import definitions_in, running_feeds
 from lakebed.bootstrap.open_lake import OpenLake
@@ -26,6 +27,7 @@ from lakebed.feeds.known_definitions import (
 )
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.run_feeds import run_feeds
+from lakebed.feeds.worker_reports import LISTEN_SECONDS
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from lakebed.errors import LakebedError
     from lakebed.feeds.apply_definitions import PlannedChange
+    from lakebed.feeds.feed_status import FeedsStatus
     from lakebed.feeds.run_feeds import FeedDone, RunningFeed
 
 
@@ -131,6 +134,19 @@ class FeedDefinitions(OpenLake):
     def standing(self, feed: str) -> FeedStanding:
         """Return how a feed stands. Raises: InvalidError: there is none of that name."""
         return standing_of(self._known(), feed)
+
+    def status(
+        self, feed: str | None = None, *, listen_seconds: float = LISTEN_SECONDS
+    ) -> FeedsStatus:
+        """Return how a feed does, or all: what is wanted, what their tables say, and what workers
+        that live say.
+
+        listen_seconds: for workers that are silent; it ends when all were heard.
+
+        Raises:
+            InvalidError: there is none of that name.
+        """
+        return status_of_feeds(self._app, feed, listen_seconds)
 
     def describe(self, feed: str) -> tuple[FeedDefinition, list[ConnectionDefinition]]:
         """Return a feed and its connections, each with all parameters of its policy.

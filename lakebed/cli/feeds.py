@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from lakebed.cli.feed_commands import positions
-from lakebed.cli.feed_commands.further_processes import FurtherProcesses
+from lakebed.bootstrap.further_processes import FurtherProcesses
 from lakebed.cli.key_text import text_in
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine

@@ -126,8 +126,30 @@ class CommitRound(Generic[BatchT]):
         items = [item for part in parts for records in part.records for item in records.items]
         round_ = _Round(table, connection, known, taken_before(table, connection, items), [])
         made = self._made(round_, parts)
+        done = self._committed(round_, parts, made)
+        events.emit(
+            events.FEED_PROGRESSED,
+            table=table.name,
+            connection=connection.id,
+            read_count=done.tally.read,
+            stored_count=done.tally.stored,
+            bytes_count=done.tally.bytes,
+        )
+        refusals = [one.refusal for one in made if one.refusal is not None]
+        if refusals:  # what came before is committed
+            raise refusals[0]
+        return done
+
+    def _committed(
+        self,
+        round_: _Round,
+        parts: Sequence[SplitRecords[BatchT]],
+        made: Sequence[MadeSplit[BatchT]],
+    ) -> RoundCommitted:
+        """Stage all rows, and commit them with all that is to be said of the records."""
+        table, connection, start = round_.table, round_.connection, round_.known.start
         id_ = table.fresh_id()
-        writer = Writer(known.start.base, JobId(id_), table.fresh_run())
+        writer = Writer(start.base, JobId(id_), table.fresh_run())
         batches = [one.rows for split in made for one in split.rows if one.rows is not None]
         staged = self._stage.run(table, self._make_rows.schema, batches, writer=writer)
         tallies = tallies_of(made, staged)
@@ -143,28 +165,18 @@ class CommitRound(Generic[BatchT]):
             *recorded_gaps(connection, parts),
             *event_time_of(connection, made, self._make_rows.windows),
         )
-        positions = tuple(move.change for move in moves.values())
-        transaction = Transaction(
-            CommitId(id_),
-            digest_of(id_.encode()),
-            known.start.base,
-            known.start.generation,
-            changes,
-            positions,
+        number = commit_until_known(
+            table,
+            Transaction(
+                CommitId(id_),
+                digest_of(id_.encode()),
+                start.base,
+                start.generation,
+                changes,
+                tuple(move.change for move in moves.values()),
+            ),
         )
-        number = commit_until_known(table, transaction)
-        refusals = [one.refusal for one in made if one.refusal is not None]
-        if refusals:  # what came before is committed
-            raise refusals[0]
         tally = reduce(Tally.plus, tallies.values(), Tally())
-        events.emit(
-            events.FEED_PROGRESSED,
-            table=table.name,
-            connection=connection.id,
-            read_count=tally.read,
-            stored_count=tally.stored,
-            bytes_count=tally.bytes,
-        )
         return RoundCommitted(number, {split: move.to for split, move in moves.items()}, tally)
 
     def _made(

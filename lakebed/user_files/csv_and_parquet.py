@@ -6,8 +6,9 @@ import gzip
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -184,8 +185,7 @@ def csv_batches(
         is_read_here = pa.types.is_binary(column.type) or pa.types.is_decimal(column.type)
         as_text = is_read_here or field.name in zones
         kinds[field.name] = pa.string() if as_text else column.type
-    binary = [f.name for f in schema.fields if str(f.type) == "binary"]
-    decimals = {c.name: c.type for c in arrow_schema(schema) if pa.types.is_decimal(c.type)}
+    makers = _makers(schema, zones)
     with readable(path):
         parse = pa.csv.ParseOptions(delimiter=delimiter)
         header = _csv_header(path, parse)
@@ -201,28 +201,34 @@ def csv_batches(
         with pa.csv.open_csv(whole, read, parse, options) as reader:
             has_rows = False
             for batch in reader:
-                rows, has_rows = batch, has_rows or batch.num_rows > 0
-                for name in binary:
-                    if name in header:
-                        index = rows.schema.get_field_index(name)
-                        rows = rows.set_column(index, name, from_base64(rows.column(name), name))
-                for name, type_ in decimals.items():
-                    if name in header:
-                        index = rows.schema.get_field_index(name)
-                        made = _decimals(rows.column(name), type_, name)
-                        rows = rows.set_column(index, name, made)
-                for name, zone in zones.items():
-                    if name in header:
-                        index = rows.schema.get_field_index(name)
-                        times = texts_in_utc(rows.column(name), zone)
-                        rows = rows.set_column(index, name, times)
-                yield rows
+                has_rows = has_rows or batch.num_rows > 0
+                yield _with(batch, {name: made for name, made in makers.items() if name in header})
     if not has_rows:
         wanted = {column.name: column.type for column in arrow_schema(schema)}
         yield _without_rows(pa.schema([(n, wanted.get(n, pa.string())) for n in header]))
 
 
-def _decimals(texts: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
+def _makers(schema: Schema, zones: Zones) -> dict[str, Callable[[pa.Array], pa.Array]]:
+    """Return what makes values of the text of a column, for those that Arrow does not read."""
+    makers: dict[str, Callable[[pa.Array], pa.Array]] = {}
+    for column in arrow_schema(schema):
+        if pa.types.is_binary(column.type):
+            makers[column.name] = partial(from_base64, field=column.name)
+        elif pa.types.is_decimal(column.type):
+            makers[column.name] = partial(_decimals, type_=column.type, name=column.name)
+    return makers | {name: partial(texts_in_utc, zone=zone) for name, zone in zones.items()}
+
+
+def _with(
+    rows: pa.RecordBatch, makers: Mapping[str, Callable[[pa.Array], pa.Array]]
+) -> pa.RecordBatch:
+    for name, made in makers.items():
+        index = rows.schema.get_field_index(name)
+        rows = rows.set_column(index, name, made(rows.column(name)))
+    return rows
+
+
+def _decimals(texts: pa.Array, *, type_: pa.DataType, name: str) -> pa.Array:
     try:
         return decimals_from_text(texts, type_)
     except pa.ArrowInvalid as error:

@@ -22,7 +22,7 @@ from lakebed.bootstrap.local import open_local
 from lakebed.errors import TableMissingError, VersionExpiredError
 from lakebed.model.names import table_name
 from lakebed.statestore.table_state.feed_records import connections, positions_of
-from tests.e2e.fed_lake import PACE, FedLake
+from tests.e2e.feeds.fed_lake import PACE, FedLake
 from tests.servers.fixtures import kafka  # noqa: F401 - it is a fixture
 from tests.servers.kafka import RealKafka
 

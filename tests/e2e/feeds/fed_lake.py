@@ -69,7 +69,7 @@ class FedLake:
         after its first commit of messages."""
         what = ["-c", COMMAND, "--lake", str(self.path), "feed", "run"]
         if pace > 1:
-            what = ["-m", "tests.e2e.feed_worker", str(self.path), str(pace)]
+            what = ["-m", "tests.e2e.feeds.feed_worker", str(self.path), str(pace)]
             what += ["dies"] if dies else []
         with self.errors.open("ab") as log:
             process = subprocess.Popen(

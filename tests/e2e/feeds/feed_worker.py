@@ -1,4 +1,4 @@
-"""A worker of feeds whose seconds pass faster: python -m tests.e2e.feed_worker LAKE PACE [dies].
+"""A worker of feeds whose seconds pass faster: python -m tests.e2e.feeds.feed_worker LAKE PACE [dies].
 
 A worker is taken for dead after six seconds: a test that kills one each second needs shorter ones.
 One that `dies` does so between a commit and the deletion of its messages.
@@ -36,7 +36,7 @@ def die(_reader: SqsReader, _end: int) -> None:
 
 def main(path: str, pace: str, dies: str = "") -> None:
     if dies:
-        SqsReader.acknowledge = die  # type: ignore[method-assign]
+        SqsReader.acknowledge = die  # type: ignore[method-assign]  # it dies there
     lake = Lake(open_local(path, create=False, clock=PacedClock(float(pace))))
     with stop_signals() as stopped:
         Feeds(lake).work(stopped.is_set)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lakebed
-from tests.e2e.fed_lake import PACE, FedLake
+from tests.e2e.feeds.fed_lake import PACE, FedLake
 from tests.servers.fixtures import elasticmq, ministack  # noqa: F401 - they are fixtures
 from tests.servers.s3 import S3Server
 

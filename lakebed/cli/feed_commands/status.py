@@ -1,0 +1,82 @@
+"""`lakebed feed status`: how feeds do, and who works on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from lakebed.cli.program import Command, Session, aligned, counted, pass_session, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lakebed.feeds.feed_status import FeedsStatus, FeedStatus
+
+_HEADINGS = (
+    "FEED", "INTO", "STATE", "VERSION", "WORKERS", "SPLITS", "BEHIND", "WAITING", "READ", "STORED",
+    "BAD", "WATERMARK", "WHY",
+)  # fmt: skip
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed feed status
+    lakebed feed status orders --json
+    """,
+)
+@click.argument("name", metavar="FEED", required=False)
+@click.option(
+    "--listen",
+    type=click.FloatRange(0, 600),
+    default=4.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For workers that are silent, at the most.",
+)
+@pass_session
+def status(session: Session, name: str | None, *, listen: float) -> None:
+    """Show how FEED does, or all feeds: a line for its landing, and for each connection.
+
+    Counts are those of the table, since the beginning. WORKERS, SPLITS, BEHIND and WAITING, which
+    is bytes read and not committed, come from workers that live: those that beat while it listens.
+    BAD records are in the quarantine, or were skipped.
+    """
+    from lakebed.feed import FeedDefinitions
+
+    with session.open() as lake:
+        found = FeedDefinitions(lake).status(name, listen_seconds=listen)
+    rows = [row for one in found.feeds for row in _rows(one)]
+    table = aligned(_HEADINGS, rows, empty="no feed yet: `lakebed feed apply FILE`")
+    session.give(msgspec.to_builtins(found), f"{table}\n{_workers_text(found)}")
+
+
+def _rows(of: FeedStatus) -> Iterator[tuple[str, ...]]:
+    feed, standing = of.standing.feed, of.standing.standing
+    for pipe in of.pipes:
+        work, taken = pipe.work, pipe.taken
+        why = pipe.failed or work.failing or taken.missing
+        yield (
+            feed,
+            pipe.table if pipe.kind == "feed" else f"{pipe.name}: {pipe.table}",
+            "failed" if pipe.failed and standing == "failed" else of.standing.wanted,
+            str(pipe.version),
+            f"{len(work.workers):,}",
+            f"{work.splits:,}",
+            f"{work.behind:,}",
+            f"{work.waiting:,}",
+            f"{taken.tally.read:,}",
+            f"{taken.tally.stored:,}",
+            f"{taken.tally.quarantined:,}",
+            "-" if taken.watermark is None else time_text(taken.watermark),
+            why if why.isprintable() else ascii(why),
+        )
+
+
+def _workers_text(found: FeedsStatus) -> str:
+    living = sum(worker.lives for worker in found.workers)
+    silent = [worker.worker for worker in found.workers if not worker.lives]
+    text = f"{counted(living, 'worker lives', 'workers live')}"
+    return f"{text}, silent: {', '.join(silent)}" if silent else text

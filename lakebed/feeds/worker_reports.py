@@ -1,0 +1,102 @@
+"""What workers say of themselves in their beats, and which of them are heard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lakebed.feeds.worker import BEAT_SECONDS, FeedReport
+from lakebed.model.feeds.tallies import Tally
+from lakebed.ports.clock import Clock
+from lakebed.ports.leases import Leases, WorkerBeat, WorkerId
+
+LISTEN_SECONDS = 2 * BEAT_SECONDS
+"""So long it takes to hear a worker that lives, as a rule."""
+LOOK_SECONDS = 0.2
+
+
+class HeardWorker(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker that has not left.
+
+    lives: whether it beat while we listened. One that does not is dead, perhaps, or busy.
+    reports: of its pipelines, as many as a beat holds; empty too where a newer release wrote them.
+    """
+
+    worker: str
+    lives: bool
+    reports: tuple[FeedReport, ...]
+
+
+class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What living workers do for one pipeline, together.
+
+    workers: that have it, by name.
+    splits: source splits that they read.
+    behind: positions beyond those that were read, as far as sources say.
+    waiting: bytes that are read and not committed.
+    commits, tally: of these workers, since each of them began.
+    failing: what one of them met last, and tries again; "": nothing.
+    """
+
+    workers: tuple[str, ...] = ()
+    splits: int = 0
+    behind: int = 0
+    waiting: int = 0
+    commits: int = 0
+    tally: Tally = Tally()
+    failing: str = ""
+
+
+def listen(leases: Leases, clock: Clock, seconds: float) -> list[HeardWorker]:
+    """Return the workers, by name. It listens until all of them have beaten, at the most for some
+    seconds: a beat says that its worker lived then, and no clock but ours says when that was.
+
+    Raises:
+        UnavailableError: ask again.
+    """
+    first = {beat.worker: beat.counter for beat in leases.workers()}
+    beats, lives = leases.workers() if first else [], set[WorkerId]()
+    end = clock.monotonic() + seconds
+    while True:
+        lives |= {beat.worker for beat in beats if first.get(beat.worker) != beat.counter}
+        if all(beat.worker in lives for beat in beats) or clock.monotonic() >= end:
+            break
+        clock.sleep(LOOK_SECONDS)
+        beats = leases.workers()
+    return [
+        HeardWorker(worker=one.worker, lives=one.worker in lives, reports=_reports(one))
+        for one in beats
+    ]
+
+
+def work_on(workers: Sequence[HeardWorker], kind: str, name: str) -> WorkFigures:
+    """Return what living workers do for a feed that is landed, or for a connection."""
+    found = [
+        (worker.worker, report)
+        for worker in workers
+        if worker.lives
+        for report in worker.reports
+        if (report.kind, report.name) == (kind, name)
+    ]
+    reports, tally = [report for _, report in found], Tally()
+    for report in reports:
+        tally = tally.plus(report.tally)
+    return WorkFigures(
+        workers=tuple(dict.fromkeys(worker for worker, _ in found)),
+        splits=sum(report.splits for report in reports),
+        behind=sum(report.behind for report in reports),
+        waiting=sum(report.waiting for report in reports),
+        commits=sum(report.commits for report in reports),
+        tally=tally,
+        failing=next((report.failing for report in reports if report.failing), ""),
+    )
+
+
+def _reports(beat: WorkerBeat) -> tuple[FeedReport, ...]:
+    if not beat.report:
+        return ()
+    try:
+        return msgspec.json.decode(beat.report, type=tuple[FeedReport, ...])
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # of a release that says it otherwise
+        return ()
