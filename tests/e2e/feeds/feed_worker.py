@@ -1,4 +1,4 @@
-"""A worker of feeds whose seconds pass faster: python -m tests.e2e.feeds.feed_worker LAKE PACE [dies]
+"""A worker of feeds whose seconds pass faster: `... tests.e2e.feeds.feed_worker LAKE PACE [dies]`.
 
 A worker is taken for dead after six seconds: a test that kills one each second needs shorter ones.
 One that `dies` does so between a commit and the deletion of its messages.
