@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lakebed.bootstrap.feed_definitions import (
@@ -10,6 +10,7 @@ from lakebed.bootstrap.feed_definitions import (
     drop_definitions,
     feed_lifecycle,
 )
+from lakebed.bootstrap.feed_quarantine import quarantined
 from lakebed.bootstrap.feed_status import status_of_feeds
 from lakebed.bootstrap.feed_worker import feed_worker, running_definitions
 from lakebed.bootstrap.feeds import definitions_in, running_feeds
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from lakebed.feeds.apply_definitions import PlannedChange
     from lakebed.feeds.feed_status import FeedsStatus
     from lakebed.feeds.run_feeds import FeedDone, RunningFeed
+    from lakebed.landing.quarantine_listing import QuarantinedRecord
 
 
 class Feeds(OpenLake):
@@ -147,6 +149,26 @@ class FeedDefinitions(OpenLake):
             InvalidError: there is none of that name.
         """
         return status_of_feeds(self._app, feed, listen_seconds)
+
+    def quarantined(
+        self,
+        feed: str,
+        *,
+        connection: str | None = None,
+        limit: int = 50,
+        with_values: bool = False,
+    ) -> Iterator[QuarantinedRecord]:
+        """Yield the first records of a feed of which no row could be made, by connection, source
+        split and position. The table `FEED_quarantine` has them all.
+
+        connection: only of this one, by its name, or by its id, if it is not defined any more.
+        limit: records at the most.
+        with_values: with their values and keys.
+
+        Raises:
+            InvalidError: there is no feed or connection of that name.
+        """
+        return quarantined(self._app, feed, connection, limit=limit, with_values=with_values)
 
     def describe(self, feed: str) -> tuple[FeedDefinition, list[ConnectionDefinition]]:
         """Return a feed and its connections, each with all parameters of its policy.

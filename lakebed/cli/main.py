@@ -18,6 +18,7 @@ from lakebed.cli.doctor import doctor
 from lakebed.cli.explanations import explain
 from lakebed.cli.feed_commands.definitions import COMMANDS as FEED_COMMANDS
 from lakebed.cli.feed_commands.policies import policy
+from lakebed.cli.feed_commands.quarantine import quarantine as feed_quarantine
 from lakebed.cli.feed_commands.status import status as feed_status
 from lakebed.cli.feeds import feed
 from lakebed.cli.formats import formats
@@ -57,7 +58,7 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (*FEED_COMMANDS, feed_status):
+for _command in (*FEED_COMMANDS, feed_status, feed_quarantine):
     feed.add_command(_command)
 for _command in (table, ingest, feed, policy, bulk_import, query, run, commit, compact):
     program.add_command(_command)

@@ -14,6 +14,7 @@ FEATURES = 176
 MATURITIES = {"works", "works in part", "tried in simulation", "not yet"}
 TEXT = (ROOT / "docs/map.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (\d+) \| (.+?) \| (.+?) \| (.*?) ?\|$", TEXT, re.MULTILINE)
+FEED_ROWS = re.findall(r"^\| F(\d+) \| (.+?) \| (.+?) \| (.*?) ?\|$", TEXT, re.MULTILINE)
 FOLDERS = "containers|lakebed|lambdas|localcloud|stacks|tests|docs|demo|benchmarks"
 
 
@@ -25,7 +26,13 @@ def test_every_feature_has_one_row_in_order() -> None:
     assert [int(number) for number, *_ in ROWS] == list(range(1, FEATURES + 1))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_features_of_feeds_have_a_row_each_in_order() -> None:
+    numbers = [int(number) for number, *_ in FEED_ROWS]
+    assert len(numbers) >= 60
+    assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("row", [*ROWS, *FEED_ROWS], ids=lambda row: f"{row[0]}-{row[1]}")
 def test_a_feature_that_works_says_where(row: tuple[str, str, str, str]) -> None:
     _, _, maturity, where = row
     assert maturity in MATURITIES

@@ -1,0 +1,73 @@
+"""Quarantine tables of feeds, looked at by the names of feeds and connections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from lakebed.bootstrap.app import App
+from lakebed.errors import InvalidError, TableMissingError, did_you_mean
+from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
+from lakebed.landing.quarantine_listing import QuarantinedRecord, quarantined_records
+from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
+from lakebed.model.feeds.positions import connection_id
+from lakebed.model.names import ConnectionId, table_name
+
+LIMIT_MAX = 1_000_000
+_SUFFIX = "_quarantine"
+_ID = re.compile("[0-9a-f]{32,64}")
+
+
+def quarantined(
+    app: App, feed: str, connection: str | None, *, limit: int, with_values: bool
+) -> Iterator[QuarantinedRecord]:
+    """Yield the first records in quarantine of a feed, also of one that only a file defines.
+
+    connection: only of this one: its name, or its id, where it is not defined any more.
+
+    Raises:
+        InvalidError: no such feed or connection; a table of that name is another one.
+    """
+    if not 1 <= limit <= LIMIT_MAX:
+        raise InvalidError("not a limit", limit=limit, hint=f"give 1 to {LIMIT_MAX:,}")
+    known = read_definitions(app.feeds.definitions)
+    id_ = None if connection is None else _id_of(known, feed, connection)
+    try:
+        table = app.catalog.find(table_name(f"{feed}{_SUFFIX}"))
+    except TableMissingError:
+        if feed in known.file.feeds:  # nothing was bad yet
+            return iter(())
+        raise _no_feed(app, known, feed) from None
+    if table.schema.fields != QUARANTINE_SCHEMA.fields:
+        raise InvalidError("a table of that name is no quarantine table", table=table.name)
+    names = (
+        {one.id: one.connection.name for one in known.connections_of(feed)}
+        if (feed in known.file.feeds)
+        else {}
+    )
+    found = quarantined_records(app.query, table, id_, limit=limit, with_values=with_values)
+    return (
+        msgspec.structs.replace(one, connection=names.get(one.connection, one.connection))
+        for one in found
+    )
+
+
+def _id_of(known: KnownDefinitions, feed: str, connection: str) -> ConnectionId:
+    if _ID.fullmatch(connection):
+        return connection_id(connection)
+    names = sorted(n for n, one in known.file.connections.items() if one.feed == feed)
+    if connection not in names:
+        hint = did_you_mean(connection, names, what="connection")
+        raise InvalidError(
+            "the feed has no connection of this name", connection=ascii(connection)[:80], hint=hint
+        )
+    return connection_id(known.connection(connection).id)
+
+
+def _no_feed(app: App, known: KnownDefinitions, feed: str) -> InvalidError:
+    tables = [entry.name for entry in app.catalog.list() if entry.name.endswith(_SUFFIX)]
+    names = {*known.file.feeds, *(name.removesuffix(_SUFFIX) for name in tables)}
+    hint = did_you_mean(feed, sorted(names), what="feed")
+    return InvalidError("no feed has this name", feed=ascii(feed)[:80], hint=hint)
