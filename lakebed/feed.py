@@ -12,6 +12,7 @@ from lakebed.bootstrap.feed_definitions import (
 )
 from lakebed.bootstrap.feed_quarantine import quarantined
 from lakebed.bootstrap.feed_status import status_of_feeds
+from lakebed.bootstrap.feed_tap import tap
 from lakebed.bootstrap.feed_worker import feed_worker, running_definitions
 from lakebed.bootstrap.feeds import definitions_in, running_feeds
 from lakebed.bootstrap.open_lake import OpenLake
@@ -169,6 +170,33 @@ class FeedDefinitions(OpenLake):
             InvalidError: there is no feed or connection of that name.
         """
         return quarantined(self._app, feed, connection, limit=limit, with_values=with_values)
+
+    def tap(
+        self,
+        feed: str | None = None,
+        *,
+        text: str | None = None,
+        connection: str | None = None,
+        limit: int = 10,
+        from_start: bool = False,
+        wait_seconds: float = 1.0,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what would become of a feed's next records: their source split, position, verdict,
+        detail and row. Nothing is committed, created, claimed or acknowledged.
+
+        feed: None: the only one of the text.
+        text: of a file of feeds; None: the lake's definitions count.
+        connection: by which they are decoded; None: the only one; of a feed without one: as they
+            come.
+        from_start: from where a feed begins; else from what was committed.
+        wait_seconds: end when no record came for so long.
+
+        Raises:
+            InvalidError: there is no feed or connection of that name, or several.
+            TableMissingError: a table that must be read is not there.
+        """
+        found = tap(self._app, feed, text, connection, from_start=from_start)
+        return found.records(limit=limit, wait_seconds=wait_seconds)
 
     def describe(self, feed: str) -> tuple[FeedDefinition, list[ConnectionDefinition]]:
         """Return a feed and its connections, each with all parameters of its policy.

@@ -121,7 +121,7 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
     return Pipeline[pa.RecordBatch](
         table=table,
         connection=connection,
-        source=_source_of(app, definition.feed, table, connection),
+        source=source_of(app, definition.feed, _taken_by(table, connection)),
         rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
         clock=app.clock,
         rules=PipelineRules(
@@ -134,20 +134,25 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
 def _landing_of(app: App, feed: Feed, id_: str, version: int) -> tuple[OpenTable, FeedConnection]:
     """Return the landing table of a feed, and what fills it."""
     table = _table_of(app, landing_table_name(feed.name), LANDING_SCHEMA, "landing")
-    return table, FeedConnection(_id_of(id_, b"feed", feed.name, table), version)
+    return table, FeedConnection(id_of(id_, b"feed", feed.name, table), version)
 
 
-def _source_of(
-    app: App, feed: Feed, table: OpenTable, connection: FeedConnection
+def source_of(
+    app: App, feed: Feed, is_taken: Callable[[bytes], bool] = lambda _: False
 ) -> RecordSource[pa.RecordBatch]:
+    """Return the source of a feed. is_taken: as `SourceParts`."""
     parts = SourceParts(
         clock=app.clock,
         secrets=app.feeds.secrets,
         files=app.source_files,
         clients=lambda: amazon_clients(app.clock, app.rng),
-        is_taken=lambda item: bool(taken_before(table, connection, [item])),
+        is_taken=is_taken,
     )
     return record_source(feed.source, parts)
+
+
+def _taken_by(table: OpenTable, connection: FeedConnection) -> Callable[[bytes], bool]:
+    return lambda item: bool(taken_before(table, connection, [item]))
 
 
 def connected_feed(
@@ -156,9 +161,9 @@ def connected_feed(
     """Return what takes a feed into a table. Raises: as `running_feeds`."""
     connection, feed, policy = definition.connection, definition.feed, definition.policy
     table = app.catalog.find(table_name(connection.table))
-    id_ = _id_of(definition.id, b"connection", connection.name, table)
+    id_ = id_of(definition.id, b"connection", connection.name, table)
     to_table = FeedConnection(id_, definition.version)
-    source = _source_of(app, feed, table, to_table)
+    source = source_of(app, feed, _taken_by(table, to_table))
     if not feed.source.is_ordered:
         landing, landed_by = _landing_of(app, feed, definition.feed_id, definition.version)
         source = LandingSource(landing, landed_by.id, app.query)
@@ -168,7 +173,7 @@ def connected_feed(
     )
     rounds = CommitRound(
         stage=stage,
-        make_rows=_decoding(definition, to_table, table.schema),
+        make_rows=decoding_of(definition, id_, table.schema),
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
     )
     return Pipeline[pa.RecordBatch](
@@ -186,9 +191,10 @@ def connected_feed(
     )
 
 
-def _decoding(
-    definition: ConnectionDefinition, to_table: FeedConnection, schema: Schema
+def decoding_of(
+    definition: ConnectionDefinition, id_: ConnectionId, schema: Schema
 ) -> DecodeRecords:
+    """Return what makes rows for a connection. Raises: InvalidError: it does not fit its table."""
     connection, feed, policy = definition.connection, definition.feed, definition.policy
     at = at_of("connection", connection.name)
     if not feed.decoder:
@@ -209,7 +215,7 @@ def _decoding(
         where=_where_of(connection, schema, at),
         windows=_windows_of(definition, settings, at),
     )
-    return DecodeRecords(to_table, schema, decoder, rules)
+    return DecodeRecords(FeedConnection(id_, definition.version), schema, decoder, rules)
 
 
 def _windows_of(
@@ -256,7 +262,7 @@ def _limits(said: Feed | Policy) -> RotationLimits:
     )
 
 
-def _id_of(id_: str, kind: bytes, name: str, table: OpenTable) -> ConnectionId:
+def id_of(id_: str, kind: bytes, name: str, table: OpenTable) -> ConnectionId:
     """Return the id of a connection; of one that no registry knows, that of its name and table."""
     return connection_id(id_ or digest_of(kind, name.encode(), table.id.encode()).hex())
 

@@ -20,6 +20,7 @@ from lakebed.cli.feed_commands.definitions import COMMANDS as FEED_COMMANDS
 from lakebed.cli.feed_commands.policies import policy
 from lakebed.cli.feed_commands.quarantine import quarantine as feed_quarantine
 from lakebed.cli.feed_commands.status import status as feed_status
+from lakebed.cli.feed_commands.tap import tap as feed_tap
 from lakebed.cli.feeds import feed
 from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
@@ -58,7 +59,7 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (*FEED_COMMANDS, feed_status, feed_quarantine):
+for _command in (*FEED_COMMANDS, feed_status, feed_quarantine, feed_tap):
     feed.add_command(_command)
 for _command in (table, ingest, feed, policy, bulk_import, query, run, commit, compact):
     program.add_command(_command)

@@ -26,7 +26,7 @@ from lakebed.model.feeds.windows import WindowRules
 from lakebed.model.predicates.language import Predicate
 from lakebed.model.schema import Schema
 from lakebed.ports.record_source import Records
-from lakebed.processing.predicate_masks import kept
+from lakebed.processing.predicate_masks import kept, mask_of
 
 Mask = npt.NDArray[np.bool_]
 _TIME = "\0time"
@@ -103,6 +103,14 @@ class DecodeRecords:
     def windows(self) -> WindowRules | None:
         """Those of the connection."""
         return self._rules.windows
+
+    def look(self, split: str, records: pa.RecordBatch) -> tuple[Decoded, Mask]:
+        """Return what the decoder says of records, and which of its rows the filter keeps."""
+        decoded = self._decoder.decode(records, source_split=split)
+        if self._rules.where is None:
+            return decoded, np.ones(decoded.rows.num_rows, np.bool_)
+        mask = mask_of(decoded.rows, self._rules.where)
+        return decoded, mask.to_numpy(zero_copy_only=False).astype(np.bool_)
 
     def __call__(
         self, split: str, records: Records[pa.RecordBatch], known: KnownBefore[pa.RecordBatch]
