@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lakebed.backends.local.lake_directory import MARK
+from lakebed.backups.copy_definitions import CopyDefinitions
 from lakebed.backups.copy_lake import CopyLake, LakeCopied
 from lakebed.backups.copy_table import CopyTable, Progress
 from lakebed.bootstrap.app import App, LocalParts
@@ -42,6 +43,7 @@ def back_up(
         local = _local_parts(backup)
         with _alone(local.directory.path):
             done = _copier(app, backup, local, pinned=True, on_progress=on_progress).run()
+            _copy_definitions(app, backup)
             if prune:
                 for name in done.only_in_copy:
                     with suppress(TableMissingError):
@@ -65,7 +67,9 @@ def restore(app: App, directory: str | os.PathLike[str], *, on_progress: Progres
     try:
         with _alone(_local_parts(backup).directory.path):
             _refuse_taken_names(app, backup)
-            return _copier(backup, app, local, pinned=False, on_progress=on_progress).run()
+            done = _copier(backup, app, local, pinned=False, on_progress=on_progress).run()
+            _copy_definitions(backup, app)
+            return done
     finally:
         backup.close()
 
@@ -98,6 +102,10 @@ def _copier(
             on_progress=on_progress,
         ),
     )
+
+
+def _copy_definitions(source: App, target: App) -> None:
+    CopyDefinitions(source=source.feeds.definitions, target=target.feeds.definitions).run()
 
 
 def _refuse_itself(app: App, directory: Path) -> None:
