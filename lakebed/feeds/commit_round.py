@@ -126,6 +126,9 @@ class CommitRound(Generic[BatchT]):
         items = [item for part in parts for records in part.records for item in records.items]
         round_ = _Round(table, connection, known, taken_before(table, connection, items), [])
         made = self._made(round_, parts)
+        refusals = [one.refusal for one in made if one.refusal is not None]
+        if refusals and not any(map(_has_moved, made)):  # tried again, it makes no entry
+            raise refusals[0]
         done = self._committed(round_, parts, made)
         events.emit(
             events.FEED_PROGRESSED,
@@ -135,7 +138,6 @@ class CommitRound(Generic[BatchT]):
             stored_count=done.tally.stored,
             bytes_count=done.tally.bytes,
         )
-        refusals = [one.refusal for one in made if one.refusal is not None]
         if refusals:  # what came before is committed
             raise refusals[0]
         return done
@@ -262,6 +264,11 @@ def _owned(parts: Sequence[SplitRecords[BatchT]]) -> list[OwnedSplit]:
 
 def _ends(parts: Sequence[SplitRecords[BatchT]]) -> dict[str, int]:
     return {part.split: part.end for part in parts}
+
+
+def _has_moved(one: MadeSplit[BatchT]) -> bool:
+    """Whether there is something to commit of a source split."""
+    return one.at is not one.part.at or one.end != count_of(one.at.position)
 
 
 def _behind(one: MadeSplit[BatchT]) -> Position:

@@ -348,6 +348,8 @@ class Pipeline(Generic[BatchT]):
             for one in taken
         ]
         self._reported = self._clock.monotonic()
+        if not parts:
+            return None
         done = self._commit_parts(parts)
         if done is None:
             return None

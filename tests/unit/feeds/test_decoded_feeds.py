@@ -100,8 +100,12 @@ def test_the_next_bad_record_in_a_row_stops_the_feed_and_what_was_before_is_comm
     assert done.code == "record-refused"
     assert [row["id"] for row in orders.rows()] == [1, 2]
     assert [value for _, value in orders.quarantined()] == [b"x", b"y", b"a", b"b"]
+    head = orders.lake._app.catalog.find("orders").head
+    before = head.state.head().number
     assert orders.run(few).code == "record-refused", "the next owner counts on"
     assert len(orders.quarantined()) == 4
+    head.follow()
+    assert head.state.head().number == before, "to try again makes no entry"
     more = few.replace("= 2", "= 3") + "\n"
     assert orders.run(more).code == ""
     assert [row["id"] for row in orders.rows()] == [1, 2, 3]
