@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -40,9 +40,11 @@ def replay(seed: int) -> str:
     return f"LAKEBED_SEEDS={seed} make simulate"
 
 
-def story_of(seed: int, scratch: Path, tally: Tally) -> str | None:
+def story_of(
+    seed: int, scratch: Path, tally: Tally, kind: Callable[[int, Path], World] = World
+) -> str | None:
     """Return how a seed failed, with the command that replays it; None: all promises were kept."""
-    world = World(seed, scratch)
+    world = kind(seed, scratch)
     try:
         world.run()
         world.end()
@@ -59,6 +61,13 @@ def story_of(seed: int, scratch: Path, tally: Tally) -> str | None:
     return None
 
 
+def fail_with(stories: Sequence[str], seeds: Sequence[int]) -> None:
+    """Fail with the first stories, if there are any."""
+    if stories:
+        shown = "\n".join(stories[:FAILURES_SHOWN_MAX])
+        pytest.fail(f"{len(stories)} of {len(seeds)} seeds failed\n{shown}", pytrace=False)
+
+
 @pytest.fixture
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
@@ -73,9 +82,7 @@ def test_every_promise_is_kept_under_faults(
     own = Tally()
     stories = [story for seed in seeds if (story := story_of(seed, tmp_path, own))]
     tally.merge(own.worlds, own.counts)
-    if stories:
-        shown = "\n".join(stories[:FAILURES_SHOWN_MAX])
-        pytest.fail(f"{len(stories)} of {len(seeds)} seeds failed\n{shown}", pytrace=False)
+    fail_with(stories, seeds)
     total = gathered(shared_folder, str(seeds[0]), own, of=len(CASES))
     if total is not None and total.worlds >= ENOUGH:  # the last case to end looks at all of them
         assert not total.never, "a fault that never happens is not simulated"
