@@ -10,6 +10,7 @@ from lakebed.bootstrap.feed_definitions import (
     drop_definitions,
     feed_lifecycle,
 )
+from lakebed.bootstrap.feed_landing import LandingVerified, verify_landing, where_landed
 from lakebed.bootstrap.feed_quarantine import quarantined
 from lakebed.bootstrap.feed_status import status_of_feeds
 from lakebed.bootstrap.feed_tap import tap
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from lakebed.feeds.feed_status import FeedsStatus
     from lakebed.feeds.run_feeds import FeedDone, RunningFeed
     from lakebed.landing.quarantine_listing import QuarantinedRecord
+    from lakebed.landing.verify_landing import TakenRange
 
 
 class Feeds(OpenLake):
@@ -197,6 +199,23 @@ class FeedDefinitions(OpenLake):
         """
         found = tap(self._app, feed, text, connection, from_start=from_start)
         return found.records(limit=limit, wait_seconds=wait_seconds)
+
+    def where_landed(self, feed: str, source_split: str, position: int) -> list[TakenRange]:
+        """Return the commits that landed a position, as far back as the log goes; several after an
+        operator moved a position back.
+
+        Raises:
+            InvalidError: there is no such feed. TableMissingError: nothing was landed.
+        """
+        return where_landed(self._app, feed, source_split, position)
+
+    def verify_landing(self, feed: str) -> LandingVerified:
+        """Compare what commits of a landing table say that they took with the rows that are there.
+
+        Raises:
+            InvalidError: there is no such feed. TableMissingError: nothing was landed.
+        """
+        return verify_landing(self._app, feed)
 
     def describe(self, feed: str) -> tuple[FeedDefinition, list[ConnectionDefinition]]:
         """Return a feed and its connections, each with all parameters of its policy.

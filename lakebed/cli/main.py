@@ -17,6 +17,7 @@ from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.doctor import doctor
 from lakebed.cli.explanations import explain
 from lakebed.cli.feed_commands.definitions import COMMANDS as FEED_COMMANDS
+from lakebed.cli.feed_commands.landed import verify, where
 from lakebed.cli.feed_commands.policies import policy
 from lakebed.cli.feed_commands.quarantine import quarantine as feed_quarantine
 from lakebed.cli.feed_commands.status import status as feed_status
@@ -59,7 +60,7 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (*FEED_COMMANDS, feed_status, feed_quarantine, feed_tap):
+for _command in (*FEED_COMMANDS, feed_status, feed_quarantine, feed_tap, where, verify):
     feed.add_command(_command)
 for _command in (table, ingest, feed, policy, bulk_import, query, run, commit, compact):
     program.add_command(_command)
