@@ -61,7 +61,7 @@ def tap(
 def _tap_of_feed(app: App, definition: FeedDefinition, *, from_start: bool) -> Tap:
     feed = definition.feed
     if not feed.source.is_ordered:
-        hint = f"to look would take records from others: query {feed.name}_landing"
+        hint = f"to look would keep records from workers: query {feed.name}_landing"
         raise InvalidError("a source without order cannot be looked at", feed=feed.name, hint=hint)
     table: OpenTable | None = None
     begins: dict[str, Position] = {}

@@ -82,7 +82,10 @@ class FeedStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedsStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How feeds do, and who works on them. workers: all of the lake's that have not left."""
+    """How feeds do, and who works on them.
+
+    workers: all of the lake's that have not left.
+    """
 
     feeds: tuple[FeedStatus, ...]
     workers: tuple[HeardWorker, ...]

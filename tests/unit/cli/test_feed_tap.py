@@ -2,6 +2,7 @@
 trace."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +39,15 @@ def tapped(shell: Shell, *words: str) -> list[dict[str, Any]]:
 def traces(shell: Shell) -> tuple[object, ...]:
     """All that a lake keeps: tables, their logs, objects, owners and workers."""
     tables = shell.json("status")
-    leases = SqliteLeases(shell.lake)
+    with closing(SqliteLeases(shell.lake)) as leases:
+        owned = leases.workers(), leases.owners()
     log = shell.ok("state", "log", "typed")
     objects = sorted(
         (str(path.relative_to(shell.lake)), path.stat().st_size)
         for path in shell.lake.rglob("*")
-        if path.is_file() and path.suffix not in {".sqlite", ".lock"}
+        if path.is_file() and ".sqlite" not in path.name
     )
-    return tables, log, objects, leases.workers(), leases.owners()
+    return tables, log, objects, owned
 
 
 EXPECTED = [
