@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lakebed.bootstrap.feed_definitions import (
+from lakebed.bootstrap.feeds.definitions import (
     apply_definitions,
     drop_definitions,
     feed_lifecycle,
 )
-from lakebed.bootstrap.feed_landing import LandingVerified, verify_landing, where_landed
-from lakebed.bootstrap.feed_quarantine import quarantined
-from lakebed.bootstrap.feed_status import status_of_feeds
-from lakebed.bootstrap.feed_tap import tap
-from lakebed.bootstrap.feed_worker import feed_worker, running_definitions
-from lakebed.bootstrap.feeds import definitions_in, running_feeds
+from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
+from lakebed.bootstrap.feeds.pipelines import definitions_in, running_feeds
+from lakebed.bootstrap.feeds.quarantine import quarantined
+from lakebed.bootstrap.feeds.status import status_of_feeds
+from lakebed.bootstrap.feeds.tap import tap
+from lakebed.bootstrap.feeds.worker import feed_worker, running_definitions
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import at_of, plain
 from lakebed.config.feeds import feed_file, file_of, joined
@@ -29,8 +29,8 @@ from lakebed.feeds.known_definitions import (
     read_definitions,
 )
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
+from lakebed.feeds.operating.worker_reports import LISTEN_SECONDS
 from lakebed.feeds.run_feeds import run_feeds
-from lakebed.feeds.worker_reports import LISTEN_SECONDS
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from lakebed.errors import LakebedError
     from lakebed.feeds.apply_definitions import PlannedChange
-    from lakebed.feeds.feed_status import FeedsStatus
+    from lakebed.feeds.operating.feed_status import FeedsStatus
     from lakebed.feeds.run_feeds import FeedDone, RunningFeed
     from lakebed.landing.quarantine_listing import QuarantinedRecord
     from lakebed.landing.verify_landing import TakenRange

@@ -26,8 +26,8 @@ _Entries = dict[tuple[DefinitionKind, str], DefinitionEntry]
 
 
 class CopyDefinitions:
-    """Makes one registry define what another one does. In the copy no feed is to run: whoever
-    works with it starts what it wants."""
+    """Makes a registry define what its source defines. In the copy no feed is to run before it is
+    started."""
 
     def __init__(self, *, source: FeedRegistry, target: FeedRegistry) -> None:
         self._source = source

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakebed.backends.local.lake_directory import LakeDirectory
 from lakebed.backends.local.process_folder import ProcessFolder
-from lakebed.bootstrap.feed_stores import FeedStores
+from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.inspection_services import InspectionServices
 from lakebed.bootstrap.leftovers import Leftovers
 from lakebed.compaction.create_jobs import CreateCompactionJobs

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakebed.backends.local.process_folder import ProcessFolder
 from lakebed.bootstrap.app import App, LocalParts
-from lakebed.bootstrap.feed_stores import FeedStores
+from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.inspection_services import (
     InspectedParts,
     InspectionServices,

@@ -18,7 +18,7 @@ from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.aws_stores import objects_of, source_files_of
-from lakebed.bootstrap.feed_stores import instance_feed_stores
+from lakebed.bootstrap.feeds.stores import instance_feed_stores
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.object_places import ObjectsLocation, location_of
 from lakebed.config.instance import (

@@ -8,8 +8,8 @@ from lakebed.bootstrap.open_lake import OpenLake
 
 if TYPE_CHECKING:
     from lakebed.bootstrap.app import App
-    from lakebed.feeds.position_admin import KeptPosition, KnownGap, LedgerRow
-    from lakebed.feeds.window_listing import FeedTime, KnownWindow
+    from lakebed.feeds.operating.position_admin import KeptPosition, KnownGap, LedgerRow
+    from lakebed.feeds.operating.window_listing import FeedTime, KnownWindow
     from lakebed.statestore.open_table import OpenTable
 
 
@@ -29,7 +29,7 @@ class FedTable(OpenLake):
         Raises:
             InvalidError: the table knows no such feed.
         """
-        from lakebed.feeds.position_admin import positions
+        from lakebed.feeds.operating.position_admin import positions
 
         return positions(self._opened, feed)
 
@@ -54,7 +54,7 @@ class FedTable(OpenLake):
             InvalidError: no such feed, or no reason; nothing was changed.
             PositionMovedError: the feed has gone on since; nothing was changed.
         """
-        from lakebed.feeds.position_admin import OperatorMove, reset_position
+        from lakebed.feeds.operating.position_admin import OperatorMove, reset_position
 
         move = OperatorMove(feed=feed, source_split=source_split, expects=expects, who=who, why=why)
         return reset_position(self._opened, move, to=to)
@@ -67,7 +67,7 @@ class FedTable(OpenLake):
 
         expects: what `positions` says is next; `"damaged"`: it cannot be read.
         """
-        from lakebed.feeds.position_admin import OperatorMove, delete_position
+        from lakebed.feeds.operating.position_admin import OperatorMove, delete_position
 
         move = OperatorMove(feed=feed, source_split=source_split, expects=expects, who=who, why=why)
         return delete_position(self._opened, move)
@@ -80,7 +80,7 @@ class FedTable(OpenLake):
         Raises:
             InvalidError: the table knows no such feed.
         """
-        from lakebed.feeds.position_admin import ledger
+        from lakebed.feeds.operating.position_admin import ledger
 
         return ledger(self._opened, feed)
 
@@ -93,7 +93,7 @@ class FedTable(OpenLake):
         Raises:
             InvalidError: the table knows no such feed.
         """
-        from lakebed.feeds.window_listing import watermarks
+        from lakebed.feeds.operating.window_listing import watermarks
 
         return watermarks(self._opened, feed)
 
@@ -110,7 +110,7 @@ class FedTable(OpenLake):
         Raises:
             InvalidError: the table knows no such feed.
         """
-        from lakebed.feeds.window_listing import windows
+        from lakebed.feeds.operating.window_listing import windows
 
         return windows(self._opened, feed, sealed=sealed, after=after)
 
@@ -123,6 +123,6 @@ class FedTable(OpenLake):
         Raises:
             InvalidError: the table knows no such feed.
         """
-        from lakebed.feeds.position_admin import gaps
+        from lakebed.feeds.operating.position_admin import gaps
 
         return gaps(self._opened, feed)

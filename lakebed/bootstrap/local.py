@@ -19,7 +19,7 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import App, LocalParts
 from lakebed.bootstrap.assemble import Stores, assemble
-from lakebed.bootstrap.feed_stores import local_feed_stores
+from lakebed.bootstrap.feeds.stores import local_feed_stores
 from lakebed.bootstrap.machine import open_tables_max
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.object_places import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.bootstrap.further_processes import FurtherProcesses
+from lakebed.bootstrap.feeds.further_processes import FurtherProcesses
 from lakebed.cli.feed_commands import positions
 from lakebed.cli.key_text import text_in
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session

@@ -24,7 +24,7 @@ from lakebed.backends.memory import (
     VirtualClock,
 )
 from lakebed.bootstrap.assemble import Stores, assemble
-from lakebed.bootstrap.feed_stores import FeedStores
+from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.functions import committer, dead_letters
 from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.functions.table_stores import TableStores, table_stores

@@ -12,8 +12,8 @@ import msgspec
 from lakebed.cli.program import Command, CommandGroup, Session, aligned, pass_session, time_text
 
 if TYPE_CHECKING:
-    from lakebed.feeds.position_admin import KeptPosition, LedgerRow
-    from lakebed.feeds.window_listing import KnownWindow
+    from lakebed.feeds.operating.position_admin import KeptPosition, LedgerRow
+    from lakebed.feeds.operating.window_listing import KnownWindow
 
 NO_POSITION = "none"
 

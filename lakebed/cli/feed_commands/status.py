@@ -12,7 +12,7 @@ from lakebed.cli.program import Command, Session, aligned, counted, pass_session
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lakebed.feeds.feed_status import FeedsStatus, FeedStatus
+    from lakebed.feeds.operating.feed_status import FeedsStatus, FeedStatus
 
 _HEADINGS = (
     "FEED", "INTO", "STATE", "VERSION", "WORKERS", "SPLITS", "BEHIND", "WAITING", "READ", "STORED",

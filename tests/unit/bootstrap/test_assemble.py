@@ -23,7 +23,7 @@ from lakebed.bootstrap import assemble as module
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.commit_queue import commit_queued
-from lakebed.bootstrap.feed_stores import FeedStores
+from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError

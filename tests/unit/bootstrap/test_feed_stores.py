@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import lakebed
-from lakebed.bootstrap.feed_stores import SECRETS_FOLDER, local_feed_stores
+from lakebed.bootstrap.feeds.stores import SECRETS_FOLDER, local_feed_stores
 from lakebed.errors import DeniedError
 from lakebed.feed_errors import SecretMissingError
 from lakebed.ports.leases import WorkerId

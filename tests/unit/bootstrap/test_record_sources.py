@@ -15,8 +15,8 @@ from lakebed.backends.local.secrets import EnvironmentSecrets
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.memory import VirtualClock
 from lakebed.backends.system import system_random
-from lakebed.bootstrap import record_sources
-from lakebed.bootstrap.record_sources import (
+from lakebed.bootstrap.feeds import record_sources
+from lakebed.bootstrap.feeds.record_sources import (
     SourceParts,
     amazon_clients,
     custom_source,

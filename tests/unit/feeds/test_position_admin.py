@@ -8,7 +8,7 @@ import pytest
 
 from lakebed.errors import InvalidError
 from lakebed.feed_errors import PositionMovedError
-from lakebed.feeds.position_admin import (
+from lakebed.feeds.operating.position_admin import (
     DAMAGED,
     KeptPosition,
     KnownGap,

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from lakebed.errors import InvalidError
-from lakebed.feeds.window_listing import FeedTime, KnownWindow, watermarks, windows
+from lakebed.feeds.operating.window_listing import FeedTime, KnownWindow, watermarks, windows
 from lakebed.model.names import TableId, TableName, TransactionNumber
 from lakebed.statestore.open_table import OpenTable
 from tests.dsl.windowed_table import FEED, WindowedTable

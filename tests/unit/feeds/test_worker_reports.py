@@ -3,8 +3,8 @@
 import msgspec
 
 from lakebed.backends.memory.clock import VirtualClock
+from lakebed.feeds.operating.worker_reports import listen, work_on
 from lakebed.feeds.worker import FeedReport
-from lakebed.feeds.worker_reports import listen, work_on
 from lakebed.model.feeds.tallies import Tally
 from lakebed.ports.leases import Leases, WorkerBeat, WorkerId
 

@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds import connected_feed, is_landed, landed_feed
+from lakebed.bootstrap.feeds.pipelines import connected_feed, is_landed, landed_feed
 from lakebed.config.policies import Policy
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.feeds.known_definitions import (

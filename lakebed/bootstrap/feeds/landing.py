@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds import id_of
+from lakebed.bootstrap.feeds.pipelines import id_of
 from lakebed.config.feeds import landing_table_name
 from lakebed.feeds.known_definitions import read_definitions
 from lakebed.landing.verify_landing import LandingFinding, TakenRange, taken_ranges, verified

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 LOOK_SECONDS = 1.0
 PROGRAM = """
-from lakebed.bootstrap.further_processes import end_with
+from lakebed.bootstrap.feeds.further_processes import end_with
 from lakebed.cli.main import main
 end_with({process})
 main()

@@ -7,7 +7,7 @@ from itertools import islice
 
 import msgspec
 
-from lakebed.feeds.position_admin import known_feeds, newest_state
+from lakebed.feeds.operating.position_admin import known_feeds, newest_state
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.window_records import watermark_of, windows_of

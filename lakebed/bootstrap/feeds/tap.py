@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds import decoding_of, definitions_in, id_of, source_of
+from lakebed.bootstrap.feeds.pipelines import decoding_of, definitions_in, id_of, source_of
 from lakebed.config.feeds import feed_file, landing_table_name
 from lakebed.errors import InvalidError, TableMissingError, did_you_mean
 from lakebed.feeds.known_definitions import ConnectionDefinition, FeedDefinition, read_definitions
-from lakebed.feeds.tap import Look, Tap, committed_positions, decoded_look, looked_at
+from lakebed.feeds.operating.tap import Look, Tap, committed_positions, decoded_look, looked_at
 from lakebed.landing.landing_source import LandingSource
 from lakebed.model.feeds.positions import Position
 from lakebed.model.names import ConnectionId, table_name

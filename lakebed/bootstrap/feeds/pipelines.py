@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.record_sources import SourceParts, amazon_clients, record_source
+from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, landing_table_name

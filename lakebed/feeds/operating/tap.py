@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakebed.decoding.raw_records import RAW_RECORDS
 from lakebed.feeds.committed import count_of
 from lakebed.feeds.decode_records import DecodeRecords
-from lakebed.feeds.position_admin import newest_state
+from lakebed.feeds.operating.position_admin import newest_state
 from lakebed.model.feeds.positions import Position
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.names import ConnectionId

@@ -9,8 +9,8 @@ import msgspec
 from lakebed.errors import LakebedError
 from lakebed.feeds.known_definitions import KnownDefinitions
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
-from lakebed.feeds.position_admin import newest_state
-from lakebed.feeds.worker_reports import HeardWorker, WorkFigures, work_on
+from lakebed.feeds.operating.position_admin import newest_state
+from lakebed.feeds.operating.worker_reports import HeardWorker, WorkFigures, work_on
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, Micros

@@ -1,0 +1,1 @@
+"""Feeds, put together from the services of a lake."""

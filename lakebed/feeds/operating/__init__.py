@@ -1,0 +1,1 @@
+"""What operators ask of feeds, and do to them."""
