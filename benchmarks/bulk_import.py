@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import inputs
-from benchmarks.checking import Check, contents
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.inputs import unsorted_files
+from benchmarks.peers.checking import Check, contents
 from benchmarks.shapes import FILES, Shape, shapes_named
 from benchmarks.under_spark.spark_processes import cpu_seconds, spark_home
 

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 import pyarrow.parquet as pq
 
 from benchmarks import inputs
-from benchmarks.checking import Check, contents
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.inputs import unsorted_files
 from benchmarks.peers import ingest_polars
+from benchmarks.peers.checking import Check, contents
 from benchmarks.processes import measured
 from benchmarks.programs import ingest_ours
 from benchmarks.shapes import FILES, LEAVES, Shape, shapes_named

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.checking import Check, contents
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.inputs import files_apart, files_in, scratch
 from benchmarks.peers import pass_through_copy
+from benchmarks.peers.checking import Check, contents
 from benchmarks.processes import measured
 from benchmarks.programs import merge_ours
 from benchmarks.shapes import FILES, SLEEPER

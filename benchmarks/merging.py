@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from benchmarks.checking import Check, Contents, contents, contents_of
 from benchmarks.figures import medians
 from benchmarks.inputs import files_in, parts_in, scratch
+from benchmarks.peers.checking import Check, Contents, contents, contents_of
 from benchmarks.processes import Used, measured
 from benchmarks.shapes import SHAPES, Shape
 

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import (
-    checking,
     ingest,
     inputs,
     merge,
@@ -18,6 +17,7 @@ from benchmarks import (
     merge_two_workers,
 )
 from benchmarks.figures import Figure
+from benchmarks.peers import checking
 from benchmarks.shapes import FILES, LEAVES, SHAPES, SLEEPER, Shape
 
 ROWS = 2_500
