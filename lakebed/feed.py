@@ -11,7 +11,7 @@ from lakebed.bootstrap.feeds.definitions import (
     feed_lifecycle,
 )
 from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
-from lakebed.bootstrap.feeds.pipelines import definitions_in, running_feeds
+from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
 from lakebed.bootstrap.feeds.quarantine import quarantined
 from lakebed.bootstrap.feeds.status import status_of_feeds
 from lakebed.bootstrap.feeds.tap import tap
@@ -68,6 +68,7 @@ class Feeds(OpenLake):
             if not file.feeds:
                 hint = 'write a section [feed.NAME] with `files = "PATTERN"`'
                 raise InvalidError("a file of feeds without a feed", hint=hint)
+            refuse_defined(read_definitions(app.feeds.definitions), file)
             self._feeds = list(running_feeds(app, *definitions_in(file)))
 
     def run(

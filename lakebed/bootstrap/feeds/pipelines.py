@@ -19,7 +19,11 @@ from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
 from lakebed.feeds.decode_records import DecodeRecords, RecordRules
-from lakebed.feeds.known_definitions import ConnectionDefinition, FeedDefinition
+from lakebed.feeds.known_definitions import (
+    ConnectionDefinition,
+    FeedDefinition,
+    KnownDefinitions,
+)
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
@@ -82,6 +86,20 @@ def definitions_in(
             )
         )
     return list(feeds.values()), connections
+
+
+def refuse_defined(known: KnownDefinitions, file: FeedFile) -> None:
+    """Refuse to run from a file what the lake defines, too: the two have positions of their own, so
+    each record would be taken twice.
+
+    Raises:
+        InvalidError: the lake defines a feed or a connection of that name.
+    """
+    for kind, names in (("feed", file.feeds), ("connection", file.connections)):
+        for name in names:
+            if (kind, name) in known.entries:
+                hint = "run it without the file: `lakebed feed run`"
+                raise InvalidError(f"the lake defines this {kind}", at=at_of(kind, name), hint=hint)
 
 
 def running_feeds(

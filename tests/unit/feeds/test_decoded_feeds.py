@@ -144,3 +144,11 @@ def test_a_definition_that_does_not_fit_is_refused_before_anything_is_read(
         orders.run(more)
     assert says in str(refused.value)
     assert orders.rows() == []
+
+
+def test_a_feed_that_the_lake_defines_is_not_run_from_a_file_too(orders: Orders) -> None:
+    orders.write(GOOD)
+    text = TEXT.format(folder=orders.folder, more="")
+    lakebed.FeedDefinitions(orders.lake).apply(text)
+    with pytest.raises(InvalidError, match="the lake defines this feed"):
+        lakebed.Feeds(orders.lake, text)
