@@ -16,7 +16,7 @@ from pathlib import Path
 import lakebed
 from lakebed.backends.local.leases import SqliteLeases
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 COMMAND = "from lakebed.cli.main import main; main()"
 PACE = 4
 BAD_SHARE = 0.05
