@@ -77,7 +77,7 @@ def test_the_tour_works_as_it_is_typed(tmp_path: Path) -> None:
     inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     person = Person(checkout(tmp_path / "clone"), {**inherited, "PYTHONPATH": str(ROOT)})
     said = [person.types(block) for block in blocks(TOUR)]
-    assert len(said) == 6
+    assert len(said) == 7
     whole = "\n".join(said)
     assert "did you mean 'trips'" in whole
     assert '{"id":"b7","at":1,"fare":3}' in whole
