@@ -13,6 +13,7 @@ from lakebed.bootstrap.feeds.definitions import (
 from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
 from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
 from lakebed.bootstrap.feeds.quarantine import quarantined
+from lakebed.bootstrap.feeds.replay import replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds
 from lakebed.bootstrap.feeds.tap import tap
 from lakebed.bootstrap.feeds.worker import feed_worker, running_definitions
@@ -173,6 +174,32 @@ class FeedDefinitions(OpenLake):
             InvalidError: there is no feed or connection of that name.
         """
         return quarantined(self._app, feed, connection, limit=limit, with_values=with_values)
+
+    def replay(
+        self,
+        feed: str,
+        *,
+        text: str | None = None,
+        connection: str | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[FeedDone], None] = lambda _: None,
+    ) -> list[FeedDone]:
+        """Take the records in quarantine of a feed once more, by its definitions of now: those that
+        are rows now get into the table, the others stay. Returns what became of them, by
+        connection. It may be killed anywhere, or run twice at once: no record is there twice.
+
+        text: of the file that defines the feed; None: the lake does.
+        connection: only of this one.
+        should_stop: asked between commits.
+        on_progress: called after each commit, with what its connection has taken so far.
+
+        Raises:
+            InvalidError: there is no feed or connection of that name.
+            TableMissingError: a connection's table is not there.
+        """
+        return replay_quarantine(
+            self._app, feed, connection, text, should_stop=should_stop, on_progress=on_progress
+        )
 
     def tap(
         self,

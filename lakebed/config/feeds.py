@@ -20,6 +20,7 @@ from lakebed.model.names import TableName, table_name
 from lakebed.model.predicates.text import predicate_from_text
 
 DAY_SECONDS = 86_400
+QUARANTINE_SUFFIX = "_quarantine"
 _OF_COLUMNS = ("columns", "rest", "lineage", "meta")
 
 
@@ -208,6 +209,11 @@ class FeedFile(msgspec.Struct, frozen=True, kw_only=True):
 def landing_table_name(feed: str) -> TableName:
     """Return the name of a feed's landing table. Raises: InvalidError: no table can have it."""
     return table_name(f"{feed}_landing")
+
+
+def quarantine_name(feed: str) -> TableName:
+    """Return the name of a feed's quarantine table. Raises: InvalidError: no table can have it."""
+    return table_name(f"{feed}{QUARANTINE_SUFFIX}")
 
 
 def feeds_of(text: str) -> list[Feed]:

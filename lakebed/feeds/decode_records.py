@@ -21,6 +21,7 @@ from lakebed.feeds.event_windows import newest_time, window_counts
 from lakebed.feeds.land_records import records_in_table
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.landing.quarantine_table import quarantined_rows
+from lakebed.model.feeds.replays import origin_of
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.feeds.windows import WindowRules
 from lakebed.model.predicates.language import Predicate
@@ -120,7 +121,7 @@ class DecodeRecords:
         Raises:
             UnavailableError: there is not enough memory, or a registry of schemas does not answer.
         """
-        decoded = self._decoder.decode(records.batch, source_split=split)
+        decoded = self._decoder.decode(records.batch, source_split=origin_of(split))
         judged = judged_times(
             decoded, self._rules.windows, log_time=known.log_time, sealed=known.sealed
         )

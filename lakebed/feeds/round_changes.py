@@ -12,6 +12,7 @@ from lakebed.feed_errors import RecordRefusedError
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of
 from lakebed.feeds.made_rows import MadeRows
 from lakebed.ingest.stage_rows import StagedRows
+from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
 from lakebed.model.names import Micros
@@ -119,8 +120,9 @@ def event_time_of(
         return
     splits, rows, late = list[SplitTime](), Counter[Micros](), Counter[Micros]()
     for one in made:
-        times = [each.newest for each in one.rows if each.newest is not None]
-        is_caught_up = one.part.is_caught_up and one.refusal is None
+        is_replay = replay_of(one.part.split) is not None  # of old records: none waits for it
+        times = [each.newest for each in one.rows if each.newest is not None and not is_replay]
+        is_caught_up = is_replay or (one.part.is_caught_up and one.refusal is None)
         if times or is_caught_up:
             newest = max(times) if times else None
             splits.append(SplitTime(one.part.split, newest, caught_up=is_caught_up))

@@ -4,7 +4,8 @@ connections. None of them can hold up what lands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 
@@ -38,12 +39,21 @@ class LandingSource:
         """Begin with the first record that is there."""
         return 0
 
-    def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> LandingReader:
+    def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> KeptRecords:
         """Return a reader of a source split."""
-        return LandingReader(self._table, self._query, split.name, begin, self._landed)
+        return KeptRecords(
+            partial(self._rows, split.name), begin, lambda: self._landed().get(split.name, 0)
+        )
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def _rows(self, split: str, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        ranges = {
+            "source_split": Range(split, split, max_inclusive=True),
+            "position": Range(begin, end),
+        }
+        return self._query.run(self._table, condition_of(self._table.schema, ranges=ranges))
 
     def _landed(self) -> dict[str, int]:
         """Return how far each source split was landed."""
@@ -56,23 +66,27 @@ class LandingSource:
             }
 
 
-class LandingReader:
-    """Reads one source split, version after version of the table."""
+class KeptRecords:
+    """Reads records of a source split that a table keeps, version after version of the table.
+
+    rows: gives those from one position to another, in order.
+    begin: position of the first one that is wanted.
+    end: says behind which position the table has none yet.
+    resume: what comes with all of them.
+    """
 
     def __init__(
         self,
-        table: OpenTable,
-        query: RunQuery[pa.RecordBatch],
-        split: str,
+        rows: Callable[[int, int], Iterator[pa.RecordBatch]],
         begin: int,
-        landed: Callable[[], Mapping[str, int]],
+        end: Callable[[], int],
+        *,
+        resume: bytes = b"",
     ) -> None:
-        self._table = table
-        self._query = query
-        self._split = split
-        self._next = begin
-        self._landed = landed
-        self._end = begin
+        self._rows = rows
+        self._next = self._end = begin
+        self._newest_end = end
+        self._resume = resume
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._rest: pa.RecordBatch | None = None
 
@@ -86,10 +100,11 @@ class LandingReader:
         rows = self._rest if self._rest is not None else next(self._batches, None)
         if rows is None:
             self._next = max(self._next, self._end)  # what is left out was left out by the table
-            self._end = self._landed().get(self._split, self._next)
-            if self._end <= self._next:
+            self._end = max(self._next, self._newest_end())
+            if self._end == self._next:
                 return None
-            self._batches = self._rows(self._next, self._end)
+            found = self._rows(self._next, self._end)
+            self._batches = (rows for rows in found if rows.num_rows)
             rows = next(self._batches, None)
             if rows is None:
                 return None
@@ -98,23 +113,15 @@ class LandingReader:
         return self._records(rows[:count])
 
     def behind(self) -> int:
-        """Return how many positions were landed beyond the last record that was read."""
+        """Return how many positions the table has beyond the last record that was read."""
         return max(0, self._end - self._next)
 
     def acknowledge(self, end: int) -> None:
-        """Do nothing: retention alone removes records."""
+        """Do nothing: the table keeps its records."""
 
     def close(self) -> None:
         """Let go of the version that is read."""
         self._batches, self._rest = iter(()), None
-
-    def _rows(self, begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        ranges = {
-            "source_split": Range(self._split, self._split, max_inclusive=True),
-            "position": Range(begin, end),
-        }
-        condition = condition_of(self._table.schema, ranges=ranges)
-        return (rows for rows in self._query.run(self._table, condition) if rows.num_rows)
 
     def _records(self, rows: pa.RecordBatch) -> Records[pa.RecordBatch]:
         columns = [rows[field.name].cast(field.type) for field in RAW_RECORDS]
@@ -126,6 +133,7 @@ class LandingReader:
             count=batch.num_rows,
             size=batch.nbytes,
             batch=batch,
+            resume=self._resume,
         )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
+from lakebed.model.feeds.replays import origin_of
 from lakebed.model.names import ConnectionId, Micros
 from lakebed.model.ranges import Range
 from lakebed.query.run_query import RunQuery, condition_of
@@ -45,6 +47,7 @@ def quarantined_records(
     query: RunQuery[pa.RecordBatch],
     table: OpenTable,
     connection: ConnectionId | None,
+    replayed: Mapping[tuple[str, str], int],
     *,
     limit: int,
     with_values: bool,
@@ -52,6 +55,7 @@ def quarantined_records(
     """Yield the first records of a quarantine table, by connection, source split and position.
 
     connection: only of this one.
+    replayed: by connection and source split, below which position records are left out.
     with_values: with what they hold, which is read only then.
 
     Raises:
@@ -63,13 +67,37 @@ def quarantined_records(
     if connection is not None:
         only = {"connection": Range(connection, connection, max_inclusive=True)}
     condition = condition_of(table.schema, ranges=only, columns=columns)
-    for batch in query.run(table, condition, limit=limit):
-        for begin in range(0, batch.num_rows, AT_ONCE):
-            yield from _records(batch.slice(begin, AT_ONCE))
+    left = limit
+    for batch in query.run(table, condition, limit=None if replayed else limit):
+        kept = _without_replayed(batch, replayed)[:left]
+        left -= kept.num_rows
+        for begin in range(0, kept.num_rows, AT_ONCE):
+            yield from _records(kept.slice(begin, AT_ONCE))
+        if not left:
+            return
+
+
+def _without_replayed(
+    batch: pa.RecordBatch, replayed: Mapping[tuple[str, str], int]
+) -> pa.RecordBatch:
+    """Return the records that no replay has taken."""
+    if not replayed:
+        return batch
+    mask = pa.repeat(pa.scalar(value=False), batch.num_rows)
+    for (connection, split), end in replayed.items():
+        taken = pc.and_(
+            pc.and_(
+                pc.equal(batch["connection"], connection), pc.equal(batch["source_split"], split)
+            ),
+            pc.less(batch["position"], end),
+        )
+        mask = pc.or_(mask, taken)
+    return batch.filter(pc.invert(mask))
 
 
 def _records(batch: pa.RecordBatch) -> Iterator[QuarantinedRecord]:
     index = batch.schema.get_field_index("time")
     counted = batch.set_column(index, "time", batch["time"].cast(pa.int64()))
     for row in counted.to_pylist():  # bounded: AT_ONCE
+        row["source_split"] = origin_of(row["source_split"])
         yield QuarantinedRecord(**row)

@@ -11,7 +11,13 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, landing_table_name
+from lakebed.config.feeds import (
+    DefinedConnection,
+    Feed,
+    FeedFile,
+    landing_table_name,
+    quarantine_name,
+)
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
 from lakebed.decoding.engines import decoder_of
@@ -177,21 +183,43 @@ def connected_feed(
     app: App, definition: ConnectionDefinition, share: Share
 ) -> Pipeline[pa.RecordBatch]:
     """Return what takes a feed into a table. Raises: as `running_feeds`."""
-    connection, feed, policy = definition.connection, definition.feed, definition.policy
-    table = app.catalog.find(table_name(connection.table))
-    id_ = id_of(definition.id, b"connection", connection.name, table)
-    to_table = FeedConnection(id_, definition.version)
-    source = source_of(app, feed, _taken_by(table, to_table))
+    feed, target = definition.feed, target_of(app, definition)
+    source = source_of(app, feed, _taken_by(*target))
     if not feed.source.is_ordered:
         landing, landed_by = _landing_of(app, feed, definition.feed_id, definition.version)
         source = LandingSource(landing, landed_by.id, app.query)
+    return pipeline_from(app, definition, target, source, share(target[1].id))
+
+
+def target_of(app: App, definition: ConnectionDefinition) -> tuple[OpenTable, FeedConnection]:
+    """Return the table that a connection fills, and what fills it. Raises: as `running_feeds`."""
+    connection = definition.connection
+    table = app.catalog.find(table_name(connection.table))
+    id_ = id_of(definition.id, b"connection", connection.name, table)
+    return table, FeedConnection(id_, definition.version)
+
+
+def quarantine_of(app: App, feed: str) -> OpenTable:
+    """Return the quarantine table of a feed, which is created where there is none. Raises: as
+    `running_feeds`."""
+    return _table_of(app, quarantine_name(feed), QUARANTINE_SCHEMA, "quarantine")
+
+
+def pipeline_from(
+    app: App,
+    definition: ConnectionDefinition,
+    target: tuple[OpenTable, FeedConnection],
+    source: RecordSource[pa.RecordBatch],
+    splits: OwnedSplits,
+) -> Pipeline[pa.RecordBatch]:
+    """Return what takes records of a source into a connection's table. target: as `target_of`.
+    Raises: as `running_feeds`."""
+    (table, to_table), policy = target, definition.policy
     stage = StageRows[pa.RecordBatch](files=app.files)
-    open_quarantine = partial(
-        _table_of, app, table_name(f"{feed.name}_quarantine"), QUARANTINE_SCHEMA, "quarantine"
-    )
+    open_quarantine = partial(quarantine_of, app, definition.feed.name)
     rounds = CommitRound(
         stage=stage,
-        make_rows=decoding_of(definition, id_, table.schema),
+        make_rows=decoding_of(definition, to_table.id, table.schema),
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
     )
     return Pipeline[pa.RecordBatch](
@@ -203,9 +231,9 @@ def connected_feed(
         rules=PipelineRules(
             limits=_limits(policy),
             records_gaps=policy.gap == "record",
-            idle_seconds=policy.idle_seconds if connection.window_seconds else None,
+            idle_seconds=policy.idle_seconds if definition.connection.window_seconds else None,
         ),
-        splits=share(id_),
+        splits=splits,
     )
 
 

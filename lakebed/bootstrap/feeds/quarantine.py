@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.pipelines import target_of
+from lakebed.config.feeds import QUARANTINE_SUFFIX, quarantine_name
 from lakebed.errors import InvalidError, TableMissingError, did_you_mean
-from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
+from lakebed.feeds.known_definitions import (
+    ConnectionDefinition,
+    KnownDefinitions,
+    read_definitions,
+)
+from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.landing.quarantine_listing import QuarantinedRecord, quarantined_records
+from lakebed.landing.quarantine_source import replayed_below
 from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
 from lakebed.model.feeds.positions import connection_id
-from lakebed.model.names import ConnectionId, table_name
+from lakebed.model.names import ConnectionId
 
 LIMIT_MAX = 1_000_000
-_SUFFIX = "_quarantine"
 _ID = re.compile("[0-9a-f]{32,64}")
 
 
 def quarantined(
     app: App, feed: str, connection: str | None, *, limit: int, with_values: bool
 ) -> Iterator[QuarantinedRecord]:
-    """Yield the first records in quarantine of a feed, also of one that only a file defines.
+    """Yield the first records in quarantine of a feed, also of one that only a file defines. Those
+    that a replay has taken are left out, but for a feed that the lake does not define.
 
     connection: only of this one: its name, or its id, where it is not defined any more.
 
@@ -35,23 +44,34 @@ def quarantined(
     known = read_definitions(app.feeds.definitions)
     id_ = None if connection is None else _id_of(known, feed, connection)
     try:
-        table = app.catalog.find(table_name(f"{feed}{_SUFFIX}"))
+        table = app.catalog.find(quarantine_name(feed))
     except TableMissingError:
         if feed in known.file.feeds:  # nothing was bad yet
             return iter(())
         raise _no_feed(app, known, feed) from None
     if table.schema.fields != QUARANTINE_SCHEMA.fields:
         raise InvalidError("a table of that name is no quarantine table", table=table.name)
-    names = (
-        {one.id: one.connection.name for one in known.connections_of(feed)}
-        if (feed in known.file.feeds)
-        else {}
+    connections = known.connections_of(feed) if feed in known.file.feeds else []
+    names = {one.id: one.connection.name for one in connections}
+    replayed = {(id_, split): end for id_, split, end in _replayed(app, connections)}
+    found = quarantined_records(
+        app.query, table, id_, replayed, limit=limit, with_values=with_values
     )
-    found = quarantined_records(app.query, table, id_, limit=limit, with_values=with_values)
     return (
         msgspec.structs.replace(one, connection=names.get(one.connection, one.connection))
         for one in found
     )
+
+
+def _replayed(
+    app: App, connections: Sequence[ConnectionDefinition]
+) -> Iterator[tuple[str, str, int]]:
+    """Yield below which position the records of source splits were replayed."""
+    for definition in connections:
+        with suppress(TableMissingError):
+            table, to_table = target_of(app, definition)
+            for split, end in replayed_below(positions_in(table, to_table.id)).items():
+                yield to_table.id, split, end
 
 
 def _id_of(known: KnownDefinitions, feed: str, connection: str) -> ConnectionId:
@@ -67,7 +87,7 @@ def _id_of(known: KnownDefinitions, feed: str, connection: str) -> ConnectionId:
 
 
 def _no_feed(app: App, known: KnownDefinitions, feed: str) -> InvalidError:
-    tables = [entry.name for entry in app.catalog.list() if entry.name.endswith(_SUFFIX)]
-    names = {*known.file.feeds, *(name.removesuffix(_SUFFIX) for name in tables)}
+    tables = [entry.name for entry in app.catalog.list() if entry.name.endswith(QUARANTINE_SUFFIX)]
+    names = {*known.file.feeds, *(name.removesuffix(QUARANTINE_SUFFIX) for name in tables)}
     hint = did_you_mean(feed, sorted(names), what="feed")
     return InvalidError("no feed has this name", feed=ascii(feed)[:80], hint=hint)

@@ -18,7 +18,7 @@ from lakebed.model.feeds.positions import (
     position_name,
 )
 from lakebed.model.feeds.tallies import Tally
-from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.observe import events
 from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
 from lakebed.statestore.open_table import OpenTable, start_of
@@ -204,6 +204,13 @@ def newest_state(table: OpenTable) -> Iterator[TableState]:
     with table.head.reading() as state:
         state.require_table()
         yield state
+
+
+def positions_in(table: OpenTable, connection: ConnectionId) -> dict[str, Position]:
+    """Return how far a connection has taken its source splits. Raises: TableMissingError: the table
+    was dropped."""
+    with newest_state(table) as state:
+        return {name: position for name, position, _ in positions_of(state, connection)}
 
 
 def known_feeds(state: TableState, table: OpenTable, feed: str | None) -> list[Connection]:
