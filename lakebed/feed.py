@@ -12,8 +12,8 @@ from lakebed.bootstrap.feeds.definitions import (
 )
 from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
 from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
-from lakebed.bootstrap.feeds.quarantine import quarantined
-from lakebed.bootstrap.feeds.replay import replay_quarantine
+from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
+from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds
 from lakebed.bootstrap.feeds.tap import tap
 from lakebed.bootstrap.feeds.worker import feed_worker, running_definitions
@@ -33,6 +33,7 @@ from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.operating.worker_reports import LISTEN_SECONDS
 from lakebed.feeds.run_feeds import run_feeds
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
+from lakebed.tables.change_table import clear_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,6 +184,7 @@ class FeedDefinitions(OpenLake):
         connection: str | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[FeedDone], None] = lambda _: None,
+        failed: Callable[[FeedDone, LakebedError], None] = lambda _done, _error: None,
     ) -> list[FeedDone]:
         """Take the records in quarantine of a feed once more, by its definitions of now: those that
         are rows now get into the table, the others stay. Returns what became of them, by
@@ -192,14 +194,31 @@ class FeedDefinitions(OpenLake):
         connection: only of this one.
         should_stop: asked between commits.
         on_progress: called after each commit, with what its connection has taken so far.
+        failed: called with each connection whose replay failed, and why; others go on.
 
         Raises:
             InvalidError: there is no feed or connection of that name.
             TableMissingError: a connection's table is not there.
         """
-        return replay_quarantine(
-            self._app, feed, connection, text, should_stop=should_stop, on_progress=on_progress
-        )
+        callbacks = Callbacks(should_stop=should_stop, on_progress=on_progress, failed=failed)
+        return replay_quarantine(self._app, feed, connection, text, callbacks)
+
+    def quarantine_table(self, feed: str) -> str:
+        """Return the name of a feed's quarantine table: its rows are those of any table, also of
+        records that were replayed since.
+
+        Raises:
+            InvalidError: there is no feed of that name. TableMissingError: nothing was ever bad.
+        """
+        return found_quarantine(self._app, feed).name
+
+    def drop_quarantine(self, feed: str) -> None:
+        """Remove all records in quarantine of a feed, for good. Their counts stay in the ledger.
+
+        Raises:
+            As `quarantine_table`.
+        """
+        clear_table(found_quarantine(self._app, feed), None)
 
     def tap(
         self,

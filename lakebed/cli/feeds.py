@@ -11,11 +11,11 @@ import msgspec
 
 from lakebed.bootstrap.feeds.further_processes import FurtherProcesses
 from lakebed.cli.feed_commands import positions
-from lakebed.cli.key_text import text_in
+from lakebed.cli.feed_commands.texts import feed_text
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.cli.work import stop_signals
-from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
     from lakebed.errors import LakebedError
@@ -86,7 +86,7 @@ def run(
     if file is None and not once:
         _work(session, only, processes)
         return
-    _take(session, None if file is None else _text_of(file), only, once=once, every=every)
+    _take(session, None if file is None else feed_text(file), only, once=once, every=every)
 
 
 def _take(
@@ -147,13 +147,6 @@ def _work(session: Session, only: tuple[str, ...], processes: int) -> None:
 
 for command in positions.COMMANDS:
     feed.add_command(command)
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return text_in(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableInputError("not a file of feeds", file=file, problem=error) from None
 
 
 def _text(done: FeedDone) -> str:

@@ -177,6 +177,19 @@ def time_text(at: int) -> str:
     return datetime.fromtimestamp(at // MICROS_PER_SECOND, UTC).isoformat().replace("+00:00", "Z")
 
 
+def confirm_clearing(session: Session, *, yes: bool, question: str, table: str) -> None:
+    """Ask whether rows of a table are to be removed, unless the answer is known.
+
+    Raises:
+        InvalidError: no terminal is there to ask. click.Abort: the answer is no.
+    """
+    if yes:
+        return
+    if session.as_json or not sys.stdin.isatty():
+        raise InvalidError("clearing a table cannot be undone", table=table, hint="add --yes")
+    click.confirm(question, abort=True, err=True)
+
+
 def aligned(
     headings: Sequence[str], lines: Iterable[Sequence[str]], *, empty: str = "none yet"
 ) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,14 @@ from lakebed.cli.key_text import (
     split_point_text,
     split_points_from_file,
 )
-from lakebed.cli.program import Command, Session, counted, pass_session, time_text
+from lakebed.cli.program import (
+    Command,
+    Session,
+    confirm_clearing,
+    counted,
+    pass_session,
+    time_text,
+)
 from lakebed.errors import InvalidError
 from lakebed.model.processing import processing_json
 from lakebed.model.schema import schema_json
@@ -224,7 +230,7 @@ def clear(
         if dry_run:
             session.give({"would_clear": name, "rows": before.rows}, f"would remove {what}")
             return
-        _confirm(session, yes=yes, question=f"remove {what}?", table=name)
+        confirm_clearing(session, yes=yes, question=f"remove {what}?", table=name)
         opened.clear(split_points=points, from_start=from_start)
         (after,) = lake.status(name)
     value = {"cleared": name, "leaves": after.leaves}
@@ -303,11 +309,3 @@ def _change_text(change: TableChange) -> str:
         parts = [json.dumps(change.processing)]
     values = ", ".join(parts)
     return f"{change.number}  {time_text(change.at)}  {said}" + (f": {values}" if values else "")
-
-
-def _confirm(session: Session, *, yes: bool, question: str, table: str) -> None:
-    if yes:
-        return
-    if session.as_json or not sys.stdin.isatty():
-        raise InvalidError("clearing a table cannot be undone", table=table, hint="add --yes")
-    click.confirm(question, abort=True, err=True)

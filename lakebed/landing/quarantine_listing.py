@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.landing.quarantine_source import KeptRange
 from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
 from lakebed.model.feeds.replays import origin_of
 from lakebed.model.names import ConnectionId, Micros
@@ -47,7 +48,7 @@ def quarantined_records(
     query: RunQuery[pa.RecordBatch],
     table: OpenTable,
     connection: ConnectionId | None,
-    replayed: Mapping[tuple[str, str], int],
+    kept: Mapping[tuple[str, str], KeptRange],
     *,
     limit: int,
     with_values: bool,
@@ -55,7 +56,7 @@ def quarantined_records(
     """Yield the first records of a quarantine table, by connection, source split and position.
 
     connection: only of this one.
-    replayed: by connection and source split, below which position records are left out.
+    kept: by connection and source split, which rows count; of others, all.
     with_values: with what they hold, which is read only then.
 
     Raises:
@@ -68,31 +69,29 @@ def quarantined_records(
         only = {"connection": Range(connection, connection, max_inclusive=True)}
     condition = condition_of(table.schema, ranges=only, columns=columns)
     left = limit
-    for batch in query.run(table, condition, limit=None if replayed else limit):
-        kept = _without_replayed(batch, replayed)[:left]
-        left -= kept.num_rows
-        for begin in range(0, kept.num_rows, AT_ONCE):
-            yield from _records(kept.slice(begin, AT_ONCE))
+    for batch in query.run(table, condition, limit=None if kept else limit):
+        rows = _that_count(batch, kept)[:left]
+        left -= rows.num_rows
+        for begin in range(0, rows.num_rows, AT_ONCE):
+            yield from _records(rows.slice(begin, AT_ONCE))
         if not left:
             return
 
 
-def _without_replayed(
-    batch: pa.RecordBatch, replayed: Mapping[tuple[str, str], int]
-) -> pa.RecordBatch:
-    """Return the records that no replay has taken."""
-    if not replayed:
+def _that_count(batch: pa.RecordBatch, kept: Mapping[tuple[str, str], KeptRange]) -> pa.RecordBatch:
+    """Return the records that no replay has taken since."""
+    if not kept:
         return batch
-    mask = pa.repeat(pa.scalar(value=False), batch.num_rows)
-    for (connection, split), end in replayed.items():
-        taken = pc.and_(
-            pc.and_(
-                pc.equal(batch["connection"], connection), pc.equal(batch["source_split"], split)
-            ),
-            pc.less(batch["position"], end),
+    gone = pa.repeat(pa.scalar(value=False), batch.num_rows)
+    for (connection, split), span in kept.items():
+        is_of = pc.and_(
+            pc.equal(batch["connection"], connection), pc.equal(batch["source_split"], split)
         )
-        mask = pc.or_(mask, taken)
-    return batch.filter(pc.invert(mask))
+        outside = pc.less(batch["position"], span.begin)
+        if span.end is not None:
+            outside = pc.or_(outside, pc.greater_equal(batch["position"], span.end))
+        gone = pc.or_(gone, pc.and_(is_of, outside))
+    return batch.filter(pc.invert(gone))
 
 
 def _records(batch: pa.RecordBatch) -> Iterator[QuarantinedRecord]:

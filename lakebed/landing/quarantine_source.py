@@ -54,34 +54,53 @@ def unfinished_replays(positions: Mapping[str, Position]) -> list[PlannedReplay]
     ]
 
 
-def next_replays(positions: Mapping[str, Position]) -> list[PlannedReplay]:
-    """Return a new replay of each source split. The newest ones have no records left.
+def next_replays(
+    positions: Mapping[str, Position], finished: Sequence[PlannedReplay]
+) -> list[PlannedReplay]:
+    """Return the replays behind those that are finished. Another process may have begun them by
+    now: then it is helped.
 
     positions: as `unfinished_replays`.
+    finished: the newest replays that there were, of which nothing is left.
 
     Raises:
         CorruptError: as `unfinished_replays`.
     """
-    newest, planned = _newest(positions), list[PlannedReplay]()
+    numbers = {one.replay.split: one.replay.number for one in finished}
+    planned = list[PlannedReplay]()
     for split, position in sorted(positions.items()):
         if replay_of(split) is None and isinstance(position.next, int):
-            number = newest[split].number if split in newest else 0
+            number = numbers.get(split, 0)
             earlier_end = _end_of(positions, number, split)
             end = max(position.next, earlier_end)
             planned.append(PlannedReplay(Replay(number + 1, split), earlier_end, end))
     return planned
 
 
-def replayed_below(positions: Mapping[str, Position]) -> dict[str, int]:
-    """Return below which position the records in quarantine of a source split, or of a replay, have
-    been taken once more. positions: as `unfinished_replays`."""
-    found = dict[str, int]()
+class KeptRange(msgspec.Struct, frozen=True):
+    """Positions of which the quarantine holds the records under one name; end: None: no bound."""
+
+    begin: int
+    end: int | None = None
+
+
+def kept_ranges(positions: Mapping[str, Position]) -> dict[str, KeptRange]:
+    """Return which rows of the quarantine count, by the source split or replay that they are of:
+    each record was taken by one replay last. Left out: all.
+
+    positions: as `unfinished_replays`.
+    """
+    found = dict[str, KeptRange]()
     for name, position in positions.items():
         replay = replay_of(name)
-        if replay is not None and isinstance(position.next, int):
-            earlier = (Replay(number, replay.split).name for number in range(1, replay.number))
-            for kept_as in (replay.split, *earlier):
-                found[kept_as] = max(found.get(kept_as, 0), position.next)
+        if replay is None or not isinstance(position.next, int):
+            continue
+        begin = found[name].begin if name in found else 0
+        found[name] = KeptRange(begin, position.next)  # what lies behind is not committed yet
+        earlier = (Replay(number, replay.split).name for number in range(1, replay.number))
+        for kept_as in (replay.split, *earlier):
+            known = found.get(kept_as, KeptRange(0))
+            found[kept_as] = KeptRange(max(known.begin, position.next), known.end)
     return found
 
 

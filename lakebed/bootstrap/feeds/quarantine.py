@@ -19,10 +19,11 @@ from lakebed.feeds.known_definitions import (
 )
 from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.landing.quarantine_listing import QuarantinedRecord, quarantined_records
-from lakebed.landing.quarantine_source import replayed_below
+from lakebed.landing.quarantine_source import KeptRange, kept_ranges
 from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.names import ConnectionId
+from lakebed.statestore.open_table import OpenTable
 
 LIMIT_MAX = 1_000_000
 _ID = re.compile("[0-9a-f]{32,64}")
@@ -44,34 +45,47 @@ def quarantined(
     known = read_definitions(app.feeds.definitions)
     id_ = None if connection is None else _id_of(known, feed, connection)
     try:
-        table = app.catalog.find(quarantine_name(feed))
-    except TableMissingError:
-        if feed in known.file.feeds:  # nothing was bad yet
-            return iter(())
-        raise _no_feed(app, known, feed) from None
-    if table.schema.fields != QUARANTINE_SCHEMA.fields:
-        raise InvalidError("a table of that name is no quarantine table", table=table.name)
+        table = found_quarantine(app, feed)
+    except TableMissingError:  # nothing was bad yet
+        return iter(())
     connections = known.connections_of(feed) if feed in known.file.feeds else []
     names = {one.id: one.connection.name for one in connections}
-    replayed = {(id_, split): end for id_, split, end in _replayed(app, connections)}
-    found = quarantined_records(
-        app.query, table, id_, replayed, limit=limit, with_values=with_values
-    )
+    kept = dict(_kept(app, connections))
+    found = quarantined_records(app.query, table, id_, kept, limit=limit, with_values=with_values)
     return (
         msgspec.structs.replace(one, connection=names.get(one.connection, one.connection))
         for one in found
     )
 
 
-def _replayed(
+def found_quarantine(app: App, feed: str) -> OpenTable:
+    """Return the quarantine table of a feed, also of one that only a file defines.
+
+    Raises:
+        InvalidError: no such feed; a table of that name is another one.
+        TableMissingError: nothing was ever bad.
+    """
+    try:
+        table = app.catalog.find(quarantine_name(feed))
+    except TableMissingError:
+        known = read_definitions(app.feeds.definitions)
+        if feed in known.file.feeds:
+            raise
+        raise _no_feed(app, known, feed) from None
+    if table.schema.fields != QUARANTINE_SCHEMA.fields:
+        raise InvalidError("a table of that name is no quarantine table", table=table.name)
+    return table
+
+
+def _kept(
     app: App, connections: Sequence[ConnectionDefinition]
-) -> Iterator[tuple[str, str, int]]:
-    """Yield below which position the records of source splits were replayed."""
+) -> Iterator[tuple[tuple[str, str], KeptRange]]:
+    """Yield which rows count, by connection and source split, where there were replays."""
     for definition in connections:
         with suppress(TableMissingError):
             table, to_table = target_of(app, definition)
-            for split, end in replayed_below(positions_in(table, to_table.id)).items():
-                yield to_table.id, split, end
+            for split, kept in kept_ranges(positions_in(table, to_table.id)).items():
+                yield (to_table.id, split), kept
 
 
 def _id_of(known: KnownDefinitions, feed: str, connection: str) -> ConnectionId:

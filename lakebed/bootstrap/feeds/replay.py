@@ -15,7 +15,7 @@ from lakebed.bootstrap.feeds.pipelines import (
     target_of,
 )
 from lakebed.config.feeds import feed_file, quarantine_name
-from lakebed.errors import InvalidError, TableMissingError, did_you_mean
+from lakebed.errors import InvalidError, LakebedError, TableMissingError, did_you_mean
 from lakebed.feeds.known_definitions import ConnectionDefinition, read_definitions
 from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.feeds.owned_splits import OwnsAll
@@ -31,7 +31,18 @@ from lakebed.model.feeds.positions import Position
 _ERRORS_IN_ROW_MAX = 1_000_000_000
 """A replay is of nothing but records that were bad."""
 
-_Plan = Callable[[dict[str, Position]], list[PlannedReplay]]
+
+class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replay asks and says.
+
+    should_stop: asked between commits.
+    on_progress: called after each commit, with what its connection has taken so far.
+    failed: called with a connection whose replay failed, and why.
+    """
+
+    should_stop: Callable[[], bool]
+    on_progress: Callable[[FeedDone], None]
+    failed: Callable[[FeedDone, LakebedError], None]
 
 
 def replay_quarantine(
@@ -39,9 +50,7 @@ def replay_quarantine(
     feed: str,
     connection: str | None,
     text: str | None,
-    *,
-    should_stop: Callable[[], bool],
-    on_progress: Callable[[FeedDone], None],
+    callbacks: Callbacks,
 ) -> list[FeedDone]:
     """Take a feed's records in quarantine once more, by the definitions of now. Returns what became
     of those of each connection.
@@ -60,41 +69,45 @@ def replay_quarantine(
         app.catalog.find(quarantine_name(feed))
     except TableMissingError:  # nothing was ever bad
         return []
-    return [_replay(app, definition, should_stop, on_progress) for definition in chosen]
+    return [_replay(app, definition, callbacks) for definition in chosen]
 
 
-def _replay(
-    app: App,
-    definition: ConnectionDefinition,
-    should_stop: Callable[[], bool],
-    on_progress: Callable[[FeedDone], None],
-) -> FeedDone:
+def _replay(app: App, definition: ConnectionDefinition, callbacks: Callbacks) -> FeedDone:
     """Finish the replay that was begun last, if there is one, and do the next one."""
-    done = _pass(app, definition, unfinished_replays, should_stop, on_progress)
-    if done.code or should_stop():
+    begun = unfinished_replays(_positions(app, definition))
+    done = _run(app, definition, begun, callbacks)
+    if done.code or callbacks.should_stop():
         return done
-    after = _pass(app, definition, next_replays, should_stop, on_progress)
+    after = _run(app, definition, next_replays(_positions(app, definition), begun), callbacks)
     return msgspec.structs.replace(
         after, commits=done.commits + after.commits, tally=done.tally.plus(after.tally)
     )
 
 
-def _pass(
+def _positions(app: App, definition: ConnectionDefinition) -> dict[str, Position]:
+    table, to_table = target_of(app, definition)
+    return positions_in(table, to_table.id)
+
+
+def _run(
     app: App,
     definition: ConnectionDefinition,
-    plan: _Plan,
-    should_stop: Callable[[], bool],
-    on_progress: Callable[[FeedDone], None],
+    planned: Sequence[PlannedReplay],
+    callbacks: Callbacks,
 ) -> FeedDone:
-    table, to_table = target = target_of(app, definition)
-    planned = plan(positions_in(table, to_table.id))
+    target = target_of(app, definition)
     quarantine = quarantine_of(app, definition.feed.name)
-    source = QuarantineSource(quarantine, app.query, to_table.id, planned)
+    source = QuarantineSource(quarantine, app.query, target[1].id, planned)
     pipeline = pipeline_from(app, _lenient(definition), target, source, OwnsAll())
     running: Sequence[RunningFeed[pa.RecordBatch]] = [
         RunningFeed(definition.connection.name, pipeline)
     ]
-    (done,) = run_feeds(running, should_stop=should_stop, on_progress=on_progress)
+    (done,) = run_feeds(
+        running,
+        should_stop=callbacks.should_stop,
+        on_progress=callbacks.on_progress,
+        failed=callbacks.failed,
+    )
     pipeline.close()
     return done
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from lakebed.cli.key_text import text_in
+from lakebed.cli.feed_commands.texts import feed_text
 from lakebed.cli.program import Command, Session, aligned, counted, pass_session
-from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def apply(session: Session, files: tuple[Path, ...], *, dry_run: bool, above: in
         raise InvalidError("too many files", files=len(files), hint=f"give at most {FILES_MAX}")
     from lakebed.feed import FeedDefinitions
 
-    texts = {str(file): _text_of(file) for file in files}
+    texts = {str(file): feed_text(file) for file in files}
     with session.open() as lake:
         plan = FeedDefinitions(lake).apply(texts, dry_run=dry_run, above=above)
     words = _WOULD if dry_run else _DONE
@@ -214,10 +214,3 @@ def _shown(value: object) -> str:
 
 def _failures(standing: FeedStanding) -> list[str]:
     return [f"{name}: {why}" for name, why in standing.failed.items()]
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return text_in(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableInputError("not a file of feeds", file=file, problem=error) from None

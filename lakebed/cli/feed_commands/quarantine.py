@@ -1,17 +1,32 @@
-"""`lakebed feed quarantine`: records of which no row could be made."""
+"""`lakebed feed quarantine`: records of which no row could be made, shown, replayed, dropped."""
 
 from __future__ import annotations
 
 import base64
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from lakebed.cli.program import CommandGroup, Session, aligned, pass_session, time_text
+from lakebed.cli.feed_commands.texts import feed_text
+from lakebed.cli.program import (
+    CommandGroup,
+    Session,
+    aligned,
+    confirm_clearing,
+    counted,
+    pass_session,
+    time_text,
+)
+from lakebed.cli.progress import ProgressLine
+from lakebed.cli.work import stop_signals
 
 if TYPE_CHECKING:
+    from lakebed.errors import LakebedError
+    from lakebed.feeds.run_feeds import FeedDone
     from lakebed.landing.quarantine_listing import QuarantinedRecord
 
 SHOWN_MAX = 200
@@ -26,7 +41,7 @@ SHOWN_MAX = 200
     """,
 )
 def quarantine() -> None:
-    """Look at records of which no row could be made."""
+    """Look at records of which no row could be made, and take them once more."""
 
 
 @quarantine.command(
@@ -61,6 +76,89 @@ def show(session: Session, feed: str, *, connection: str | None, limit: int, val
         rows = [_cells(one, values=values) for one in found]
     headings = ("CONNECTION", "SOURCE SPLIT", "POSITION", "VERDICT", "TIME", "WHY")
     click.echo(aligned((*headings, "VALUE") if values else headings, rows, empty="none"))
+
+
+@quarantine.command(
+    examples="""
+    lakebed feed quarantine replay orders
+    lakebed feed quarantine replay orders --connection orders-eu
+    lakebed feed quarantine replay orders --file feeds.toml
+    """
+)
+@click.argument("feed")
+@click.option("--connection", metavar="NAME", help="Only of this one.")
+@click.option(
+    "--file", type=click.Path(path_type=Path), help="The file that defines FEED, if one does."
+)
+@pass_session
+def replay(session: Session, feed: str, *, connection: str | None, file: Path | None) -> None:
+    """Take the records in quarantine of FEED once more, by its definitions of now.
+
+    Apply the mended definition first, or mend the table. What is a row now gets into the table,
+    with the source split and the position that it had; the rest stays. It may be killed at any
+    time, and the feed may run meanwhile: no record is there twice.
+    """
+    from lakebed.feed import FeedDefinitions
+
+    codes = {0}
+
+    def failed(done: FeedDone, error: LakebedError) -> None:
+        codes.add(error.exit_code)
+        if not session.as_json:
+            click.echo(f"failed: {done.name}: {done.code}: {error}", err=True)
+
+    with (
+        session.open() as lake,
+        ProgressLine(silent=session.as_json) as line,
+        stop_signals() as stopped,
+    ):
+        found = FeedDefinitions(lake).replay(
+            feed,
+            text=None if file is None else feed_text(file),
+            connection=connection,
+            should_stop=stopped.is_set,
+            on_progress=lambda done: line.show(_replayed(done)),
+            failed=failed,
+        )
+        line.clear()
+    session.give(msgspec.to_builtins(found), "\n".join(map(_replayed, found)) or "none")
+    sys.exit(max(codes))
+
+
+@quarantine.command(
+    examples="""
+    lakebed feed quarantine drop orders --dry-run
+    lakebed feed quarantine drop orders --yes
+    """
+)
+@click.argument("feed")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@pass_session
+def drop(session: Session, feed: str, *, yes: bool, dry_run: bool) -> None:
+    """Remove all records in quarantine of FEED, for good. Their counts stay in the ledger."""
+    from lakebed.feed import FeedDefinitions
+
+    with session.open() as lake:
+        definitions = FeedDefinitions(lake)
+        table = definitions.quarantine_table(feed)
+        (before,) = lake.status(table)
+        about = "" if before.rows_exact else "about "
+        what = f"{about}{counted(before.rows, 'row')} of table {table}"
+        if dry_run:
+            session.give({"would_clear": table, "rows": before.rows}, f"would remove {what}")
+            return
+        confirm_clearing(session, yes=yes, question=f"remove {what}?", table=table)
+        definitions.drop_quarantine(feed)
+    session.give({"cleared": table, "rows": before.rows}, f"removed {what}")
+
+
+def _replayed(done: FeedDone) -> str:
+    tally = done.tally
+    return (
+        f"{done.name}: {counted(tally.read, 'record')} replayed, {tally.stored:,} into"
+        f" {done.table}, {tally.quarantined:,} still in quarantine"
+    )
 
 
 def _as_json(one: QuarantinedRecord, *, values: bool) -> dict[str, Any]:

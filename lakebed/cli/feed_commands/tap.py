@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from lakebed.cli.key_text import text_in
+from lakebed.cli.feed_commands.texts import feed_text
 from lakebed.cli.program import Command, Session, pass_session
-from lakebed.errors import UnreadableInputError
 
 
 @click.command(
@@ -55,7 +54,7 @@ def tap(
 
     file = Path(what)
     is_file = file.is_file() or file.suffix == ".toml"
-    text = _text_of(file) if is_file else None
+    text = feed_text(file) if is_file else None
     out = sys.stdout.buffer
     with session.open() as lake:
         found = FeedDefinitions(lake).tap(
@@ -69,10 +68,3 @@ def tap(
         for batch in found:
             out.write(json_lines(batch))
             out.flush()
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return text_in(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableInputError("not a file of feeds", file=file, problem=error) from None

@@ -12,6 +12,7 @@ from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.operating.position_admin import newest_state
 from lakebed.feeds.operating.worker_reports import HeardWorker, WorkFigures, work_on
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
+from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, Micros
 from lakebed.statestore.open_table import OpenTable
@@ -40,7 +41,7 @@ class TableFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     version: of the definition that filled it last; 0: none has.
     splits: source splits that were taken from.
-    tally: of all records.
+    tally: of all records: what became of one when it was replayed last.
     watermark: event time, microseconds since 1970; None: not known.
     missing: why the table cannot be asked; "": it can.
     """
@@ -111,6 +112,13 @@ def feeds_status(
     )
 
 
+def replayed(tally: Tally) -> Tally:
+    """Return what a replay adds to what is known of its records: they were read and quarantined
+    before."""
+    quarantined = tally.quarantined - tally.read
+    return msgspec.structs.replace(tally, read=0, quarantined=quarantined, bytes=0)
+
+
 def _status(pipe: Pipe, workers: Sequence[HeardWorker]) -> PipeStatus:
     failed = pipe.failed
     return PipeStatus(
@@ -131,11 +139,11 @@ def _table_figures(pipe: Pipe) -> TableFigures:
             if known is None:
                 return TableFigures()
             tally = Tally()
-            for _, _, of_hour in ledger_of(state, known):
-                tally = tally.plus(of_hour)
+            for split, _, of_hour in ledger_of(state, known):
+                tally = tally.plus(of_hour if replay_of(split) is None else replayed(of_hour))
             return TableFigures(
                 version=known.version,
-                splits=sum(1 for _ in positions_of(state, known.id)),
+                splits=sum(replay_of(name) is None for name, *_ in positions_of(state, known.id)),
                 tally=tally,
                 watermark=watermark_of(state, known).time,
             )

@@ -35,6 +35,25 @@ def take_turns(world: FedWorld, machine: Machine) -> None:
         raise
 
 
+def replay(world: FedWorld, machine: Machine) -> None:
+    """Let an operator on a machine take records in quarantine once more; he may go away at any
+    moment, and begin again on another machine."""
+    pipeline = world.replay_of(machine)
+    try:
+        for count in range(world.rng.randrange(1, 6)):
+            turn = pipeline.turn(is_draining=count % 2 == 1)
+            if pipeline.is_idle and not turn.has_read:
+                world.end_replay(machine, is_whole=True)
+                return
+    except (OwnerFencedError, DefinitionMovedError):
+        world.end_replay(machine, is_whole=False)
+        raise
+    except LakebedError:
+        if world.rng.random() < 0.5:
+            world.end_replay(machine, is_whole=False)
+        raise
+
+
 def produce(world: FedWorld, machine: Machine) -> None:
     world.source.produce(world.rng.randrange(1, 20))
 
@@ -66,6 +85,7 @@ def clear(world: FedWorld, machine: Machine) -> None:
 
 FED_ACTORS: dict[Actor, int] = {
     take_turns: 60,
+    replay: 15,
     produce: 25,
     grow: 2,
     make_anew: 1,

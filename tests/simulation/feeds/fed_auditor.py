@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from lakebed.model.feeds.positions import decode_position
+from lakebed.model.feeds.replays import replay_of
 from lakebed.model.names import TransactionNumber
 from lakebed.statestore.log_entries.feed_changes import Count, RecordGap
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
@@ -36,6 +37,7 @@ class FedAuditor(Auditor):
     def __init__(self, *given: Any) -> None:  # noqa: ANN401 - what auditors are given
         super().__init__(*given)
         self.taken: list[Taken] = []
+        self.from_quarantine: list[Taken] = []
         self.versions: Counter[str] = Counter()
 
     def _note(self, transaction: Transaction, moment: Moment) -> None:
@@ -60,6 +62,7 @@ class FedAuditor(Auditor):
         if move.owner < owner:
             raise Violation(FED_OWNERS, f"entry {moment.number} is of owner {move.owner}")
         _, _, split = move.name.partition("/")
+        replay = replay_of(split)
         end = decode_position(move.value).next
         if self.records_in is None:
             return
@@ -67,6 +70,11 @@ class FedAuditor(Auditor):
         assert isinstance(begin, int)
         assert isinstance(end, int)
         if begin == end or (found is None and split not in read):  # where a feed begins
+            return
+        if replay is not None:
+            self.from_quarantine.append(
+                Taken(moment.number, replay.split, begin, end, is_gap=False)
+            )
             return
         self.taken.append(Taken(moment.number, split, begin, end, split in gaps))
         if split not in gaps and read.get(split, 0) != self.records_in(split, begin, end):

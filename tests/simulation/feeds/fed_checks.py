@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from lakebed.feeds.operating.feed_status import replayed
+from lakebed.feeds.operating.position_admin import positions_in
+from lakebed.landing.quarantine_source import KeptRange, kept_ranges
+from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import connection_of, ledger_of, positions_of
@@ -20,12 +24,18 @@ if TYPE_CHECKING:
 def check_fed(world: FedWorld, machine: Machine, table: OpenTable) -> None:
     """Compare a table and its quarantine with all that the source ever gave."""
     rows = ids_in(machine, table)
-    bad = ids_in(machine, machine.catalog.find("quarantine"))
+    bad = quarantined_ids(world, machine, table)
     twice = [id_ for id_, count in (rows + bad).items() if count > 1]
     if twice:
         raise Violation(FED_ROWS, f"records {twice[:9]} are there twice")
     cleared = max(world.fed_auditor.cleared_at, default=0)
     taken, wanted = set[int](), set[int]()
+    back = {
+        id_
+        for one in world.fed_auditor.from_quarantine
+        if one.number > cleared
+        for _, id_ in records_of(world, one)
+    }
     for one in world.fed_auditor.taken:
         if one.is_gap:
             continue
@@ -33,7 +43,7 @@ def check_fed(world: FedWorld, machine: Machine, table: OpenTable) -> None:
             taken.add(id_)
             if one.number > cleared and not is_filtered(position):
                 wanted.add(id_)
-            if one.number <= cleared and id_ in rows:
+            if one.number <= cleared and id_ in rows and id_ not in back:
                 raise Violation(FED_ROWS, f"record {id_} is back, and was cleared")
     lost = wanted - rows.keys() - bad.keys()
     if lost:
@@ -54,8 +64,11 @@ def check_ledger(world: FedWorld, table: OpenTable, bad: set[int], stored: set[i
         sums = Counter[str]()
         total = Tally()
         for split, _, tally in ledger_of(state, known):
-            sums[split] += tally.read
-            total = total.plus(tally)
+            if replay_of(split) is None:
+                sums[split] += tally.read
+                total = total.plus(tally)
+            else:
+                total = total.plus(replayed(tally))
         at = {name: position for name, position, _ in positions_of(state, world.connection)}
     read = Counter[str]()
     for one in world.fed_auditor.taken:
@@ -82,6 +95,19 @@ def records_of(world: FedWorld, taken: Taken) -> list[tuple[int, int]]:
         if split.name == taken.split
         for record in split.between(taken.begin, taken.end)
     ]
+
+
+def quarantined_ids(world: FedWorld, machine: Machine, table: OpenTable) -> Counter[int]:
+    """Return the ids of the records in quarantine, without those that a replay has taken."""
+    kept = kept_ranges(positions_in(table, world.connection))
+    quarantine = machine.catalog.find("quarantine")
+    rows: list[tuple[Any, ...]] = [row for batch in machine.query.run(quarantine) for row in batch]
+    return Counter(row[3] for row in rows if counts(kept.get(row[1], KeptRange(0)), row[2]))
+
+
+def counts(kept: KeptRange, position: int) -> bool:
+    """Whether a row of the quarantine is of a record that no replay has taken since."""
+    return kept.begin <= position and (kept.end is None or position < kept.end)
 
 
 def ids_in(machine: Machine, table: OpenTable) -> Counter[int]:

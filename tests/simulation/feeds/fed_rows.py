@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
+from lakebed.model.feeds.replays import origin_of, replay_of
 from lakebed.model.names import ConnectionId
 from lakebed.model.schema import Schema, schema_of
 from lakebed.ports.record_source import Records
@@ -21,6 +22,8 @@ QUARANTINE_SCHEMA = schema_of(
 BAD_EVERY = 7
 FLAKY_CHANCE = 0.15
 FILTERED_EVERY = 11
+STILL_BAD_CHANCE = 0.4
+"""Of a record that is replayed: definitions were mended meanwhile, for most."""
 
 
 def is_filtered(position: int) -> bool:
@@ -54,19 +57,20 @@ class ModelRows:
         known: KnownBefore[list[Any]],
     ) -> MadeRows[list[Any]]:
         """Return what became of some records."""
+        origin = origin_of(split)
         there = {row[2] for batch in known.in_quarantine for row in batch}
         rows, bad, filtered, quarantined = [], [], 0, 0
         for position, id_ in records.batch:
             if position in there:
                 quarantined += 1
-            elif position % BAD_EVERY == 0 or self._rng.random() < FLAKY_CHANCE:
+            elif self._is_bad(split, position):
                 quarantined += 1
                 bad.append((self._connection, split, position, id_))
             elif is_filtered(position):
                 filtered += 1
             else:
-                key = (position * 7919 + len(split)) % self._width
-                rows.append((key, split, position, id_))
+                key = (position * 7919 + len(origin)) % self._width
+                rows.append((key, origin, position, id_))
         return MadeRows(
             rows=rows or None,
             rows_count=len(rows),
@@ -76,3 +80,8 @@ class ModelRows:
             quarantined=quarantined,
             quarantine=bad or None,
         )
+
+    def _is_bad(self, split: str, position: int) -> bool:
+        if replay_of(split) is not None:
+            return self._rng.random() < STILL_BAD_CHANCE
+        return position % BAD_EVERY == 0 or self._rng.random() < FLAKY_CHANCE

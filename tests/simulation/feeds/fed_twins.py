@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,9 @@ from lakebed.feeds.committed import CommittedFeed, FeedConnection, SplitAt
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.ingest.stage_rows import StagedRows
+from lakebed.landing import quarantine_source
+from lakebed.landing.quarantine_source import PlannedReplay
+from lakebed.model.feeds.positions import Position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, TransactionNumber, digest_of
 from lakebed.statestore.log_entries import feed_changes, transactions
@@ -163,6 +166,28 @@ def old_definitions_land(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "read_committed", blind)
 
 
+def replay_takes_all_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R2: a replay takes what earlier ones have taken."""
+    plan = quarantine_source.next_replays
+
+    def forgetful(
+        positions: Mapping[str, Position], finished: Sequence[PlannedReplay]
+    ) -> list[PlannedReplay]:
+        return [msgspec.structs.replace(one, earlier_end=0) for one in plan(positions, finished)]
+
+    monkeypatch.setattr(quarantine_source, "next_replays", forgetful)
+
+
+def replay_is_not_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R4: a replay that another process has begun is passed over by the next one."""
+    newest = quarantine_source.unfinished_replays
+    plan = quarantine_source.next_replays
+    monkeypatch.setattr(quarantine_source, "unfinished_replays", lambda _: [])
+    monkeypatch.setattr(
+        quarantine_source, "next_replays", lambda found, _: plan(found, newest(found))
+    )
+
+
 class KnowsNames(ModelSource):
     """R16: a source split is known by its name alone."""
 
@@ -200,6 +225,8 @@ FED_TWINS: dict[str, FedTwin] = {
     "quarantine is added to unseen": _twin(
         v.FED_ROWS, v.FED_LEDGER, patch=quarantine_is_added_unseen
     ),
+    "replay takes all again": _twin(v.FED_ROWS, v.FED_LEDGER, patch=replay_takes_all_again),
+    "replay is not finished": _twin(v.FED_ROWS, v.FED_LEDGER, patch=replay_is_not_finished),
     "silent gap": _twin(v.FED_LEDGER, patch=gaps_are_passed_in_silence),
     "source split by name": _twin(v.FED_ROWS, v.FED_LEDGER, v.ENDS, world=GoesByNames),
     "old definition": _twin(v.FED_VERSIONS, patch=old_definitions_land),

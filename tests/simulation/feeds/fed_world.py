@@ -10,13 +10,16 @@ from typing import Any
 from lakebed.errors import LakebedError, TableBusyError, UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.feeds.owned_splits import NewestOwners
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StageRows
+from lakebed.landing.quarantine_source import PlannedReplay
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.names import TableId
+from lakebed.ports.record_source import RecordSource
 from lakebed.statestore.open_table import OpenTable
 from tests.simulation.auditor import Auditor
 from tests.simulation.ending import check_exact, keep_house
@@ -24,6 +27,7 @@ from tests.simulation.feeds.fed_actors import FED_ACTORS
 from tests.simulation.feeds.fed_auditor import FedAuditor
 from tests.simulation.feeds.fed_checks import check_fed
 from tests.simulation.feeds.fed_rows import FED_SCHEMA, QUARANTINE_SCHEMA, ModelRows
+from tests.simulation.feeds.model_replays import ModelQuarantine, planned_replays
 from tests.simulation.feeds.model_source import ModelDoor, ModelSource
 from tests.simulation.machine import Machine, Parts
 from tests.simulation.violation import ENDS, Violation
@@ -64,6 +68,9 @@ class FedWorld(World):
     def __init__(self, seed: int, scratch: Path, parts: Parts | None = None) -> None:
         self._pipelines: dict[Machine, Pipeline[list[Any]]] = {}
         self._versions: dict[Machine, int] = {}
+        self._replays: dict[Machine, Pipeline[list[Any]]] = {}
+        self._planned: dict[Machine, list[PlannedReplay]] = {}
+        self._finished: dict[Machine, list[PlannedReplay]] = {}
         super().__init__(seed, scratch, parts, theme="all")
         self.actors = list(FED_ACTORS)
         self.weights = [weight * self.rng.choice((1, 1, 2)) for weight in FED_ACTORS.values()]
@@ -107,8 +114,33 @@ class FedWorld(World):
             self._pipelines[machine] = self._made_pipeline(machine, owner, version)
         return self._pipelines[machine]
 
+    def replay_of(self, machine: Machine) -> Pipeline[list[Any]]:
+        """Return the machine's replay of the quarantine: first of what was begun, then a new one;
+        it may have read long ago."""
+        if machine not in self._replays:
+            positions = positions_in(machine.catalog.find("fed"), CONNECTION)
+            planned = planned_replays(positions, self._finished.get(machine))
+            quarantine = machine.catalog.find("quarantine")
+            source = ModelQuarantine(quarantine, machine.query, CONNECTION, planned)
+            self._planned[machine] = planned
+            self._replays[machine] = self._made_pipeline(machine, 0, self.version, source=source)
+        return self._replays[machine]
+
+    def end_replay(self, machine: Machine, *, is_whole: bool) -> None:
+        """Let a machine's next replay be another one. is_whole: nothing was left of this one."""
+        del self._replays[machine]
+        was_new = self._finished.pop(machine, None) is not None
+        if is_whole and not was_new:
+            self._finished[machine] = self._planned[machine]
+
     def _made_pipeline(
-        self, machine: Machine, owner: int, version: int, *, is_calm: bool = False
+        self,
+        machine: Machine,
+        owner: int,
+        version: int,
+        *,
+        source: RecordSource[list[Any]] | None = None,
+        is_calm: bool = False,
     ) -> Pipeline[list[Any]]:
         stage = StageRows[Any](files=machine.files)
         rounds = CommitRound(
@@ -123,7 +155,7 @@ class FedWorld(World):
         return self.pipeline(
             table=machine.catalog.find("fed"),
             connection=FeedConnection(CONNECTION, version),
-            source=ModelDoor(self.source, self.rng, is_calm=is_calm),
+            source=source or ModelDoor(self.source, self.rng, is_calm=is_calm),
             rounds=rounds,
             clock=machine.clock,
             rules=PipelineRules(

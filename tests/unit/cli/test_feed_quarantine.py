@@ -107,3 +107,49 @@ def test_a_feed_that_only_a_file_defines_has_a_quarantine_too(shell: Shell) -> N
     (shell.folder / "a.json").write_bytes(b"bad\n")
     shell.ok("feed", "run", str(shell.folder / "feeds.toml"), "--once")
     assert {one["verdict"] for one in lines(shell)} == {"unparsable"}
+
+
+def test_records_are_replayed_by_the_definition_of_now(shell: Shell) -> None:
+    assert shell.ok("feed", "quarantine", "replay", "orders") == "none\n"
+    (shell.folder / "a.json").write_text('{"id": 1}\n{"ids": 2}\nbad\n')
+    shell.ok("feed", "run", "--once")
+    path = shell.folder / "feeds.toml"
+    path.write_text(path.read_text().replace('"ids"', '"id"'))
+    shell.ok("feed", "apply", str(path))
+    said = shell.ok("feed", "quarantine", "replay", "orders", "--connection", "more")
+    assert said == "more: 2 records replayed, 1 into typed, 1 still in quarantine\n"
+    both = shell.json("feed", "quarantine", "replay", "orders")
+    assert [one["tally"][0] for one in both] == [2, 1], "records that were read"
+    assert {one["position"] for one in lines(shell, "--connection", "more")} == {21}
+    _, error = shell.refused("feed", "quarantine", "replay", "orders", "--connection", "mor")
+    assert "did you mean 'more'" in error["hint"]
+
+
+def test_a_feed_of_a_file_is_replayed_by_that_file(shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    (folder / "b.json").write_text('{"id": 7}\n{"ids": 8}\n')
+    path = shell.folder / "own.toml"
+    own = TEXT.format(folder=folder).replace("feed.orders", "feed.own").replace('"orders"', '"own"')
+    path.write_text(own.replace("connection.all", "connection.a").replace(".more", ".b"))
+    shell.ok("feed", "run", str(path), "--once")
+    path.write_text(path.read_text().replace('"ids"', '"id"'))
+    said = shell.ok("feed", "quarantine", "replay", "own", "--file", str(path))
+    assert "b: 1 record replayed, 1 into typed, 0 still in quarantine" in said
+    _, error = shell.refused("feed", "quarantine", "replay", "on", "--file", str(path))
+    assert "did you mean 'own'" in error["hint"]
+
+
+def test_a_quarantine_is_dropped_and_its_counts_stay(shell: Shell) -> None:
+    _, error = shell.refused("feed", "quarantine", "drop", "orders", "--yes")
+    assert error["code"] == "table-missing"
+    fill(shell)
+    before = shell.json("feed", "status", "orders")
+    assert "would remove 5 rows" in shell.ok("feed", "quarantine", "drop", "orders", "--dry-run")
+    _, error = shell.refused("feed", "quarantine", "drop", "orders")
+    assert "--yes" in error["hint"]
+    assert len(lines(shell)) == 5
+    shell.ok("feed", "quarantine", "drop", "orders", "--yes")
+    assert lines(shell) == []
+    assert shell.json("feed", "status", "orders")["feeds"] == before["feeds"]
+    assert shell.ok("feed", "run", "--once").count("0 records") == 2

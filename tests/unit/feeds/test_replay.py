@@ -10,6 +10,7 @@ import pytest
 
 import lakebed
 from lakebed.errors import InvalidError
+from lakebed.feeds.operating.feed_status import TableFigures
 from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.feeds.run_feeds import FeedDone
 from lakebed.model.feeds.positions import connection_id
@@ -61,6 +62,10 @@ class Orders:
     def quarantined(self) -> list[bytes | None]:
         return [one.value for one in self.definitions.quarantined("orders", with_values=True)]
 
+    def taken(self) -> TableFigures:
+        (feed,) = self.definitions.status("orders", listen_seconds=0).feeds
+        return next(pipe.taken for pipe in feed.pipes if pipe.kind == "connection")
+
     def positions(self) -> dict[str, int]:
         (connection,) = self.definitions.describe("orders")[1]
         table = self.lake._app.catalog.find("orders")
@@ -91,6 +96,10 @@ def test_a_record_whose_field_has_another_name_now_becomes_a_row(orders: Orders)
     assert (again.tally.read, again.tally.stored, again.tally.quarantined) == (1, 0, 1)
     assert (orders.ids(), orders.quarantined()) == ([1, 2, 3], [b"no json"])
     assert orders.run().commits == 0, "the feed itself goes on where it was"
+    taken = orders.taken()
+    assert (taken.splits, taken.tally.read) == (1, 4)
+    assert (taken.tally.stored, taken.tally.quarantined) == (3, 1)
+    taken.tally.check()
 
 
 def test_a_row_of_a_replay_has_the_source_split_and_position_of_its_record(orders: Orders) -> None:
