@@ -17,7 +17,7 @@ import pyarrow as pa
 from lakebed.errors import CorruptError
 from lakebed.landing.landing_source import KeptRecords
 from lakebed.model.feeds.positions import Position
-from lakebed.model.feeds.replays import Replay, end_of, replay_of, resume_of
+from lakebed.model.feeds.replays import ReplayName, end_of, replay_of, resume_of
 from lakebed.model.names import ConnectionId
 from lakebed.model.ranges import Range
 from lakebed.ports.record_source import SourceSplit
@@ -32,7 +32,7 @@ class PlannedReplay(msgspec.Struct, frozen=True):
     end: behind the last position that it takes.
     """
 
-    replay: Replay
+    replay: ReplayName
     earlier_end: int
     end: int
 
@@ -73,12 +73,16 @@ def next_replays(
             number = numbers.get(split, 0)
             earlier_end = _end_of(positions, number, split)
             end = max(position.next, earlier_end)
-            planned.append(PlannedReplay(Replay(number + 1, split), earlier_end, end))
+            planned.append(PlannedReplay(ReplayName(number + 1, split), earlier_end, end))
     return planned
 
 
 class KeptRange(msgspec.Struct, frozen=True):
-    """Positions of which the quarantine holds the records under one name; end: None: no bound."""
+    """Which rows of the quarantine count, of those under one name.
+
+    begin: position of the first one.
+    end: behind the last one; None: there is no bound.
+    """
 
     begin: int
     end: int | None = None
@@ -97,15 +101,15 @@ def kept_ranges(positions: Mapping[str, Position]) -> dict[str, KeptRange]:
             continue
         begin = found[name].begin if name in found else 0
         found[name] = KeptRange(begin, position.next)  # what lies behind is not committed yet
-        earlier = (Replay(number, replay.split).name for number in range(1, replay.number))
+        earlier = (ReplayName(number, replay.split).name for number in range(1, replay.number))
         for kept_as in (replay.split, *earlier):
             known = found.get(kept_as, KeptRange(0))
             found[kept_as] = KeptRange(max(known.begin, position.next), known.end)
     return found
 
 
-def _newest(positions: Mapping[str, Position]) -> dict[str, Replay]:
-    found = dict[str, Replay]()
+def _newest(positions: Mapping[str, Position]) -> dict[str, ReplayName]:
+    found = dict[str, ReplayName]()
     for name in positions:
         one = replay_of(name)
         if one is not None and (one.split not in found or found[one.split].number < one.number):
@@ -114,10 +118,10 @@ def _newest(positions: Mapping[str, Position]) -> dict[str, Replay]:
 
 
 def _end_of(positions: Mapping[str, Position], number: int, split: str) -> int:
-    return _end_of_replay(positions, Replay(number, split)) if number else 0
+    return _end_of_replay(positions, ReplayName(number, split)) if number else 0
 
 
-def _end_of_replay(positions: Mapping[str, Position], replay: Replay) -> int:
+def _end_of_replay(positions: Mapping[str, Position], replay: ReplayName) -> int:
     """Return where a replay ends; of one that has only marked its position, where its source split
     is now."""
     position = positions.get(replay.name)
@@ -170,7 +174,7 @@ class QuarantineSource:
         replay, border = planned.replay, min(planned.earlier_end, end)
         self._quarantine.head.follow()
         if begin < border:
-            earlier = Replay(replay.number - 1, replay.split)
+            earlier = ReplayName(replay.number - 1, replay.split)
             yield from self._kept_as(earlier.name, begin, border)
         yield from self._kept_as(replay.split, max(begin, border), end)
 

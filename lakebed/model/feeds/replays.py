@@ -13,7 +13,7 @@ from lakebed.model.feeds.positions import Position
 _NAME = re.compile(r"replay:([1-9][0-9]{0,8}):(.+)", re.DOTALL)
 
 
-class Replay(msgspec.Struct, frozen=True):
+class ReplayName(msgspec.Struct, frozen=True):
     """A replay of one source split's records in quarantine.
 
     number: 1 for the first one of its source split.
@@ -29,10 +29,10 @@ class Replay(msgspec.Struct, frozen=True):
         return f"replay:{self.number}:{self.split}"
 
 
-def replay_of(name: str) -> Replay | None:
+def replay_of(name: str) -> ReplayName | None:
     """Return the replay that a source split is. None: it is one of a source."""
     found = _NAME.fullmatch(name)
-    return None if found is None else Replay(int(found[1]), found[2])
+    return None if found is None else ReplayName(int(found[1]), found[2])
 
 
 def origin_of(name: str) -> str:

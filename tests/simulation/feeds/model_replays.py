@@ -58,7 +58,7 @@ class ModelReplayed:
 class ModelQuarantine(QuarantineSource):
     """A quarantine whose records are tuples."""
 
-    def open(  # type: ignore[override]  # tuples
+    def open(  # type: ignore[override]  # its records are tuples
         self, split: SourceSplit, begin: int, *, resume: bytes = b""
     ) -> ModelReplayed:
         """Return a reader of a replay."""
