@@ -16,6 +16,7 @@ from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.cli.work import stop_signals
 from lakebed.errors import InvalidError
+from lakebed.observe.prometheus import serving_metrics
 
 if TYPE_CHECKING:
     from lakebed.errors import LakebedError
@@ -58,6 +59,12 @@ def feed() -> None:
     metavar="SECONDS",
     help="Pause when nothing is there, of a FILE.",
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65_535),
+    metavar="PORT",
+    help="Serve metrics for Prometheus on this machine; of N processes at N ports.",
+)
 @pass_session
 def run(
     session: Session,
@@ -67,6 +74,7 @@ def run(
     only: tuple[str, ...],
     processes: int,
     every: float,
+    metrics_port: int | None,
 ) -> None:
     """Take records of sources into tables: of the feeds that were started, or of those in FILE.
 
@@ -83,10 +91,11 @@ def run(
     if file is not None and (only or processes > 1):
         hint = "leave FILE out: `lakebed feed apply FILE`, then `lakebed feed start`"
         raise InvalidError("--only and --processes are for feeds that the lake defines", hint=hint)
-    if file is None and not once:
-        _work(session, only, processes)
-        return
-    _take(session, None if file is None else feed_text(file), only, once=once, every=every)
+    with serving_metrics(metrics_port):
+        if file is None and not once:
+            _work(session, only, processes, metrics_port)
+            return
+        _take(session, None if file is None else feed_text(file), only, once=once, every=every)
 
 
 def _take(
@@ -123,15 +132,18 @@ def _take(
             codes = {0}
 
 
-def _work(session: Session, only: tuple[str, ...], processes: int) -> None:
+def _work(
+    session: Session, only: tuple[str, ...], processes: int, metrics_port: int | None
+) -> None:
     """Do a share of all that was started, until a signal comes."""
     from lakebed.feed import Feeds
 
     with session.open() as lake, stop_signals() as stopped:
         feeds = Feeds(lake, only=only)
         chosen = [word for name in only for word in ("--only", name)]
+        same = ["--lake", session.lake_path, "feed", "run", *chosen]
         others = FurtherProcesses(
-            ["--lake", session.lake_path, "feed", "run", *chosen], processes - 1
+            [[*same, *_port_of(metrics_port, process)] for process in range(1, processes)]
         )
 
         def should_stop() -> bool:
@@ -143,6 +155,10 @@ def _work(session: Session, only: tuple[str, ...], processes: int) -> None:
         finally:
             code = others.end()
     sys.exit(code)
+
+
+def _port_of(first: int | None, process: int) -> list[str]:
+    return [] if first is None else ["--metrics-port", str(first + process)]
 
 
 for command in positions.COMMANDS:

@@ -136,6 +136,11 @@ class CommitRound(Generic[BatchT]):
             connection=connection.id,
             read_count=done.tally.read,
             stored_count=done.tally.stored,
+            filtered_count=done.tally.filtered,
+            quarantined_count=done.tally.quarantined,
+            deduplicated_count=done.tally.deduplicated,
+            sampled_out_count=done.tally.sampled_out,
+            discarded_count=done.tally.discarded,
             bytes_count=done.tally.bytes,
         )
         if refusals:  # what came before is committed

@@ -55,6 +55,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
     """A feed that is landed, or a connection, which is to run.
 
     version: of all that its rows are made by. Another version is another pipeline.
+    statistics_seconds: time between two events that measure it.
     open: makes it.
     """
 
@@ -63,6 +64,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
     version: int
     restarts: RestartRules
     open: Callable[[], Pipeline[BatchT]]
+    statistics_seconds: float = 5.0
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -94,6 +96,7 @@ class _Work(Generic[BatchT]):
 
     again: when it is tried again, of the monotonic clock.
     failure: why it does not go on; it is kept until the registry has it.
+    measured: when an event said how it does, of the monotonic clock.
     """
 
     wanted: WantedPipeline[BatchT]
@@ -104,6 +107,7 @@ class _Work(Generic[BatchT]):
     failing: str = ""
     commits: int = 0
     tally: Tally = field(default_factory=Tally)
+    measured: float | None = None
 
 
 class FeedWorker(Generic[BatchT]):
@@ -155,6 +159,7 @@ class FeedWorker(Generic[BatchT]):
         has_done = False
         for work in list(self._work.values()):
             has_done |= self._turn(work)
+            self._measure(work)
             self._beat()
         return has_done
 
@@ -239,6 +244,23 @@ class FeedWorker(Generic[BatchT]):
             return False
         self._note(work, turn)
         return turn.has_read or turn.committed is not None
+
+    def _measure(self, work: _Work[BatchT]) -> None:
+        """Say now and then how a pipeline does."""
+        now = self._clock.monotonic()
+        if work.measured is not None and now - work.measured < work.wanted.statistics_seconds:
+            return
+        work.measured = now
+        report = _report(work)
+        events.emit(
+            events.FEED_MEASURED,
+            feed=report.name,
+            kind=report.kind,
+            splits_count=report.splits,
+            behind_count=report.behind,
+            waiting_bytes=report.waiting,
+            failing_count=int(bool(report.failing)),
+        )
 
     def _note(self, work: _Work[BatchT], turn: Turn) -> None:
         if turn.committed is not None:

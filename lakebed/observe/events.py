@@ -56,6 +56,7 @@ LOCK_AWAITED = "lock_awaited"
 LOG_TIME_TOLD = "log_time_told"
 FEED_PROGRESSED = "feed_progressed"
 FEED_FAILED = "feed_failed"
+FEED_MEASURED = "feed_measured"
 FEED_GAP_RECORDED = "feed_gap_recorded"
 FEED_DROPPED = "feed_dropped"
 FEED_STORE_AWAY = "feed_store_away"
@@ -114,6 +115,7 @@ MEANINGS = {
     MERGE_HELPER_LOST: "a process that helped to merge failed; its part was merged without it",
     FEED_PROGRESSED: "records of a feed became rows, and its position moved with them",
     FEED_FAILED: "a feed stopped at what it cannot take; others go on",
+    FEED_MEASURED: "how far a worker is behind a source, and what it holds, of one pipeline",
     FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
     FEED_DROPPED: "a worker ended and dropped what it had read of a feed; it is read again",
     FEED_STORE_AWAY: "a worker could not ask who lives or what is to run; it asks again",

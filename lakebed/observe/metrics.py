@@ -15,7 +15,15 @@ from lakebed.observe import events
 NAMESPACE = "Lakebed"
 
 Section = Literal[
-    "ingest", "commits", "compaction", "splitting", "garbage", "schedules", "tasks", "errors"
+    "ingest",
+    "feeds",
+    "commits",
+    "compaction",
+    "splitting",
+    "garbage",
+    "schedules",
+    "tasks",
+    "errors",
 ]
 """Of the dashboard."""
 
@@ -41,7 +49,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    unit: Literal["Count", "Seconds"]
+    unit: Literal["Count", "Seconds", "Bytes"]
     section: Section
     meaning: str
     event: str
@@ -65,6 +73,22 @@ WORK_RETRIED, WORK_REFUSED, WORK_CORRUPT, WORK_BUG = "retried", "refused", "corr
 
 FOLLOWS = "it follows from what users do; none of it is wrong"
 DEAD_LETTERS = "what does not mend itself ends in dead letters, which have an alarm"
+
+FED = "`lakebed feed status` shows it, and a policy bounds what is bad"
+
+
+def _fed(fate: str, meaning: str) -> Metric:
+    """Return the metric of what became of records of feeds."""
+    return Metric(
+        name=f"feed_records_{fate}",
+        unit="Count",
+        section="feeds",
+        meaning=meaning,
+        event=events.FEED_PROGRESSED,
+        fact=f"{fate}_count",
+        without_alarm=FED,
+    )
+
 
 METRICS = (
     Metric(
@@ -100,6 +124,67 @@ METRICS = (
         meaning="Spark runs that ended without a commit, and whose drivers reported no reason",
         event=events.BULK_IMPORT_FAILED,
         alarm=Alarm(threshold=1, minutes=60, page="docs/operate/bulk-imports-failed.md"),
+    ),
+    _fed("read", "records that feeds took from their sources"),
+    _fed("stored", "of these, became rows"),
+    _fed("filtered", "of these, left out by a connection's filter"),
+    _fed("quarantined", "of these, no row could be made of"),
+    _fed("deduplicated", "of these, known already"),
+    _fed("sampled_out", "of these, left out by a policy that samples"),
+    _fed("discarded", "of these, left out by a policy: too late, or too many"),
+    Metric(
+        name="feed_bytes_read",
+        unit="Bytes",
+        section="feeds",
+        meaning="bytes of the records that feeds took from their sources",
+        event=events.FEED_PROGRESSED,
+        fact="bytes_count",
+        without_alarm=FOLLOWS,
+    ),
+    Metric(
+        name="feed_records_behind",
+        unit="Count",
+        section="feeds",
+        meaning="positions that a source has beyond what was read of it, the most",
+        event=events.FEED_MEASURED,
+        fact="behind_count",
+        statistic="Maximum",
+        without_alarm="a feed that begins is far behind",
+    ),
+    Metric(
+        name="feed_bytes_waiting",
+        unit="Bytes",
+        section="feeds",
+        meaning="bytes that a worker has read and not committed, of one pipeline, the most",
+        event=events.FEED_MEASURED,
+        fact="waiting_bytes",
+        statistic="Maximum",
+        without_alarm="it is bounded by `rotate_bytes`",
+    ),
+    Metric(
+        name="feed_pipelines_failing",
+        unit="Count",
+        section="feeds",
+        meaning="reports of a landing or a connection that waits to be tried again",
+        event=events.FEED_MEASURED,
+        fact="failing_count",
+        without_alarm="what does not mend itself fails, and is counted as that",
+    ),
+    Metric(
+        name="feed_failures",
+        unit="Count",
+        section="feeds",
+        meaning="landings and connections that stopped until they are started again",
+        event=events.FEED_FAILED,
+        without_alarm="instances that run feeds have one, by their own stack",
+    ),
+    Metric(
+        name="feed_gaps",
+        unit="Count",
+        section="feeds",
+        meaning="parts of a source that were gone before they were taken",
+        event=events.FEED_GAP_RECORDED,
+        without_alarm="instances that run feeds have one, by their own stack",
     ),
     Metric(
         name="commits_answered",

@@ -21,11 +21,11 @@ main()
 
 
 class FurtherProcesses:
-    """Processes that do the same work. arguments: of `lakebed`, in each of them."""
+    """Processes that do the same work. arguments: of `lakebed`, of each of them."""
 
-    def __init__(self, arguments: Sequence[str], count: int) -> None:
+    def __init__(self, arguments: Sequence[Sequence[str]]) -> None:
         self._arguments = arguments
-        self._running = [self._started() for _ in range(count)]
+        self._running = [self._started(its_own) for its_own in arguments]
         self._looked = time.monotonic()
 
     def keep(self) -> None:
@@ -36,7 +36,8 @@ class FurtherProcesses:
             return
         self._looked = now
         self._running = [
-            self._started() if process.poll() is not None else process for process in self._running
+            self._started(its_own) if process.poll() is not None else process
+            for process, its_own in zip(self._running, self._arguments, strict=True)
         ]
 
     def end(self) -> int:
@@ -47,10 +48,11 @@ class FurtherProcesses:
         # one that was not listening yet had nothing to commit
         return max((abs(code) for code in codes if code != -signal.SIGTERM), default=0)
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    @staticmethod
+    def _started(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         program = PROGRAM.format(process=os.getpid())
         return subprocess.Popen(  # noqa: S603  our own program, without a shell
-            [sys.executable, "-c", program, *self._arguments]
+            [sys.executable, "-c", program, *arguments]
         )
 
 

@@ -75,6 +75,7 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 name=feed.feed.name,
                 version=feed.version,
                 restarts=_restarts(feed.policy),
+                statistics_seconds=feed.policy.statistics_seconds,
                 open=partial(landed_feed, app, feed, share),
             )
             for feed in feeds
@@ -86,6 +87,7 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 name=one.connection.name,
                 version=one.version,
                 restarts=_restarts(one.policy),
+                statistics_seconds=one.policy.statistics_seconds,
                 open=partial(connected_feed, app, one, share),
             )
             for one in connections
