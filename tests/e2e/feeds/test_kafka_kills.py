@@ -28,7 +28,7 @@ from tests.servers.kafka import RealKafka
 
 PARTITIONS, PARTITIONS_OF_MANY = 4, 16
 """Of 4 one of two workers may have none, by chance."""
-KILLS, KILLS_MAX = 12, 200
+KILLS, KILLS_MAX = 25, 200
 BROKER_KILLED_AFTER = 6
 LOOK_SECONDS = 0.1
 RECOVERY_SECONDS_MAX = 10
