@@ -87,3 +87,31 @@ class RecordRefusedError(InvalidError):
     follows it stay unread. What you can do: mend the definition or the table, or let the policy
     quarantine such records (`on_record_error = "quarantine"`), then start the connection again.
     """
+
+
+class TooManyBadError(InvalidError):
+    """Of the records of this hour of log time, a greater share can be no rows than the policy's
+    `errors_fraction_max` allows.
+
+    What is done: what came before is committed, and the connection stops. What you can do: look at
+    the quarantine table, mend the source or the definition, and start the feed again; within the
+    same hour it stops again, unless the policy allows more.
+    """
+
+
+class WorkerLostError(InvalidError):
+    """A worker that took records of the connection was lost, and the policy says that it stops then
+    (`on_worker_failure = "stop"`).
+
+    What is done: what was committed stays; the connection stops. What you can do: look why the
+    worker ended, and start the feed again.
+    """
+
+
+class FeedLaggingError(InvalidError):
+    """The connection has been behind its source for longer than `lag_seconds_max`, and the policy
+    says that it stops then (`on_lag = "fail"`).
+
+    What is done: what was committed stays; the connection stops. What you can do: give it more
+    workers, or a policy that allows more, and start the feed again.
+    """

@@ -130,3 +130,19 @@ def _check_together(policy: Policy, at: str) -> None:
     if (policy.dedupe == "window") != bool(policy.dedupe_field):
         hint = 'give `dedupe = "window"` and `dedupe_field` together'
         raise InvalidError("half of a window", at=f"{at}.dedupe_field", hint=hint)
+
+
+def refuse_unbuilt(policy: Policy, *, at: str) -> None:
+    """Refuse what this release cannot do, instead of doing something else. at: where the policy is
+    named, for messages.
+
+    Raises:
+        InvalidError: it asks for that.
+    """
+    wrong = (
+        ("spill" in policy.on_congestion, "on_congestion", "spill", "leave it out"),
+        (policy.dedupe in {"adjacent", "window"}, "dedupe", policy.dedupe, "use `none` or `key`"),
+    )
+    for is_wrong, name, value, hint in wrong:
+        if is_wrong:
+            raise InvalidError("not in this release", at=at, parameter=name, value=value, hint=hint)

@@ -14,15 +14,19 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from lakebed.feed_errors import TooManyBadError
 from lakebed.feeds.committed import (
     CommittedFeed,
     FeedConnection,
     SplitAt,
     commit_until_known,
     count_of,
+    hour_of,
     read_committed,
     taken_before,
 )
+from lakebed.feeds.congestion import NO_RELIEF, Relief
+from lakebed.feeds.left_out import discards_of
 from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.round_changes import (
@@ -45,6 +49,9 @@ from lakebed.statestore.open_table import OpenTable
 
 BatchT = TypeVar("BatchT")
 
+LOOKED_AT = 1_000
+"""Records of an hour: of fewer it is not looked how many are bad."""
+
 
 class RoundCommitted(msgspec.Struct, frozen=True):
     """A round that is in the log.
@@ -63,6 +70,7 @@ class _Round(msgspec.Struct, frozen=True):
     """What all of a round needs.
 
     known: read before its first effect.
+    relief: what is left out.
     items: in the table already, or met in this round before.
     fresh: items that this round takes.
     """
@@ -72,6 +80,7 @@ class _Round(msgspec.Struct, frozen=True):
     known: CommittedFeed
     items: set[bytes]
     fresh: list[bytes]
+    relief: Relief
 
     def in_table(self, records: Records[BatchT]) -> list[tuple[int, int]]:
         """Return which records are of items that are known, as ranges of their indices; those of
@@ -89,8 +98,12 @@ class _Round(msgspec.Struct, frozen=True):
 
 
 class CommitRound(Generic[BatchT]):
-    """Stages and commits rounds of one connection. quarantine: None where records always become
-    rows."""
+    """Stages and commits rounds of one connection.
+
+    quarantine: None where records always become rows.
+    errors_fraction_max: of the records of an hour of log time, from `LOOKED_AT` on: a greater share
+        of bad ones stops the connection.
+    """
 
     def __init__(
         self,
@@ -98,18 +111,23 @@ class CommitRound(Generic[BatchT]):
         stage: StageRows[BatchT],
         make_rows: MakeRows[BatchT],
         quarantine: Quarantine[BatchT] | None = None,
+        errors_fraction_max: float = 1.0,
     ) -> None:
         self._stage = stage
         self._make_rows = make_rows
         self._quarantine = quarantine
+        self._errors_fraction_max = errors_fraction_max
 
     def run(
         self,
         table: OpenTable,
         connection: FeedConnection,
         parts: Sequence[SplitRecords[BatchT]],
+        relief: Relief = NO_RELIEF,
     ) -> RoundCommitted:
         """Commit records with the positions behind them, all or none.
+
+        relief: what of them is left out, as they are too many.
 
         Raises:
             PositionMovedError, ItemsTakenError, GenerationError, FencedError: forget these records,
@@ -118,13 +136,17 @@ class CommitRound(Generic[BatchT]):
             DefinitionMovedError: the table knows a newer definition.
             RecordRefusedError: the policy stops the connection at one of the records; those before
                 it are committed.
+            TooManyBadError: the policy stops it, as too many of this hour's records are bad.
             TableBusyError: compaction must catch up first.
             UnavailableError, ConflictError, UnknownOutcomeError: begin again: what was committed is
                 found.
         """
         known = read_committed(table, connection, [part.split for part in parts])
+        self._refuse_too_many_bad(table, connection, known)
         items = [item for part in parts for records in part.records for item in records.items]
-        round_ = _Round(table, connection, known, taken_before(table, connection, items), [])
+        round_ = _Round(
+            table, connection, known, taken_before(table, connection, items), [], relief
+        )
         made = self._made(round_, parts)
         refusals = [one.refusal for one in made if one.refusal is not None]
         if refusals and not any(map(_has_moved, made)):  # tried again, it makes no entry
@@ -146,6 +168,21 @@ class CommitRound(Generic[BatchT]):
         if refusals:  # what came before is committed
             raise refusals[0]
         return done
+
+    def _refuse_too_many_bad(
+        self, table: OpenTable, connection: FeedConnection, known: CommittedFeed
+    ) -> None:
+        """Refuse to take more in an hour in which too many records were bad. Nothing is taken."""
+        if self._errors_fraction_max >= 1:
+            return
+        tally = hour_of(table, connection, known)
+        if tally.read >= LOOKED_AT and tally.quarantined > self._errors_fraction_max * tally.read:
+            raise TooManyBadError(
+                "too many of this hour's records are bad",
+                read=tally.read,
+                bad=tally.quarantined,
+                fraction_max=self._errors_fraction_max,
+            )
 
     def _committed(
         self,
@@ -225,13 +262,16 @@ class CommitRound(Generic[BatchT]):
     ) -> MadeSplit[BatchT]:
         split, rows = one.part.split, list[MadeRows[BatchT]]()
         errors_in_row = round_.known.errors_in_row.get(split, 0)
-        for records in one.part.records:
+        discards = _discards(round_, one.part)
+        for records, discard_last in zip(one.part.records, discards, strict=True):
             before = KnownBefore(
                 in_quarantine=held,
                 in_table=round_.in_table(records),
                 errors_in_row=errors_in_row,
                 log_time=round_.known.log_time,
                 sealed=round_.known.sealed,
+                keep=round_.relief.keep,
+                discard_last=discard_last,
             )
             rows.append(self._make_rows(split, records, before))
             errors_in_row = rows[-1].errors_in_row
@@ -261,6 +301,17 @@ class CommitRound(Generic[BatchT]):
         ends = {one.part.split: one.end for one in bad}
         self._quarantine.add(round_.connection, _owned(parts), at, rows, ends)
         return [msgspec.structs.replace(one, at=marked.get(one.part.split, one.at)) for one in made]
+
+
+def _discards(round_: _Round, part: SplitRecords[BatchT]) -> list[int]:
+    """Return how many of the last records of each batch are left out."""
+    counts = [records.count for records in part.records]
+    fraction = round_.relief.discards
+    if not fraction or not counts:
+        return [0] * len(counts)
+    tally = hour_of(round_.table, round_.connection, round_.known, part.split)
+    allowed = int(fraction * (tally.read + sum(counts))) - tally.discarded
+    return discards_of(counts, allowed)
 
 
 def _owned(parts: Sequence[SplitRecords[BatchT]]) -> list[OwnedSplit]:

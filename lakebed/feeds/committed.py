@@ -9,10 +9,16 @@ import msgspec
 from lakebed.errors import UnknownOutcomeError
 from lakebed.feed_errors import DefinitionMovedError
 from lakebed.model.feeds.positions import Position, decode_position, encode_position, position_name
+from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
-from lakebed.statestore.table_state.feed_records import connection_of, errors_in_rows, taken_items
+from lakebed.statestore.table_state.feed_records import (
+    connection_of,
+    errors_in_rows,
+    taken_items,
+    tally_of_hour,
+)
 from lakebed.statestore.table_state.window_records import watermark_of
 
 SENT_MAX = 3
@@ -124,6 +130,18 @@ def taken_before(
     with table.head.reading() as state:
         known = connection_of(state, connection.id)
         return set() if known is None else set(taken_items(state, known, items))
+
+
+def hour_of(
+    table: OpenTable, connection: FeedConnection, known: CommittedFeed, split: str | None = None
+) -> Tally:
+    """Return what became of the records of the hour of log time that the newest entry is in.
+
+    split: of this source split; None: of all.
+    """
+    with table.head.reading() as state:
+        found = connection_of(state, connection.id)
+        return Tally() if found is None else tally_of_hour(state, found, known.log_time, split)
 
 
 def count_of(position: Position) -> int:

@@ -19,6 +19,7 @@ from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.event_rows import JudgedTimes, judged_times
 from lakebed.feeds.event_windows import newest_time, window_counts
 from lakebed.feeds.land_records import records_in_table
+from lakebed.feeds.left_out import left_out
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.landing.quarantine_table import quarantined_rows
 from lakebed.model.feeds.replays import origin_of
@@ -121,6 +122,35 @@ class DecodeRecords:
         Raises:
             UnavailableError: there is not enough memory, or a registry of schemas does not answer.
         """
+        left = left_out(split, records.batch, known, _held(records.batch, known.in_quarantine))
+        if left is None:
+            return self._made(split, records, known)
+        kept_batch = records.batch.filter(pa.array(~left.either))
+        if kept_batch.num_rows:
+            some = msgspec.structs.replace(
+                records, batch=kept_batch, count=kept_batch.num_rows, size=kept_batch.nbytes
+            )
+            made = self._made(split, some, known)
+        else:
+            made = MadeRows[pa.RecordBatch](
+                rows=None, rows_count=0, read=0, size=0, errors_in_row=known.errors_in_row
+            )
+        is_taken = np.ones(records.count, np.bool_)
+        if made.refusal is not None:
+            is_taken = records.batch["position"].to_numpy() < made.refused_at
+        sampled, discarded = _count(left.sampled & is_taken), _count(left.discarded & is_taken)
+        return msgspec.structs.replace(
+            made,
+            read=made.read + sampled + discarded,
+            size=records.size if made.refusal is None else made.size,
+            sampled_out=sampled,
+            discarded=made.discarded + discarded,
+        )
+
+    def _made(
+        self, split: str, records: Records[pa.RecordBatch], known: KnownBefore[pa.RecordBatch]
+    ) -> MadeRows[pa.RecordBatch]:
+        """Return what becomes of records of which none is left out."""
         decoded = self._decoder.decode(records.batch, source_split=origin_of(split))
         judged = judged_times(
             decoded, self._rules.windows, log_time=known.log_time, sealed=known.sealed

@@ -28,7 +28,9 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     size: bytes of these records.
     filtered: records that the connection's filter left out.
     deduplicated: records that are in the table already.
-    discarded: records whose window is sealed, where late ones are dropped.
+    discarded: records whose window is sealed, where late ones are dropped, and those that the
+        policy leaves out as the newest.
+    sampled_out: records that the policy leaves out by chance.
     quarantined: records of which no row could be made, those that are in the quarantine already
         among them.
     quarantine: rows of the quarantine table for those that are not there yet; None: there are none.
@@ -47,6 +49,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     filtered: int = 0
     deduplicated: int = 0
     discarded: int = 0
+    sampled_out: int = 0
     quarantined: int = 0
     quarantine: BatchT | None = None
     errors_in_row: int = 0
@@ -66,6 +69,8 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     errors_in_row: how many records in a row just before these no row could be made of.
     log_time: of the table.
     sealed: windows of event time that end there, or before, are sealed; None: none is.
+    keep: the share of records that is kept, chosen by their positions.
+    discard_last: how many of the last records are left out.
     """
 
     in_quarantine: Sequence[BatchT] = ()
@@ -73,6 +78,8 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     errors_in_row: int = 0
     log_time: Micros = Micros(0)
     sealed: Micros | None = None
+    keep: float = 1.0
+    discard_last: int = 0
 
 
 class MakeRows(Protocol[BatchT]):

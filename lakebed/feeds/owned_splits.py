@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from lakebed.feed_errors import WorkerLostError
 from lakebed.feeds.claims import GIVE_BACK_SECONDS, moves
 from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import Leases, Owner, OwnerNumber, WorkerId
@@ -53,6 +54,7 @@ class LeasedSplits:
     """The fair share of one worker among those that live.
 
     living: gives the workers that live, this one among them.
+    stops_at_loss: whether what a worker that was lost had is given up, instead of taken over.
     """
 
     def __init__(
@@ -63,18 +65,24 @@ class LeasedSplits:
         living: Callable[[], Collection[WorkerId]],
         connection: ConnectionId,
         monotonic: Callable[[], float],
+        stops_at_loss: bool = False,
     ) -> None:
         self._worker = worker
         self._leases = leases
         self._living = living
         self._connection = connection
         self._monotonic = monotonic
+        self._stops_at_loss = stops_at_loss
         self._mine: dict[str, OwnerNumber] = {}
         self._leaving: set[str] = set()
         self._gave_back: float | None = None
 
     def owned(self, splits: list[str], newest: NewestOwners) -> Mapping[str, int]:
-        """Return this worker's share, as far as those that had it before have let go."""
+        """Return this worker's share, as far as those that had it before have let go.
+
+        Raises:
+            WorkerLostError: one of them was lost. It is noted: who asks again gets its share.
+        """
         owners = self._owners()
         names = [self._name(split) for split in splits]
         found = moves(self._worker, names, self._living(), owners, self._mine)
@@ -87,6 +95,7 @@ class LeasedSplits:
             for name in found.claim:
                 at_least = floors.get(self._split(name), 0) + 1
                 self._mine[name] = self._leases.claim(name, self._worker, at_least)
+            self._stop_at_loss(owners, found.claim)
         self._leaving &= set(found.give_back)
         self._give_back(found.give_back)
         return {
@@ -102,6 +111,20 @@ class LeasedSplits:
         if number is not None:
             self._leases.release(name, self._worker, number)
         self._forget(name)
+
+    def _stop_at_loss(self, owners: Mapping[str, Owner], claimed: Sequence[str]) -> None:
+        """Stop if one of the source splits that were claimed just now had an owner that was
+        lost."""
+        if not self._stops_at_loss:
+            return
+        for name in claimed:
+            owner = owners.get(name)
+            if owner is not None and owner.worker not in {"", self._worker}:
+                for mine in list(self._mine):
+                    self.release(self._split(mine))
+                raise WorkerLostError(
+                    "a worker was lost", worker=owner.worker, source_split=self._split(name)
+                )
 
     def _give_back(self, names: Sequence[str]) -> None:
         """Let go of one more now and then: a worker that joins slows nothing down."""

@@ -86,6 +86,7 @@ def tallies_of(made: Sequence[MadeSplit[BatchT]], staged: StagedRows) -> dict[st
                     filtered=rows.filtered + rows.rows_count - kept,
                     quarantined=rows.quarantined,
                     deduplicated=rows.deduplicated,
+                    sampled_out=rows.sampled_out,
                     discarded=rows.discarded,
                     bytes=rows.size,
                 )

@@ -77,6 +77,8 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
 
     behind: positions beyond those that were read.
     waiting: bytes that are read and not committed.
+    lag_seconds: for how long the source has had more than was read.
+    congested_by: what is done because the source is too fast; "": it is not.
     """
 
     kind: str
@@ -88,6 +90,8 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
     commits: int
     tally: Tally
     failing: str = ""
+    lag_seconds: float = 0.0
+    congested_by: str = ""
 
 
 @dataclass
@@ -259,6 +263,7 @@ class FeedWorker(Generic[BatchT]):
             splits_count=report.splits,
             behind_count=report.behind,
             waiting_bytes=report.waiting,
+            lag_seconds=round(report.lag_seconds, 1),
             failing_count=int(bool(report.failing)),
         )
 
@@ -342,6 +347,8 @@ def _report(work: _Work[BatchT]) -> FeedReport:
         commits=work.commits,
         tally=work.tally,
         failing=work.failing[:500],
+        lag_seconds=0.0 if work.pipeline is None else work.pipeline.lag_seconds(),
+        congested_by="" if work.pipeline is None else work.pipeline.congested_by,
     )
 
 

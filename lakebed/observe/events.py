@@ -57,6 +57,7 @@ LOG_TIME_TOLD = "log_time_told"
 FEED_PROGRESSED = "feed_progressed"
 FEED_FAILED = "feed_failed"
 FEED_MEASURED = "feed_measured"
+FEED_LAGGING = "feed_lagging"
 FEED_GAP_RECORDED = "feed_gap_recorded"
 FEED_DROPPED = "feed_dropped"
 FEED_STORE_AWAY = "feed_store_away"
@@ -116,6 +117,7 @@ MEANINGS = {
     FEED_PROGRESSED: "records of a feed became rows, and its position moved with them",
     FEED_FAILED: "a feed stopped at what it cannot take; others go on",
     FEED_MEASURED: "how far a worker is behind a source, and what it holds, of one pipeline",
+    FEED_LAGGING: "a connection has been behind its source for longer than its policy allows",
     FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
     FEED_DROPPED: "a worker ended and dropped what it had read of a feed; it is read again",
     FEED_STORE_AWAY: "a worker could not ask who lives or what is to run; it asks again",

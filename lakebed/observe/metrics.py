@@ -152,6 +152,16 @@ METRICS = (
         without_alarm="a feed that begins is far behind",
     ),
     Metric(
+        name="feed_lag_seconds",
+        unit="Seconds",
+        section="feeds",
+        meaning="time for which a source has had more than was read of it, the longest",
+        event=events.FEED_MEASURED,
+        fact="lag_seconds",
+        statistic="Maximum",
+        without_alarm="a policy with `lag_seconds_max` has an event, and may stop the connection",
+    ),
+    Metric(
         name="feed_bytes_waiting",
         unit="Bytes",
         section="feeds",

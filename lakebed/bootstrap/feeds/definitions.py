@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.policies import check_policy
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import DefinedConnection, Feed
 from lakebed.config.policies import Policy
@@ -51,6 +52,7 @@ def _check_connection(app: App, connection: DefinedConnection, feed: Feed, polic
         raise TableMissingError(
             error.message, at=f"{at}.table", table=connection.table, hint=hint
         ) from None
+    check_policy(policy, table, at=f"{at}.policy")
     settings = feed.decoder_settings
     if settings is not None:
         decoder_of(settings, connection.columns_settings(policy), table.schema, at=at)

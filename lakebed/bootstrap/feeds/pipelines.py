@@ -8,6 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.policies import check_policy
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of
@@ -24,6 +25,7 @@ from lakebed.decoding.engines import decoder_of
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
+from lakebed.feeds.congestion import CongestionRules
 from lakebed.feeds.decode_records import DecodeRecords, RecordRules
 from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
@@ -49,7 +51,7 @@ from lakebed.model.schema import Schema
 from lakebed.ports.record_source import RecordSource
 from lakebed.statestore.open_table import OpenTable
 
-Share = Callable[[ConnectionId], OwnedSplits]
+Share = Callable[[ConnectionId, Policy], OwnedSplits]
 """Gives what this process owns of a connection's source splits."""
 
 
@@ -112,7 +114,7 @@ def running_feeds(
     app: App,
     feeds: Sequence[FeedDefinition],
     connections: Sequence[ConnectionDefinition],
-    share: Share = lambda _: OwnsAll(),
+    share: Share = lambda _id, _policy: OwnsAll(),
 ) -> Iterator[RunningFeed[pa.RecordBatch]]:
     """Yield feeds that are landed, and connections, each at work on its own. Landing and quarantine
     tables are created where there are none.
@@ -149,9 +151,13 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
         rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
         clock=app.clock,
         rules=PipelineRules(
-            limits=_limits(definition.feed), records_gaps=definition.policy.gap == "record"
+            limits=_limits(definition.feed),
+            records_gaps=definition.policy.gap == "record",
+            records_per_second=definition.policy.rate_records_max,
+            congestion=CongestionRules(lag_seconds_max=definition.policy.lag_seconds_max),
+            fails_when_lagging=definition.policy.on_lag == "fail",
         ),
-        splits=share(connection.id),
+        splits=share(connection.id, definition.policy),
     )
 
 
@@ -188,7 +194,7 @@ def connected_feed(
     if not feed.source.is_ordered:
         landing, landed_by = _landing_of(app, feed, definition.feed_id, definition.version)
         source = LandingSource(landing, landed_by.id, app.query)
-    return pipeline_from(app, definition, target, source, share(target[1].id))
+    return pipeline_from(app, definition, target, source, share(target[1].id, definition.policy))
 
 
 def target_of(app: App, definition: ConnectionDefinition) -> tuple[OpenTable, FeedConnection]:
@@ -215,12 +221,14 @@ def pipeline_from(
     """Return what takes records of a source into a connection's table. target: as `target_of`.
     Raises: as `running_feeds`."""
     (table, to_table), policy = target, definition.policy
+    check_policy(policy, table, at=at_of("connection", definition.connection.name, "policy"))
     stage = StageRows[pa.RecordBatch](files=app.files)
     open_quarantine = partial(quarantine_of, app, definition.feed.name)
     rounds = CommitRound(
         stage=stage,
         make_rows=decoding_of(definition, to_table.id, table.schema),
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
+        errors_fraction_max=policy.errors_fraction_max,
     )
     return Pipeline[pa.RecordBatch](
         table=table,
@@ -232,8 +240,21 @@ def pipeline_from(
             limits=_limits(policy),
             records_gaps=policy.gap == "record",
             idle_seconds=policy.idle_seconds if definition.connection.window_seconds else None,
+            records_per_second=policy.rate_records_max,
+            congestion=congestion_rules(policy),
+            fails_when_lagging=policy.on_lag == "fail",
         ),
         splits=splits,
+    )
+
+
+def congestion_rules(policy: Policy) -> CongestionRules:
+    """Return what a policy says of a source that is too fast."""
+    return CongestionRules(
+        rungs=policy.on_congestion,
+        throttle_floor=policy.throttle_floor,
+        discard_fraction=policy.discard_fraction,
+        lag_seconds_max=policy.lag_seconds_max,
     )
 
 

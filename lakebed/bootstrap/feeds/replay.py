@@ -115,7 +115,12 @@ def _run(
 def _lenient(definition: ConnectionDefinition) -> ConnectionDefinition:
     """Return a definition by which what is bad stays in quarantine, however much there is."""
     policy = msgspec.structs.replace(
-        definition.policy, on_record_error="quarantine", errors_in_row_max=_ERRORS_IN_ROW_MAX
+        definition.policy,
+        on_record_error="quarantine",
+        errors_in_row_max=_ERRORS_IN_ROW_MAX,
+        errors_fraction_max=1.0,
+        lag_seconds_max=0,
+        on_congestion=("backpressure",),
     )
     return msgspec.structs.replace(definition, policy=policy)
 

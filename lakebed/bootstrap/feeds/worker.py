@@ -58,13 +58,14 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
     worker = WorkerId(f"worker-{app.rng.getrandbits(64):016x}")
     living = LivingWorkers()
 
-    def share(connection: ConnectionId) -> OwnedSplits:
+    def share(connection: ConnectionId, policy: Policy) -> OwnedSplits:
         return LeasedSplits(
             worker=worker,
             leases=app.feeds.leases,
             living=lambda: {worker, *living.living()},
             connection=connection,
             monotonic=app.clock.monotonic,
+            stops_at_loss=policy.on_worker_failure == "stop",
         )
 
     def wanted() -> list[WantedPipeline[pa.RecordBatch]]:
@@ -74,7 +75,7 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 kind="feed",
                 name=feed.feed.name,
                 version=feed.version,
-                restarts=_restarts(feed.policy),
+                restarts=restarts_of(feed.policy),
                 statistics_seconds=feed.policy.statistics_seconds,
                 open=partial(landed_feed, app, feed, share),
             )
@@ -86,7 +87,7 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 kind="connection",
                 name=one.connection.name,
                 version=one.version,
-                restarts=_restarts(one.policy),
+                restarts=restarts_of(one.policy),
                 statistics_seconds=one.policy.statistics_seconds,
                 open=partial(connected_feed, app, one, share),
             )
@@ -108,7 +109,8 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
     )
 
 
-def _restarts(policy: Policy) -> RestartRules:
+def restarts_of(policy: Policy) -> RestartRules:
+    """Return when a policy lets work begin again that failed."""
     return RestartRules(
         max=policy.restarts_max,
         seconds_min=policy.restart_seconds_min,

@@ -7,6 +7,7 @@ Positions themselves lie in `positions`, under the names that `model.positions` 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
 
 import msgspec
 
@@ -121,6 +122,21 @@ def ledger_of(state: TableState, connection: Connection) -> Iterator[tuple[str, 
     rows = state.connection.execute(f"{_TALLIES} ORDER BY name, hour", (connection.key,))
     for name, hour, *sums in rows:
         yield name, Micros(hour * HOUR), Tally(*sums)
+
+
+def tally_of_hour(
+    state: TableState, connection: Connection, at: Micros, split: str | None = None
+) -> Tally:
+    """Return what became of a connection's records in the hour of a moment of log time.
+
+    split: of this source split; None: of all.
+    """
+    query, values = f"{_TALLIES} AND hour = ?", (connection.key, at // HOUR)
+    if split is None:
+        rows = state.connection.execute(query, values)
+    else:
+        rows = state.connection.execute(f"{query} AND name = ?", (*values, split))
+    return reduce(Tally.plus, (Tally(*sums) for _, _, *sums in rows), Tally())
 
 
 def gaps_of(state: TableState, connection: Connection) -> list[Gap]:

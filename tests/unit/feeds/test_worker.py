@@ -29,6 +29,7 @@ class FakePipeline:
     """A pipeline that raises what it is given."""
 
     is_idle = True
+    congested_by = ""
 
     def __init__(self, errors: list[Exception]) -> None:
         self._errors = errors
@@ -43,6 +44,9 @@ class FakePipeline:
 
     def figures(self) -> tuple[int, int, int]:
         return 1, 0, 0
+
+    def lag_seconds(self) -> float:
+        return 0.0
 
     def forget(self) -> None:
         """Nothing is held."""

@@ -1,0 +1,147 @@
+"""What is done while a source is faster than its table: a pure decision, of what is seen each turn.
+
+A connection is congested when what the source has beyond what was read has grown for five seconds.
+Then the rungs of its policy are tried, one after the other, until everything is read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal
+
+import msgspec
+
+CONGESTED_SECONDS = 5.0
+"""For which it grows until it counts."""
+NEXT_SECONDS = 120.0
+"""After which the next rung is tried, if it has grown since the last one."""
+KEEP_SECONDS = 5.0
+"""How often the share of records that `throttle` keeps follows the rates."""
+
+Rung = Literal["backpressure", "elastic", "spill", "throttle", "discard"]
+
+
+class CongestionRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy says of a source that is too fast.
+
+    rungs: in order.
+    throttle_floor: the share of records that is kept at the least.
+    discard_fraction: the share of an hour's records of a source split that may be left out.
+    lag_seconds_max: from which a connection lags; 0: never.
+    """
+
+    rungs: tuple[Rung, ...] = ("backpressure",)
+    throttle_floor: float = 0.01
+    discard_fraction: float = 0.1
+    lag_seconds_max: float = 0.0
+
+
+class Relief(msgspec.Struct, frozen=True):
+    """What a round leaves out.
+
+    keep: the share of records that is kept, chosen by their positions; 1: all.
+    discards: the share of an hour's records of a source split that may be left out, the newest; 0:
+        none.
+    """
+
+    keep: float = 1.0
+    discards: float = 0.0
+
+
+NO_RELIEF = Relief()
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """What one turn saw: behind: as the source says; taken: records so far."""
+
+    at: float
+    behind: int
+    taken: int
+
+
+class Congestion:
+    """Follows one connection in one process. All times are seconds of one monotonic clock."""
+
+    def __init__(self, rules: CongestionRules, now: float) -> None:
+        self._rules = rules
+        self._looks: deque[_Look] = deque()
+        self._rung: int | None = None
+        self._tried: _Look | None = None
+        self._keep = 1.0
+        self._kept: _Look | None = None
+        self._even = now
+        self._is_lagging = False
+
+    @property
+    def rung(self) -> Rung | None:
+        """What is done now; None: it is not congested."""
+        return None if self._rung is None else self._rules.rungs[self._rung]
+
+    @property
+    def relief(self) -> Relief:
+        """What the next round leaves out."""
+        done = () if self._rung is None else self._rules.rungs[: self._rung + 1]
+        return Relief(
+            self._keep if "throttle" in done else 1.0,
+            self._rules.discard_fraction if "discard" in done else 0.0,
+        )
+
+    def see(self, now: float, *, behind: int, taken: int, is_caught_up: bool) -> None:
+        """Note what a turn saw.
+
+        behind: records that the source has beyond those that were read. taken: all that were read
+        so far.
+        """
+        look = _Look(now, behind, taken)
+        if is_caught_up:
+            self._looks.clear()
+            self._rung, self._tried, self._keep, self._kept = None, None, 1.0, None
+            self._even = now
+            self._looks.append(look)
+            return
+        self._looks.append(look)
+        while len(self._looks) > 1 and now - self._looks[1].at >= CONGESTED_SECONDS:
+            self._looks.popleft()
+        if self._rung is None:
+            self._begin(look)
+        else:
+            self._go_on(look)
+
+    def lag_seconds(self, now: float) -> float:
+        """Return for how long the source has had more than was read."""
+        return now - self._even
+
+    def begins_to_lag(self, now: float) -> bool:
+        """Whether it lags since this look. Once an episode: one ends when everything was read."""
+        lag = self.lag_seconds(now)
+        was_lagging = self._is_lagging
+        self._is_lagging = 0 < self._rules.lag_seconds_max <= lag
+        return self._is_lagging and not was_lagging
+
+    def _begin(self, look: _Look) -> None:
+        oldest = self._looks[0]
+        if look.at - oldest.at >= CONGESTED_SECONDS and look.behind > oldest.behind:
+            self._rung, self._tried, self._kept = 0, look, look
+
+    def _go_on(self, look: _Look) -> None:
+        assert self._rung is not None
+        assert self._tried is not None
+        if look.at - self._tried.at >= NEXT_SECONDS:
+            if look.behind > self._tried.behind and self._rung + 1 < len(self._rules.rungs):
+                self._rung += 1
+                self._kept = look
+            self._tried = look
+        if self.rung == "throttle":
+            self._follow(look)
+
+    def _follow(self, look: _Look) -> None:
+        """Let the share that is kept follow what goes out of what comes in."""
+        before = self._kept or look
+        if look.at - before.at < KEEP_SECONDS:
+            return
+        out = look.taken - before.taken
+        came = out + look.behind - before.behind
+        if came > 0:
+            wanted = self._keep * out / came
+            self._keep = min(1.0, max(self._rules.throttle_floor, wanted))
+        self._kept = look

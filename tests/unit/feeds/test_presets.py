@@ -1,0 +1,358 @@
+"""Each policy that every lake has does what it says, and no other of them does just that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.backends.memory import MemoryLeases, VirtualClock
+from lakebed.bootstrap.feeds.pipelines import definitions_in, pipeline_from, target_of
+from lakebed.bootstrap.feeds.worker import restarts_of
+from lakebed.config.feeds import feed_file
+from lakebed.config.policies import PRESETS
+from lakebed.decoding.raw_records import raw_records
+from lakebed.errors import InvalidError
+from lakebed.feed_errors import (
+    FeedLaggingError,
+    PositionGoneError,
+    RecordRefusedError,
+    TooManyBadError,
+    WorkerLostError,
+)
+from lakebed.feeds.owned_splits import LeasedSplits, OwnsAll
+from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.restarts import Restarts
+from lakebed.model.feeds.positions import connection_id
+from lakebed.model.feeds.tallies import Tally
+from lakebed.observe import events
+from lakebed.ports.leases import WorkerId
+from lakebed.ports.record_source import Records, SourceSplit
+from lakebed.statestore.table_state.feed_records import connections, ledger_of
+
+ALL = ("Basic", "Monitored", "FaultTolerant", "Discard", "Throttle", "Elastic", "Strict")
+"""But for Spill, which is refused."""
+TEXT = """
+[feed.web]
+files = "never/*.log"
+decoder = {{ format = "json" }}
+[connection.web]
+feed = "web"
+table = "web"
+policy = "{policy}"
+{more}
+"""
+SCHEMA = lakebed.schema_of(row_keys={"id": "int64"}, values={"fare": "int64?"})
+
+
+class Stream:
+    """A source of numbered records. Some are bad; the first ones may be gone."""
+
+    def __init__(self) -> None:
+        self.there = 0
+        self.oldest = 0
+        self.bad: Callable[[int], bytes | None] = lambda _: b""
+
+    def splits(self) -> list[SourceSplit]:
+        return [SourceSplit("only", "only")]
+
+    def start(self, split: SourceSplit) -> int:
+        return 0
+
+    def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> StreamReader:
+        return StreamReader(self, begin)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def value(self, position: int) -> bytes | None:
+        bad = self.bad(position)
+        return b'{"id": %d}' % position if bad == b"" else bad
+
+
+class StreamReader:
+    """Gives at most so many records a turn."""
+
+    at_once = 100
+
+    def __init__(self, source: Stream, begin: int) -> None:
+        self._source, self._next = source, begin
+
+    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
+        if self._next < self._source.oldest:
+            raise PositionGoneError("gone", first=self._next, end=self._source.oldest)
+        begin, end = self._next, min(self._source.there, self._next + self.at_once)
+        if begin == end:
+            return None
+        self._next = end
+        values = [self._source.value(position) for position in range(begin, end)]
+        batch = raw_records(
+            value=pa.array(values, pa.binary()), position=pa.array(range(begin, end), pa.int64())
+        )
+        return Records(begin=begin, end=end, count=end - begin, size=batch.nbytes, batch=batch)
+
+    def behind(self) -> int:
+        return self._source.there - self._next
+
+    def acknowledge(self, end: int) -> None:
+        """Nothing is kept for it."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Fed:
+    """A connection under a policy, a second a turn. comes: records a second."""
+
+    def __init__(self, folder: Path, policy: str, more: str = "") -> None:
+        self.lake = lakebed.connect(folder / "lake", create=True)
+        self.lake.create_table("web", SCHEMA)
+        self.clock = VirtualClock()
+        self.app = replace(self.lake._app, clock=self.clock)
+        self.source = Stream()
+        self.text = TEXT.format(policy=policy, more=more)
+        _, (self.definition,) = definitions_in(feed_file(self.text))
+        target = target_of(self.app, self.definition)
+        self.pipeline: Pipeline[Any] = pipeline_from(
+            self.app, self.definition, target, self.source, OwnsAll()
+        )
+
+    def go(self, seconds: int, *, comes: int) -> None:
+        for _ in range(seconds):
+            self.source.there += comes
+            self.pipeline.turn()
+            self.clock.advance(1)
+        self.pipeline.turn(is_draining=True)
+
+    def take(self, count: int) -> None:
+        self.source.there += count
+        for _ in range(count // StreamReader.at_once + 2):
+            self.pipeline.turn()
+        self.pipeline.turn(is_draining=True)
+
+    def tally(self) -> Tally:
+        head = self.app.catalog.find("web").head  # type: ignore[arg-type]  # a name
+        head.follow()
+        tally = Tally()
+        with head.reading() as state:
+            for one in connections(state):
+                for _, _, of_hour in ledger_of(state, one):
+                    tally = tally.plus(of_hour)
+        tally.check()
+        return tally
+
+    def rows(self) -> int:
+        return self.lake.table("web").query().read_all().num_rows
+
+    def has_quarantine(self) -> bool:
+        return "web_quarantine" in self.lake.tables()
+
+
+Making = Callable[..., Fed]
+
+
+@pytest.fixture
+def fed(tmp_path: Path) -> Iterator[Making]:
+    made: list[Fed] = []
+
+    def make(policy: str, more: str = "") -> Fed:
+        made.append(Fed(tmp_path / str(len(made)), policy, more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.pipeline.close()
+        one.lake.close()
+
+
+def lost_owner(one: Fed) -> bool:
+    """Whether the connection stops when a worker is lost."""
+    leases = MemoryLeases()
+    living = [WorkerId("a"), WorkerId("b")]
+    policy = one.definition.policy
+
+    def worker(name: str) -> LeasedSplits:
+        return LeasedSplits(
+            worker=WorkerId(name),
+            leases=leases,
+            living=lambda: living,
+            connection=connection_id("c0" * 16),
+            monotonic=lambda: 0.0,
+            stops_at_loss=policy.on_worker_failure == "stop",
+        )
+
+    splits = [str(number) for number in range(20)]
+    worker("a").owned(splits, lambda _: {})
+    living.remove(WorkerId("a"))
+    survivor = worker("b")
+    try:
+        survivor.owned(splits, lambda _: {})
+    except WorkerLostError:
+        again = survivor.owned(splits, lambda _: {})
+        assert sorted(again) == sorted(splits), "who starts it again gets all"
+        return True
+    return False
+
+
+def lagging_events(caplog: pytest.LogCaptureFixture) -> int:
+    found = [getattr(record, "event", None) for record in caplog.records]
+    return found.count(events.FEED_LAGGING)
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_a_bad_record(policy: str, fed: Making) -> None:
+    one = fed(policy)
+    one.source.bad = lambda n: b"no json" if n == 7 else b""
+    if policy in {"Basic", "Strict"}:
+        with pytest.raises(RecordRefusedError):
+            one.take(20)
+        assert one.rows() == 7
+        assert not one.has_quarantine()
+    else:
+        one.take(20)
+        assert (one.rows(), one.tally().quarantined) == (19, 1)
+        assert one.has_quarantine()
+
+
+@pytest.mark.parametrize(("policy", "most"), [("FaultTolerant", 100), ("Monitored", 100)])
+def test_bad_records_in_a_row(policy: str, most: int, fed: Making) -> None:
+    one = fed(policy)
+    one.source.bad = lambda n: b"no json" if n < most else b""
+    one.take(most + 5)
+    assert one.tally().quarantined == most
+    other = fed(policy)
+    other.source.bad = lambda n: b"no json" if n < most + 1 else b""
+    with pytest.raises(RecordRefusedError):
+        other.take(most + 5)
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_a_worker_that_is_lost(policy: str, fed: Making) -> None:
+    assert lost_owner(fed(policy)) == (policy in {"Basic", "Monitored"})
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_a_source_or_code_that_fails(policy: str, fed: Making) -> None:
+    one = fed(policy)
+    restarts = Restarts(restarts_of(one.definition.policy))
+    waits = [restarts.waits(float(n), is_counted=True) for n in range(11)]
+    if policy in {"Basic", "Monitored"}:
+        assert waits[0] is None
+    else:
+        assert waits[:3] == [1.0, 2.0, 4.0]
+        assert (waits[9], waits[10]) == (60.0, None)
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_records_that_the_source_has_no_longer(policy: str, fed: Making) -> None:
+    one = fed(policy)
+    one.source.there, one.source.oldest = 10, 4
+    if policy == "Strict":
+        with pytest.raises(PositionGoneError):
+            one.take(0)
+        assert one.rows() == 0
+    else:
+        one.take(0)
+        one.take(0)
+        assert one.rows() == 6
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_a_field_without_a_column_and_a_record_without_a_value(policy: str, fed: Making) -> None:
+    one = fed(policy)
+    one.source.bad = lambda n: b'{"id": 3, "more": 1}' if n == 3 else b""
+    if policy == "Strict":
+        with pytest.raises(RecordRefusedError, match="unknown-field"):
+            one.take(5)
+        assert one.rows() == 3
+        other = fed(policy)
+        other.source.bad = lambda n: None if n == 3 else b""
+        with pytest.raises(RecordRefusedError):
+            other.take(5)
+        assert other.rows() == 3
+    else:
+        one.take(5)
+        assert one.rows() == 5
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_a_lag_of_a_minute(policy: str, fed: Making, caplog: pytest.LogCaptureFixture) -> None:
+    one = fed(policy)
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        one.go(59, comes=150)
+        assert lagging_events(caplog) == 0
+        one.go(30, comes=150)
+    assert lagging_events(caplog) == (policy in {"Monitored", "Elastic", "Strict"})
+    assert one.rows() > 0
+
+
+def test_a_lag_that_is_to_stop_the_connection_does(fed: Making) -> None:
+    one = fed("own", '[policy.own]\nlag_seconds_max = 30\non_lag = "fail"')
+    with pytest.raises(FeedLaggingError):
+        one.go(60, comes=150)
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_a_source_that_is_too_fast(policy: str, fed: Making) -> None:
+    one = fed(policy)
+    one.go(100, comes=150)
+    tally = one.tally()
+    left_out = tally.sampled_out + tally.discarded
+    if policy == "Discard":
+        assert 0.05 * tally.read < tally.discarded <= 0.1 * tally.read
+        assert tally.sampled_out == 0
+    elif policy == "Throttle":
+        assert tally.sampled_out > 0.05 * tally.read
+        assert tally.discarded == 0
+    else:
+        assert left_out == 0
+    assert one.rows() == tally.read - left_out, "what is left out is counted, and all else is there"
+
+
+def test_every_lake_has_these() -> None:
+    assert sorted(PRESETS) == sorted([*ALL, "Spill"])
+
+
+def test_a_spool_is_refused_and_so_is_what_else_is_not_there(tmp_path: Path, fed: Making) -> None:
+    with pytest.raises(InvalidError, match="not in this release"):
+        fed("Spill")
+    with lakebed.connect(tmp_path / "lake", create=True) as lake:
+        lake.create_table("web", SCHEMA)
+        definitions = lakebed.FeedDefinitions(lake)
+        text = TEXT.format(policy="Spill", more="")
+        with pytest.raises(InvalidError, match="not in this release"):
+            definitions.apply(text)
+        own = '[policy.own]\ndedupe = "adjacent"'
+        with pytest.raises(InvalidError, match="not in this release"):
+            definitions.apply(TEXT.format(policy="own", more=own))
+        by_key = '[policy.own]\ndedupe = "key"'
+        with pytest.raises(InvalidError, match="keeps the latest"):
+            definitions.apply(TEXT.format(policy="own", more=by_key))
+        assert definitions.feeds() == []
+
+
+def test_an_hour_with_too_many_bad_records_stops_the_connection(fed: Making) -> None:
+    one = fed("own", "[policy.own]\nerrors_fraction_max = 0.2")
+    one.source.bad = lambda n: b"no json" if n % 4 == 0 else b""
+    one.take(900)
+    assert one.tally().read == 900, "of so few it is not looked"
+    one.take(200)
+    with pytest.raises(TooManyBadError):
+        one.take(200)
+    before = one.tally().read
+    assert before <= 1_300
+    with pytest.raises(TooManyBadError):
+        one.take(200)
+    assert one.tally().read == before, "nothing more is taken"
+
+
+def test_a_source_is_read_no_faster_than_the_policy_says(fed: Making) -> None:
+    one = fed("own", "[policy.own]\nrate_records_max = 50")
+    one.go(20, comes=1_000)
+    assert 900 <= one.tally().read <= 1_200
