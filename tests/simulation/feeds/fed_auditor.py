@@ -38,6 +38,7 @@ class FedAuditor(Auditor):
         super().__init__(*given)
         self.taken: list[Taken] = []
         self.from_quarantine: list[Taken] = []
+        self.left_out: list[tuple[TransactionNumber, int]] = []
         self.versions: Counter[str] = Counter()
 
     def _note(self, transaction: Transaction, moment: Moment) -> None:
@@ -46,6 +47,8 @@ class FedAuditor(Auditor):
         read = {c.source_split: c.tally.read for c in transaction.changes if isinstance(c, Count)}
         for change in transaction.changes:
             if isinstance(change, Count):
+                tally = change.tally
+                self.left_out.append((moment.number, tally.sampled_out + tally.discarded))
                 if change.version < self.versions[change.connection]:
                     story = f"entry {moment.number} has rows of version {change.version}"
                     raise Violation(FED_VERSIONS, story)

@@ -31,6 +31,11 @@ def is_filtered(position: int) -> bool:
     return position % FILTERED_EVERY == 0
 
 
+def is_sampled_out(position: int, keep: float) -> bool:
+    """Whether a policy that keeps such a share leaves a record out."""
+    return position * 7_919 % 100 >= keep * 100
+
+
 class ModelRows:
     """Makes rows. What is bad is decided anew each time, for some records: a decoder that depends
     on memory, time or a dictionary."""
@@ -60,9 +65,14 @@ class ModelRows:
         origin = origin_of(split)
         there = {row[2] for batch in known.in_quarantine for row in batch}
         rows, bad, filtered, quarantined = [], [], 0, 0
-        for position, id_ in records.batch:
+        sampled_out = discarded = 0
+        for index, (position, id_) in enumerate(records.batch):
             if position in there:
                 quarantined += 1
+            elif is_sampled_out(position, known.keep):
+                sampled_out += 1
+            elif records.count - index <= known.discard_last:
+                discarded += 1
             elif self._is_bad(split, position):
                 quarantined += 1
                 bad.append((self._connection, split, position, id_))
@@ -79,6 +89,8 @@ class ModelRows:
             filtered=filtered,
             quarantined=quarantined,
             quarantine=bad or None,
+            sampled_out=sampled_out,
+            discarded=discarded,
         )
 
     def _is_bad(self, split: str, position: int) -> bool:

@@ -118,6 +118,21 @@ def filtered_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_round, "tallies_of", fewer)
 
 
+def left_out_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R14: records that a policy leaves out are dropped, and no entry says so."""
+    tallies = commit_round.tallies_of
+
+    def fewer(made: Any, staged: StagedRows) -> dict[str, Tally]:  # noqa: ANN401 - a private type
+        return {
+            split: msgspec.structs.replace(
+                t, sampled_out=0, discarded=0, read=t.read - t.sampled_out - t.discarded
+            )
+            for split, t in tallies(made, staged).items()
+        }
+
+    monkeypatch.setattr(commit_round, "tallies_of", fewer)
+
+
 def quarantine_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """R13: a worker that takes over believes its own decoder."""
     monkeypatch.setattr(Quarantine, "_rows", lambda *_: ())
@@ -220,6 +235,7 @@ FED_TWINS: dict[str, FedTwin] = {
     "no answer is yes": _twin(v.FED_TILES, patch=no_answer_is_yes),
     "refused rows sent again": _twin(v.FED_ROWS, v.FED_LEDGER, patch=refused_rows_are_sent_again),
     "filtered are not counted": _twin(v.FED_LEDGER, patch=filtered_are_not_counted),
+    "left out are not counted": _twin(v.FED_LEDGER, v.FED_ROWS, patch=left_out_are_not_counted),
     "quarantine is not read": _twin(v.FED_ROWS, v.FED_LEDGER, patch=quarantine_is_not_read),
     "quarantine is not marked": _twin(v.FED_ROWS, v.FED_LEDGER, patch=quarantine_is_not_marked),
     "quarantine is added to unseen": _twin(

@@ -3,6 +3,7 @@ both are compacted, split, swept and cleared."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from lakebed.errors import LakebedError, TableBusyError, UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.congestion import Congestion, CongestionRules, Relief
 from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.feeds.owned_splits import NewestOwners
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
@@ -54,6 +56,20 @@ class OwnsAs:
 
     def release(self, split: str) -> None:
         """Do nothing."""
+
+
+class ByChance(Congestion):
+    """Leaves records out now and then, whatever the source does."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(CongestionRules(), 0.0)
+        self._rng = rng
+
+    @property
+    def relief(self) -> Relief:
+        """What the next round leaves out."""
+        rng = self._rng
+        return Relief(rng.choice((1.0, 1.0, 1.0, 0.5)), rng.choice((0.0, 0.0, 0.0, 0.2)))
 
 
 class FedWorld(World):
@@ -152,7 +168,7 @@ class FedWorld(World):
                 open_table=lambda: machine.catalog.find("quarantine"),
             ),
         )
-        return self.pipeline(
+        made = self.pipeline(
             table=machine.catalog.find("fed"),
             connection=FeedConnection(CONNECTION, version),
             source=source or ModelDoor(self.source, self.rng, is_calm=is_calm),
@@ -164,6 +180,9 @@ class FedWorld(World):
             ),
             splits=OwnsAs(owner),
         )
+        if not is_calm and source is None:
+            made._congestion = ByChance(self.rng)
+        return made
 
     def forget_pipeline(self, machine: Machine, *, to_newest: bool = False) -> None:
         """Let a machine begin as a new owner with its next turn. to_newest: by the definition of
