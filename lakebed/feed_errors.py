@@ -90,7 +90,7 @@ class RecordRefusedError(InvalidError):
 
 
 class TooManyBadError(InvalidError):
-    """Of the records of this hour of log time, a greater share can be no rows than the policy's
+    """Too many records of this hour of log time can be no rows: a greater share than the policy's
     `errors_fraction_max` allows.
 
     What is done: what came before is committed, and the connection stops. What you can do: look at

@@ -25,9 +25,9 @@ from lakebed.feeds.committed import (
     read_committed,
     taken_before,
 )
-from lakebed.feeds.congestion import NO_RELIEF, Relief
-from lakebed.feeds.left_out import discards_of
 from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
+from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
+from lakebed.feeds.pacing.left_out import discards_of
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.round_changes import (
     MadeSplit,

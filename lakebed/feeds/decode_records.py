@@ -19,8 +19,8 @@ from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.event_rows import JudgedTimes, judged_times
 from lakebed.feeds.event_windows import newest_time, window_counts
 from lakebed.feeds.land_records import records_in_table
-from lakebed.feeds.left_out import left_out
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
+from lakebed.feeds.pacing.left_out import left_out
 from lakebed.landing.quarantine_table import quarantined_rows
 from lakebed.model.feeds.replays import origin_of
 from lakebed.model.feeds.verdicts import Verdict

@@ -21,7 +21,6 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.feed_errors import (
-    FeedLaggingError,
     ItemsTakenError,
     OwnerFencedError,
     PositionGoneError,
@@ -30,9 +29,9 @@ from lakebed.feed_errors import (
 )
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
-from lakebed.feeds.congestion import Congestion, CongestionRules
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
-from lakebed.feeds.pace import Pace
+from lakebed.feeds.pacing.congestion import CongestionRules
+from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.rotation import RotationLimits, Waiting, minute_of, reason_to_commit
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.model.feeds.positions import Position
@@ -73,7 +72,7 @@ class PipelineRules(msgspec.Struct, frozen=True, kw_only=True):
         is idle; None: event time does not count.
     records_per_second: that this process reads at the most; 0: all.
     congestion: what is done while the source is too fast.
-    fails_when_lagging: whether it stops then.
+    stops_when_lagging: whether it stops then.
     """
 
     limits: RotationLimits = RotationLimits()
@@ -81,7 +80,7 @@ class PipelineRules(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: float | None = None
     records_per_second: int = 0
     congestion: CongestionRules = CongestionRules()
-    fails_when_lagging: bool = False
+    stops_when_lagging: bool = False
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -134,14 +133,17 @@ class Pipeline(Generic[BatchT]):
         self._source = source
         self._rounds = rounds
         self._clock = clock
-        self._rules = rules = rules or PipelineRules()
+        rules = rules or PipelineRules()
         self._limits = rules.limits
-        self._records_gaps = rules.records_gaps
-        self._idle_seconds = rules.idle_seconds
-        now = clock.monotonic()
-        self._pace = Pace(rules.records_per_second, now)
-        self._congestion = Congestion(rules.congestion, now)
-        self._taken = 0
+        self._records_gaps, self._idle_seconds = rules.records_gaps, rules.idle_seconds
+        self.flow = Flow(
+            rules.congestion,
+            per_second=rules.records_per_second,
+            stops_when_lagging=rules.stops_when_lagging,
+            now=clock.monotonic(),
+            table=table.name,
+            connection=connection.id,
+        )
         self._reported = 0.0
         self._splits = splits or OwnsAll()
         self._open: dict[str, _OpenSplit[BatchT]] = {}
@@ -181,7 +183,8 @@ class Pipeline(Generic[BatchT]):
             self._discover()
             self._own()
             has_read = self._read()
-            self._look_for_congestion()
+            now, behind = self._clock.monotonic(), self.figures()[1]
+            self.flow.look(now, behind=behind, is_caught_up=self._caught_up)
         waiting = self._waiting()
         is_wanted = is_draining or self._is_flush_wanted
         self._is_flush_wanted = False
@@ -196,15 +199,6 @@ class Pipeline(Generic[BatchT]):
     def flush(self) -> None:
         """Commit with the next turn what is held then."""
         self._is_flush_wanted = True
-
-    @property
-    def congested_by(self) -> str:
-        """What is done because the source is too fast; "": it is not."""
-        return self._congestion.rung or ""
-
-    def lag_seconds(self) -> float:
-        """Return for how long the source has had more than was read."""
-        return self._congestion.lag_seconds(self._clock.monotonic())
 
     def figures(self) -> tuple[int, int, int]:
         """Return how many source splits are read, how many positions there are beyond what was read
@@ -297,7 +291,7 @@ class Pipeline(Generic[BatchT]):
         room = self._limits.size - self._waiting().size
         has_read, self._caught_up = False, True
         for one in self._in_turn():
-            if room <= 0 or not self._pace.may_read(self._clock.monotonic()):
+            if room <= 0 or not self.flow.pace.may_read(self._clock.monotonic()):
                 self._caught_up = False
                 break
             try:
@@ -315,28 +309,10 @@ class Pipeline(Generic[BatchT]):
                 self._since, self._minute = now, minute_of(self._clock.now())
             self._newest = now
             one.held.append(records)
-            self._taken += records.count
-            self._pace.read(records.count)
+            self.flow.read(records.count)
             room -= records.size
             has_read, self._caught_up = True, False
         return has_read
-
-    def _look_for_congestion(self) -> None:
-        """Note how far the source is ahead, and say once an episode that it is for too long."""
-        now = self._clock.monotonic()
-        self._congestion.see(
-            now, behind=self.figures()[1], taken=self._taken, is_caught_up=self._caught_up
-        )
-        if self._congestion.begins_to_lag(now):
-            lag = round(self._congestion.lag_seconds(now))
-            events.emit(
-                events.FEED_LAGGING,
-                table=self.table.name,
-                connection=self.connection.id,
-                lag_seconds=lag,
-            )
-            if self._rules.fails_when_lagging:
-                raise FeedLaggingError("behind the source for too long", seconds=lag)
 
     def _pass_gap(self, one: _OpenSplit[BatchT], error: PositionGoneError) -> None:
         """Go on behind records that the source no longer has, and record that (protocol R15)."""
@@ -412,7 +388,7 @@ class Pipeline(Generic[BatchT]):
     def _commit_parts(self, parts: list[SplitRecords[BatchT]]) -> RoundCommitted | None:
         """Commit a round. None: it was refused, and everything is read again."""
         try:
-            done = self._rounds.run(self.table, self.connection, parts, self._congestion.relief)
+            done = self._rounds.run(self.table, self.connection, parts, self.flow.congestion.relief)
         except LakebedError as error:  # it may have marked positions before it failed
             self.forget()
             is_refused = isinstance(error, AGAIN) and not isinstance(error, OwnerFencedError)

@@ -175,7 +175,8 @@ class FeedWorker(Generic[BatchT]):
 
     def reports(self) -> list[FeedReport]:
         """Return how each pipeline does."""
-        return [_report(work) for work in self._work.values()]
+        now = self._clock.monotonic()
+        return [_report(work, now) for work in self._work.values()]
 
     def close(self) -> None:
         """Commit what is held, give up what is owned, and leave."""
@@ -255,7 +256,7 @@ class FeedWorker(Generic[BatchT]):
         if work.measured is not None and now - work.measured < work.wanted.statistics_seconds:
             return
         work.measured = now
-        report = _report(work)
+        report = _report(work, now)
         events.emit(
             events.FEED_MEASURED,
             feed=report.name,
@@ -335,7 +336,8 @@ class FeedWorker(Generic[BatchT]):
             events.emit(events.FEED_DROPPED, feed=work.wanted.name, code=error.code())
 
 
-def _report(work: _Work[BatchT]) -> FeedReport:
+def _report(work: _Work[BatchT], now: float) -> FeedReport:
+    congestion = None if work.pipeline is None else work.pipeline.flow.congestion
     splits, behind, waiting = (0, 0, 0) if work.pipeline is None else work.pipeline.figures()
     return FeedReport(
         kind=work.wanted.kind,
@@ -347,8 +349,8 @@ def _report(work: _Work[BatchT]) -> FeedReport:
         commits=work.commits,
         tally=work.tally,
         failing=work.failing[:500],
-        lag_seconds=0.0 if work.pipeline is None else work.pipeline.lag_seconds(),
-        congested_by="" if work.pipeline is None else work.pipeline.congested_by,
+        lag_seconds=0.0 if congestion is None else congestion.lag_seconds(now),
+        congested_by="" if congestion is None else congestion.rung or "",
     )
 
 

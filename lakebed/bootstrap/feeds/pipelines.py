@@ -25,7 +25,6 @@ from lakebed.decoding.engines import decoder_of
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
-from lakebed.feeds.congestion import CongestionRules
 from lakebed.feeds.decode_records import DecodeRecords, RecordRules
 from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
@@ -34,6 +33,7 @@ from lakebed.feeds.known_definitions import (
 )
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
+from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
@@ -155,7 +155,7 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
             records_gaps=definition.policy.gap == "record",
             records_per_second=definition.policy.rate_records_max,
             congestion=CongestionRules(lag_seconds_max=definition.policy.lag_seconds_max),
-            fails_when_lagging=definition.policy.on_lag == "fail",
+            stops_when_lagging=definition.policy.on_lag == "fail",
         ),
         splits=share(connection.id, definition.policy),
     )
@@ -242,7 +242,7 @@ def pipeline_from(
             idle_seconds=policy.idle_seconds if definition.connection.window_seconds else None,
             records_per_second=policy.rate_records_max,
             congestion=congestion_rules(policy),
-            fails_when_lagging=policy.on_lag == "fail",
+            stops_when_lagging=policy.on_lag == "fail",
         ),
         splits=splits,
     )

@@ -11,9 +11,9 @@ from typing import Any
 from lakebed.errors import LakebedError, TableBusyError, UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
-from lakebed.feeds.congestion import Congestion, CongestionRules, Relief
 from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.feeds.owned_splits import NewestOwners
+from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Relief
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
@@ -181,7 +181,7 @@ class FedWorld(World):
             splits=OwnsAs(owner),
         )
         if not is_calm and source is None:
-            made._congestion = ByChance(self.rng)
+            made.flow.congestion = ByChance(self.rng)
         return made
 
     def forget_pipeline(self, machine: Machine, *, to_newest: bool = False) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lakebed.feeds.congestion import Congestion, CongestionRules, Rung
-from lakebed.feeds.left_out import chances, discards_of
-from lakebed.feeds.pace import Pace
+from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Rung
+from lakebed.feeds.pacing.left_out import chances, discards_of
+from lakebed.feeds.pacing.pace import Pace
 
 
 class Stream:

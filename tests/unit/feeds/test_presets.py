@@ -300,6 +300,7 @@ def test_a_lag_that_is_to_stop_the_connection_does(fed: Making) -> None:
 
 @pytest.mark.parametrize("policy", ALL)
 def test_a_source_that_is_too_fast(policy: str, fed: Making) -> None:
+    """What is left out is counted by the entry that passes it (R14)."""
     one = fed(policy)
     one.go(100, comes=150)
     tally = one.tally()

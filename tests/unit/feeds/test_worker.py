@@ -16,6 +16,8 @@ from lakebed.errors import DeniedError, InvalidError, LakebedError, UnavailableE
 from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError
 from lakebed.feeds import worker
 from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.pacing.congestion import CongestionRules
+from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.worker import DEFINITIONS_SECONDS, FeedWorker, WantedPipeline
@@ -29,10 +31,17 @@ class FakePipeline:
     """A pipeline that raises what it is given."""
 
     is_idle = True
-    congested_by = ""
 
     def __init__(self, errors: list[Exception]) -> None:
         self._errors = errors
+        self.flow = Flow(
+            CongestionRules(),
+            per_second=0,
+            stops_when_lagging=False,
+            now=0.0,
+            table="",
+            connection="",
+        )
         self.turns = 0
         self.is_closed = False
 
@@ -44,9 +53,6 @@ class FakePipeline:
 
     def figures(self) -> tuple[int, int, int]:
         return 1, 0, 0
-
-    def lag_seconds(self) -> float:
-        return 0.0
 
     def forget(self) -> None:
         """Nothing is held."""

@@ -52,7 +52,11 @@ NO_RELIEF = Relief()
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """What one turn saw: behind: as the source says; taken: records so far."""
+    """What one turn saw.
+
+    behind: records that the source has beyond those that were read.
+    taken: records so far.
+    """
 
     at: float
     behind: int
