@@ -141,7 +141,7 @@ def refuse_unbuilt(policy: Policy, *, at: str) -> None:
     """
     wrong = (
         ("spill" in policy.on_congestion, "on_congestion", "spill", "leave it out"),
-        (policy.dedupe in {"adjacent", "window"}, "dedupe", policy.dedupe, "use `none` or `key`"),
+        (policy.dedupe == "window", "dedupe", "window", "use none, adjacent or key"),
     )
     for is_wrong, name, value, hint in wrong:
         if is_wrong:

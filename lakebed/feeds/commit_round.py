@@ -262,7 +262,7 @@ class CommitRound(Generic[BatchT]):
     ) -> MadeSplit[BatchT]:
         split, rows = one.part.split, list[MadeRows[BatchT]]()
         errors_in_row = round_.known.errors_in_row.get(split, 0)
-        discards = _discards(round_, one.part)
+        discards, last = _discards(round_, one.part), one.at.position.last
         for records, discard_last in zip(one.part.records, discards, strict=True):
             before = KnownBefore(
                 in_quarantine=held,
@@ -272,9 +272,10 @@ class CommitRound(Generic[BatchT]):
                 sealed=round_.known.sealed,
                 keep=round_.relief.keep,
                 discard_last=discard_last,
+                last=last,
             )
             rows.append(self._make_rows(split, records, before))
-            errors_in_row = rows[-1].errors_in_row
+            errors_in_row, last = rows[-1].errors_in_row, rows[-1].last
             if rows[-1].refusal is not None:
                 break
         reach = count_of(in_quarantine[split].position) if split in in_quarantine else 0
@@ -338,6 +339,7 @@ def _behind(one: MadeSplit[BatchT]) -> Position:
         position.incarnation,
         resume,
         is_pending=one.reach > one.end,
+        last=one.last,
     )
 
 

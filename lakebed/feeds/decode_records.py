@@ -20,7 +20,7 @@ from lakebed.feeds.event_rows import JudgedTimes, judged_times
 from lakebed.feeds.event_windows import newest_time, window_counts
 from lakebed.feeds.land_records import records_in_table
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
-from lakebed.feeds.pacing.left_out import left_out
+from lakebed.feeds.pacing.left_out import last_of, left_out
 from lakebed.landing.quarantine_table import quarantined_rows
 from lakebed.model.feeds.replays import origin_of
 from lakebed.model.feeds.verdicts import Verdict
@@ -43,12 +43,14 @@ class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
     errors_in_row_max: the next record in a row that is no row stops the connection, too.
     where: which rows are kept; None: all.
     windows: how rows are counted by event time; None: they are not.
+    drops_equal: whether records are left out that are equal to the one before.
     """
 
     on_error: Literal["quarantine", "skip", "fail"] = "quarantine"
     errors_in_row_max: int = 100
     where: Predicate | None = None
     windows: WindowRules | None = None
+    drops_equal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,29 +124,34 @@ class DecodeRecords:
         Raises:
             UnavailableError: there is not enough memory, or a registry of schemas does not answer.
         """
-        left = left_out(split, records.batch, known, _held(records.batch, known.in_quarantine))
+        held = _held(records.batch, known.in_quarantine)
+        drops_equal = self._rules.drops_equal
+        left = left_out(split, records.batch, known, held, drops_equal=drops_equal)
         if left is None:
             return self._made(split, records, known)
-        kept_batch = records.batch.filter(pa.array(~left.either))
-        if kept_batch.num_rows:
+        rest = records.batch.filter(pa.array(~left.any))
+        made = MadeRows[pa.RecordBatch](
+            rows=None, rows_count=0, read=0, size=0, errors_in_row=known.errors_in_row
+        )
+        if rest.num_rows:
             some = msgspec.structs.replace(
-                records, batch=kept_batch, count=kept_batch.num_rows, size=kept_batch.nbytes
+                records, batch=rest, count=rest.num_rows, size=rest.nbytes
             )
             made = self._made(split, some, known)
-        else:
-            made = MadeRows[pa.RecordBatch](
-                rows=None, rows_count=0, read=0, size=0, errors_in_row=known.errors_in_row
-            )
-        is_taken = np.ones(records.count, np.bool_)
+        count = records.count
         if made.refusal is not None:
-            is_taken = records.batch["position"].to_numpy() < made.refused_at
-        sampled, discarded = _count(left.sampled & is_taken), _count(left.discarded & is_taken)
+            count = int(np.searchsorted(records.batch["position"].to_numpy(), made.refused_at))
+        sampled, discarded, equal = (
+            _count(mask[:count]) for mask in (left.sampled, left.discarded, left.equal)
+        )
         return msgspec.structs.replace(
             made,
-            read=made.read + sampled + discarded,
-            size=records.size if made.refusal is None else made.size,
+            read=made.read + sampled + discarded + equal,
+            size=records.size if count == records.count else records.batch[:count].nbytes,
             sampled_out=sampled,
             discarded=made.discarded + discarded,
+            deduplicated=made.deduplicated + equal,
+            last=last_of(records.batch, left, count, known.last) if drops_equal else b"",
         )
 
     def _made(

@@ -27,7 +27,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     read: how many records; fewer than were given if one is refused.
     size: bytes of these records.
     filtered: records that the connection's filter left out.
-    deduplicated: records that are in the table already.
+    deduplicated: records that are in the table already, or equal to the one before them.
     discarded: records whose window is sealed, where late ones are dropped, and those that the
         policy leaves out as the newest.
     sampled_out: records that the policy leaves out by chance.
@@ -40,6 +40,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     refused_at: the position of that record.
     newest: the greatest event time of the rows; None: they have none.
     windows: how many rows lie in each window of event time, where the connection has windows.
+    last: a digest of the last of the records, where equal ones in a row are left out.
     """
 
     rows: BatchT | None
@@ -57,6 +58,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     refused_at: int = 0
     newest: Micros | None = None
     windows: tuple[WindowCount, ...] = ()
+    last: bytes = b""
 
 
 class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
@@ -71,6 +73,7 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     sealed: windows of event time that end there, or before, are sealed; None: none is.
     keep: the share of records that is kept, chosen by their positions.
     discard_last: how many of the last records are left out.
+    last: a digest of the record before these; empty: it is not known.
     """
 
     in_quarantine: Sequence[BatchT] = ()
@@ -80,6 +83,7 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     sealed: Micros | None = None
     keep: float = 1.0
     discard_last: int = 0
+    last: bytes = b""
 
 
 class MakeRows(Protocol[BatchT]):

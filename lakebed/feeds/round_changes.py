@@ -67,6 +67,14 @@ class MadeSplit(msgspec.Struct, Generic[BatchT], frozen=True):
         return self.rows[-1].refusal if self.rows else None
 
     @property
+    def last(self) -> bytes:
+        """A digest of the last record that is taken, where that matters. Behind a gap it is not
+        known."""
+        if self.part.gap_end is not None:
+            return b""
+        return self.rows[-1].last if self.rows else self.at.position.last
+
+    @property
     def end(self) -> int:
         """The position behind the records that are taken."""
         return self.part.end if self.refusal is None else self.rows[-1].refused_at

@@ -281,6 +281,7 @@ def decoding_of(
         errors_in_row_max=policy.errors_in_row_max,
         where=_where_of(connection, schema, at),
         windows=_windows_of(definition, settings, at),
+        drops_equal=policy.dedupe == "adjacent",
     )
     return DecodeRecords(FeedConnection(id_, definition.version), schema, decoder, rules)
 

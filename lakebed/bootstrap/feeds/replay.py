@@ -120,6 +120,8 @@ def _lenient(definition: ConnectionDefinition) -> ConnectionDefinition:
         errors_in_row_max=_ERRORS_IN_ROW_MAX,
         errors_fraction_max=1.0,
         lag_seconds_max=0,
+        rate_records_max=0,
+        dedupe="none",
         on_congestion=("backpressure",),
     )
     return msgspec.structs.replace(definition, policy=policy)

@@ -1,6 +1,6 @@
-"""Records that a policy leaves out while its source is too fast: by chance that follows from their
-positions, or the newest. They leave with the commit that moves the position behind them, and are
-counted there (protocol R14).
+"""Records that a policy leaves out: while its source is too fast, by chance that follows from their
+positions, or the newest; at any time, those that are equal to the one before. They leave with the
+commit that moves the position behind them, and are counted there (protocol R14).
 """
 
 from __future__ import annotations
@@ -12,40 +12,94 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakebed.feeds.made_rows import KnownBefore
 
 Mask = npt.NDArray[np.bool_]
+DIGEST_BYTES = 16
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Masks, by record."""
+    """Masks, by record: each is in one of them, or in none.
+
+    equal: to the one before, of those that are in no other.
+    """
 
     sampled: Mask
     discarded: Mask
+    equal: Mask
 
     @property
-    def either(self) -> Mask:
+    def any(self) -> Mask:
         """All that are left out."""
-        return self.sampled | self.discarded
+        return self.sampled | self.discarded | self.equal
 
 
 def left_out(
-    split: str, batch: pa.RecordBatch, known: KnownBefore[pa.RecordBatch], held: Mask
+    split: str,
+    batch: pa.RecordBatch,
+    known: KnownBefore[pa.RecordBatch],
+    held: Mask,
+    *,
+    drops_equal: bool,
 ) -> LeftOut | None:
     """Return which records are left out; None: none is.
 
     held: which are in the quarantine: they stay there, and are counted as that (protocol R13).
+    drops_equal: whether those are that are equal to the one before.
     """
-    count = batch.num_rows
-    if (known.keep >= 1 and not known.discard_last) or known.in_table:
+    is_fast_enough = known.keep >= 1 and not known.discard_last
+    if (is_fast_enough and not drops_equal) or known.in_table:
         return None
-    sampled = ~held & (chances(split, batch["position"].to_numpy()) >= known.keep)
-    discarded = np.zeros(count, np.bool_)
+    count = batch.num_rows
+    sampled = discarded = equal = np.zeros(count, np.bool_)
+    if known.keep < 1:
+        sampled = ~held & (chances(split, batch["position"].to_numpy()) >= known.keep)
     if known.discard_last:
-        discarded[max(0, count - known.discard_last) :] = True
-        discarded &= ~held & ~sampled
-    return LeftOut(sampled, discarded) if (sampled | discarded).any() else None
+        is_last = np.arange(count) >= count - known.discard_last
+        discarded = is_last & ~held & ~sampled
+    if drops_equal:  # of those that are not left out: one of them stays
+        rest = ~(sampled | discarded)
+        equal = np.zeros(count, np.bool_)
+        equal[rest] = are_as_before(batch.filter(pa.array(rest)), known.last)
+        equal &= ~held
+    return LeftOut(sampled, discarded, equal)
+
+
+def last_of(batch: pa.RecordBatch, left: LeftOut, count: int, before: bytes) -> bytes:
+    """Return a digest of the last record that was compared. count: of those that were taken.
+    before: the digest before them."""
+    compared = np.flatnonzero(~(left.sampled | left.discarded)[:count])
+    return digest_of_record(batch, int(compared[-1])) if len(compared) else before
+
+
+def are_as_before(records: pa.RecordBatch, last: bytes) -> Mask:
+    """Return which records have the key and the value of the one before. last: its digest, of the
+    first one; empty: it has none."""
+    found = np.zeros(records.num_rows, np.bool_)
+    if records.num_rows:
+        found[0] = bool(last) and digest_of_record(records, 0) == last
+        found[1:] = _equal_to_next(records["value"]) & _equal_to_next(records["key"])
+    return found
+
+
+def digest_of_record(records: pa.RecordBatch, index: int) -> bytes:
+    """Return a digest of a record's key and value, which are there, empty, or not."""
+    hashed = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for name in ("key", "value"):
+        part = records[name][index].as_py()  # bounded: one record of a batch
+        hashed.update(b"-" if part is None else b"%d:%b" % (len(part), part))
+    return hashed.digest()
+
+
+def _equal_to_next(column: pa.Array) -> Mask:
+    """Return of each value but the first whether the one before is the same, or absent too."""
+    before, after = column[:-1], column[1:]
+    same = pc.fill_null(pc.equal(before, after), fill_value=False)
+    both_null = pc.and_(pc.is_null(before), pc.is_null(after))
+    found: Mask = pc.or_(same, both_null).to_numpy(zero_copy_only=False)
+    return found
 
 
 def chances(split: str, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -17,6 +17,8 @@ from lakebed.model.names import ConnectionId
 FORM = 1
 PENDING_FORM = 2
 """Of positions that are pending: an older release must not take them for ordinary ones."""
+LAST_FORM = 3
+"""Of positions that know the record before them."""
 NAME_BYTES_MAX = 500
 """Of a connection with the name of a source split in it."""
 
@@ -32,6 +34,8 @@ class Position(msgspec.Struct, frozen=True):
     resume: what the adaptor needs beside, such as a cursor.
     is_pending: the quarantine may hold records at this position or behind it, which no commit of
         the table has counted yet (protocol R13).
+    last: a digest of the record before, where a connection leaves out records that are equal to the
+        one before; empty: it is not known.
     """
 
     revision: int
@@ -39,6 +43,7 @@ class Position(msgspec.Struct, frozen=True):
     incarnation: str = ""
     resume: bytes = b""
     is_pending: bool = False
+    last: bytes = b""
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
@@ -49,13 +54,30 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     resume: bytes
 
 
+class _StoredWithLast(msgspec.Struct, frozen=True, array_like=True):
+    form: int
+    revision: int
+    next: int | bytes
+    incarnation: str
+    resume: bytes
+    is_pending: bool
+    last: bytes
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Stored).decode
+_decode_with_last = msgspec.msgpack.Decoder(_StoredWithLast).decode
 
 
 def encode_position(position: Position) -> bytes:
     """Return the bytes of a position, the same for the same position."""
     p = position
+    if p.last:
+        return _encode(
+            _StoredWithLast(
+                LAST_FORM, p.revision, p.next, p.incarnation, p.resume, p.is_pending, p.last
+            )
+        )
     form = PENDING_FORM if p.is_pending else FORM
     return _encode(_Stored(form, p.revision, p.next, p.incarnation, p.resume))
 
@@ -73,9 +95,11 @@ def decode_position(value: bytes) -> Position:
             isinstance(stored, list)
             and stored
             and isinstance(stored[0], int)
-            and stored[0] > PENDING_FORM
+            and stored[0] > LAST_FORM
         ):
             raise NewerFormatError("a newer position", form=stored[0])
+        if isinstance(stored, list) and stored and stored[0] == LAST_FORM:
+            return _with_last(_decode_with_last(value))
         found = _decode(value)
     except msgspec.DecodeError as error:
         raise CorruptError("not a position", reason=error) from None
@@ -83,6 +107,14 @@ def decode_position(value: bytes) -> Position:
         raise CorruptError("not a position", form=found.form, revision=found.revision)
     is_pending = found.form == PENDING_FORM
     return Position(found.revision, found.next, found.incarnation, found.resume, is_pending)
+
+
+def _with_last(found: _StoredWithLast) -> Position:
+    if found.revision < 1 or not found.last:
+        raise CorruptError("not a position", form=found.form, revision=found.revision)
+    return Position(
+        found.revision, found.next, found.incarnation, found.resume, found.is_pending, found.last
+    )
 
 
 def connection_id(id_: str) -> ConnectionId:
