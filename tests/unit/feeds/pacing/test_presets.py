@@ -49,6 +49,10 @@ policy = "{policy}"
 {more}
 """
 SCHEMA = lakebed.schema_of(row_keys={"id": "int64"}, values={"fare": "int64?"})
+BY_POSITION = lakebed.schema_of(
+    row_keys={"_split": "string", "_position": "int64"},
+    values={"_version": "int64", "id": "int64?", "fare": "int64?"},
+)
 
 
 class Stream:
@@ -110,9 +114,11 @@ class StreamReader:
 class Fed:
     """A connection under a policy, a second a turn. comes: records a second."""
 
-    def __init__(self, folder: Path, policy: str, more: str = "") -> None:
+    def __init__(
+        self, folder: Path, policy: str, more: str = "", schema: lakebed.Schema = SCHEMA
+    ) -> None:
         self.lake = lakebed.connect(folder / "lake", create=True)
-        self.lake.create_table("web", SCHEMA)
+        self.lake.create_table("web", schema)
         self.clock = VirtualClock()
         self.app = replace(self.lake._app, clock=self.clock)
         self.source = Stream()
@@ -161,8 +167,8 @@ Making = Callable[..., Fed]
 def fed(tmp_path: Path) -> Iterator[Making]:
     made: list[Fed] = []
 
-    def make(policy: str, more: str = "") -> Fed:
-        made.append(Fed(tmp_path / str(len(made)), policy, more))
+    def make(policy: str, more: str = "", schema: lakebed.Schema = SCHEMA) -> Fed:
+        made.append(Fed(tmp_path / str(len(made)), policy, more, schema))
         return made[-1]
 
     yield make
@@ -264,21 +270,37 @@ def test_records_that_the_source_has_no_longer(policy: str, fed: Making) -> None
 
 
 @pytest.mark.parametrize("policy", ALL)
-def test_a_field_without_a_column_and_a_record_without_a_value(policy: str, fed: Making) -> None:
+def test_a_field_without_a_column(policy: str, fed: Making) -> None:
     one = fed(policy)
     one.source.bad = lambda n: b'{"id": 3, "more": 1}' if n == 3 else b""
     if policy == "Strict":
         with pytest.raises(RecordRefusedError, match="unknown-field"):
             one.take(5)
         assert one.rows() == 3
-        other = fed(policy)
-        other.source.bad = lambda n: None if n == 3 else b""
-        with pytest.raises(RecordRefusedError):
-            other.take(5)
-        assert other.rows() == 3
     else:
         one.take(5)
         assert one.rows() == 5
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_a_record_without_a_value(policy: str, fed: Making) -> None:
+    one = fed(policy, "lineage = true", BY_POSITION)
+    one.source.bad = lambda n: None if n == 3 else b""
+    if policy == "Strict":
+        with pytest.raises(RecordRefusedError):
+            one.take(5)
+        assert one.rows() == 3
+    else:
+        one.take(5)
+        assert one.rows() == 5
+
+
+def test_a_bad_record_stops_basic_whatever_it_says_of_several_in_a_row(fed: Making) -> None:
+    one = fed("own", '[policy.own]\nextends = "Basic"\nerrors_in_row_max = 9')
+    one.source.bad = lambda n: b"no json" if n == 3 else b""
+    with pytest.raises(RecordRefusedError):
+        one.take(5)
+    assert (one.rows(), one.has_quarantine()) == (3, False)
 
 
 @pytest.mark.parametrize("policy", ALL)
