@@ -10,6 +10,7 @@ lost/<table id>/<16 hex digits>/...                           what a repair of t
                                                               it; the number that it went on from
 results/<table id>/<32 hex digits>/manifest.json              a query's result, by its job's id
 results/<table id>/<32 hex digits>/<run>-<number>.parquet     rows of it; beside the lake's objects
+feeds/<connection id>/segments/<32 hex digits>                what was pushed into a feed, and waits
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.names import (
     BASE_BYTES,
     FILE_NAME_BYTES,
+    ConnectionId,
     FileName,
     JobId,
     TableId,
@@ -26,6 +28,7 @@ from lakebed.model.names import (
 )
 
 TABLES_PREFIX = "tables/"
+SEGMENT_NAME_BYTES = 16
 PATH_BYTES_MAX, PART_BYTES_MAX = 1024, 255
 """S3 allows 1,024 bytes for a key, file systems 255 for a name in a folder."""
 
@@ -209,3 +212,24 @@ def result_path(table: TableId, job: JobId, run: str, number: int) -> str:
 
 def _result_prefix(table: TableId, job: JobId) -> str:
     return f"results/{table}/{digest_of(job.encode()).hex()}/"
+
+
+def segments_prefix(connection: ConnectionId) -> str:
+    """Return the prefix of what was pushed into a feed; `connection` fills its landing table."""
+    return f"feeds/{connection}/segments/"
+
+
+def segment_path(connection: ConnectionId, name: bytes) -> str:
+    """Return the path of a segment."""
+    return f"{segments_prefix(connection)}{name.hex()}"
+
+
+def segment_of(path: str) -> bytes | None:
+    """Return the name of the segment at `path`, or None if the path is not a segment's."""
+    stem = path.rpartition("/")[2]
+    if len(stem) != 2 * SEGMENT_NAME_BYTES or stem != stem.lower():
+        return None
+    try:
+        return bytes.fromhex(stem)
+    except ValueError:
+        return None

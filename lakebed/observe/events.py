@@ -61,6 +61,7 @@ FEED_LAGGING = "feed_lagging"
 FEED_GAP_RECORDED = "feed_gap_recorded"
 FEED_DROPPED = "feed_dropped"
 FEED_STORE_AWAY = "feed_store_away"
+PUSH_REFUSED = "push_refused"
 POSITION_MOVED = "position_moved"
 
 MEANINGS = {
@@ -121,6 +122,7 @@ MEANINGS = {
     FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
     FEED_DROPPED: "a worker ended and dropped what it had read of a feed; it is read again",
     FEED_STORE_AWAY: "a worker could not ask who lives or what is to run; it asks again",
+    PUSH_REFUSED: "a receiver could not land what a sender pushed; the sender is to repeat it",
     POSITION_MOVED: "an operator moved or deleted a position of a feed; the log says why",
 }
 """What each event says; `docs/reference/events.md` is made from it."""

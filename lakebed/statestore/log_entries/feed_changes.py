@@ -18,6 +18,7 @@ from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import check_splits
 from lakebed.model.names import ConnectionId, TransactionNumber
 from lakebed.statestore.table_state.feed_records import (
+    ITEM_BYTES,
     Connection,
     Gap,
     add_tally,
@@ -43,7 +44,6 @@ from lakebed.statestore.table_state.window_records import (
 FEED_FORMAT = 5
 """Of log entries with such changes."""
 
-ITEM_BYTES = 16
 ITEMS_MAX = 2_000_000
 """That a state remembers of a connection, 60 MB: beyond it new ones wait until old ones are
 forgotten."""

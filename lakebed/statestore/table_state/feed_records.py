@@ -24,6 +24,7 @@ HOURS_KEPT = 3 * DAY_HOURS
 """After which a tally's hours become days."""
 DAYS_KEPT = 100
 """After which they become one row, of hour 0."""
+ITEM_BYTES = 16
 GAPS_KEPT = 1_000
 """Of a connection: the newest."""
 
@@ -154,6 +155,17 @@ def taken_items(state: TableState, connection: Connection, items: Iterable[bytes
     query = "SELECT 1 FROM items WHERE connection = ? AND item = ?"
     execute = state.connection.execute
     return [item for item in items if execute(query, (connection.key, item)).fetchone()]
+
+
+def taken_items_of(
+    state: TableState, connection: Connection, prefix: bytes, limit: int
+) -> list[bytes]:
+    """Return items in the table that begin with some bytes, at most `limit`."""
+    state.prove_once("items")
+    query = "SELECT item FROM items WHERE connection = ? AND item >= ? AND item <= ? LIMIT ?"
+    last = prefix + b"\xff" * (ITEM_BYTES - len(prefix))
+    rows = state.connection.execute(query, (connection.key, prefix, last, limit))
+    return [bytes(item) for (item,) in rows]
 
 
 def has_room_for(state: TableState, connection: Connection, items: int, items_max: int) -> bool:

@@ -1,0 +1,137 @@
+"""Segments: what a sender pushed, with how it is cut into records, as one immutable object.
+
+A segment is a line that names the format, a digest of what follows, and msgpack. Whoever reads one
+sees that it is whole. The body is kept as it came: nothing in it is decoded here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Literal
+
+import msgspec
+
+from lakebed.errors import CorruptError, NewerFormatError
+from lakebed.model.names import Micros
+
+FORM = 1
+MAGIC = b"lakebed segment\n"
+DIGEST_BYTES = 16
+NAME_BYTES = 16
+KEY_BYTES = 8
+"""Of an item of a request with a key: so many of the key's digest, and as many of the body's."""
+
+Framing = Literal["lines", "whole"]
+"""How a body is cut: each line is a record, the last one also without a line feed; or all of it is
+one record."""
+
+_LINE_FEED = b"\n"
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """What one request pushed.
+
+    name: of its object: the digest of the request's key, else 16 random bytes.
+    item: by which the landing table remembers it.
+    received: when it came, by the receiver's clock.
+    body: as it came.
+    """
+
+    name: bytes
+    item: bytes
+    framing: Framing
+    received: Micros
+    body: bytes
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        return record_count(self.framing, self.body)
+
+
+class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    form: int
+    name: bytes
+    item: bytes
+    framing: Framing
+    received: int
+    body: bytes
+
+
+class _Form(msgspec.Struct, frozen=True, array_like=True):
+    form: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Stored).decode
+_decode_form = msgspec.msgpack.Decoder(_Form).decode
+
+
+def segment_of_key(key: bytes, framing: Framing, received: Micros, body: bytes) -> Segment:
+    """Return the segment of a request that its sender named."""
+    of_body = _digest(KEY_BYTES, framing.encode(), body)
+    return Segment(name_of_key(key), item_prefix_of_key(key) + of_body, framing, received, body)
+
+
+def segment_without_key(token: int, framing: Framing, received: Micros, body: bytes) -> Segment:
+    """Return the segment of a request without a key. token: 128 random bits."""
+    name = token.to_bytes(NAME_BYTES, "big")
+    return Segment(name, name, framing, received, body)
+
+
+def name_of_key(key: bytes) -> bytes:
+    """Return the name of the segment of a request with a key, whatever its body is."""
+    return _digest(NAME_BYTES, b"name", key)
+
+
+def item_prefix_of_key(key: bytes) -> bytes:
+    """Return what the items of all requests with a key begin with."""
+    return _digest(KEY_BYTES, b"item", key)
+
+
+def record_count(framing: Framing, body: bytes) -> int:
+    """Return how many records a body has."""
+    if framing == "whole":
+        return 1
+    return body.count(_LINE_FEED) + (not body.endswith(_LINE_FEED) and bool(body))
+
+
+def encode_segment(segment: Segment) -> bytes:
+    """Return a segment's bytes, the same for the same segment."""
+    s = segment
+    packed = _encode(_Stored(FORM, s.name, s.item, s.framing, s.received, s.body))
+    return b"".join((MAGIC, _digest(DIGEST_BYTES, packed), packed))
+
+
+def decode_segment(encoded: bytes, path: str) -> Segment:
+    """Return the segment of some bytes. path: of its object, for errors.
+
+    Raises:
+        CorruptError: it is damaged, cut, or none.
+        NewerFormatError: a newer release wrote it.
+    """
+    head = len(MAGIC) + DIGEST_BYTES
+    digest, packed = encoded[len(MAGIC) : head], encoded[head:]
+    if not encoded.startswith(MAGIC) or not hmac.compare_digest(
+        digest, _digest(DIGEST_BYTES, packed)
+    ):
+        hint = "restore the object, or delete it: what was pushed with it is lost then"
+        raise CorruptError("a segment is damaged", path=path, bytes=len(encoded), hint=hint)
+    try:
+        form = _decode_form(packed).form
+        if form > FORM:
+            raise NewerFormatError("a newer release wrote a segment", path=path, form=form)
+        s = _decode(packed)
+    except msgspec.MsgspecError as error:
+        raise CorruptError("a segment cannot be read", path=path, problem=error) from None
+    return Segment(s.name, s.item, s.framing, Micros(s.received), s.body)
+
+
+def _digest(size: int, *parts: bytes) -> bytes:
+    """Return a digest of some parts: of each one's length, too."""
+    digest = hashlib.blake2b(digest_size=size)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.digest()
