@@ -172,7 +172,11 @@ class PushFeed(msgspec.Struct, frozen=True, kw_only=True):
     is_ordered: ClassVar[bool] = False
 
     push: Annotated[
-        str, Meta(pattern=_ADDRESS, description="Where to listen: HOST:PORT, or :PORT.")
+        bool | Annotated[str, Meta(pattern=_ADDRESS)],
+        Meta(
+            description="Where its receiver listens: `HOST:PORT`, or `:PORT` of this machine."
+            " `true`: where its command says."
+        ),
     ]
     answer: Annotated[
         Literal["landed", "committed"],
@@ -187,6 +191,14 @@ class PushFeed(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes_max: Annotated[
         int, Meta(ge=1, le=1 << 30, description="A larger request is refused.")
     ] = 16 << 20
+    buffer_bytes: Annotated[
+        int,
+        Meta(
+            ge=1 << 10,
+            le=16 << 30,
+            description="Of all requests that a receiver has in hand; beyond it senders wait.",
+        ),
+    ] = 64 << 20
 
 
 class SocketFeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,6 +257,9 @@ def source_of(said: object, at: str) -> Source:
     found: Source = checked(fields, form, where)
     if isinstance(found, KafkaFeed):
         _check_kafka(found, at)
+    if isinstance(found, PushFeed) and found.push is False:
+        hint = "give `push = true`, or where to listen"
+        raise InvalidError("not a source", at=f"{at}.push", hint=hint)
     return found
 
 

@@ -9,11 +9,13 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.memory.record_source import (
     MemoryReader,
     MemoryRecordSource,
     MemorySplit,
 )
+from lakebed.backends.system import SystemClock
 from lakebed.decoding.listed_objects import ListedObjectReader
 from lakebed.errors import UnavailableError
 from lakebed.feed_errors import PositionGoneError
@@ -32,6 +34,7 @@ from tests.contracts.sources.trials import (
     FolderTrial,
     KafkaTrial,
     MemoryTrial,
+    PushTrial,
     S3Trial,
     SqsTrial,
 )
@@ -53,7 +56,14 @@ LEFT_OUT = {
 """What cannot be done to a source. Every other check must run."""
 
 
-UNORDERED = ("folder", "s3", "sqs", pytest.param("elasticmq", marks=pytest.mark.slow))
+UNORDERED = (
+    "folder",
+    "s3",
+    "pushed",
+    "pushed_s3",
+    "sqs",
+    pytest.param("elasticmq", marks=pytest.mark.slow),
+)
 
 
 @pytest.fixture(params=UNORDERED)
@@ -62,6 +72,11 @@ def item_trial(request: pytest.FixtureRequest, tmp_path: Path) -> SourceTrial:
         return FolderTrial(tmp_path)
     if request.param == "s3":
         return S3Trial(tmp_path, request.getfixturevalue("ministack"))
+    if request.param == "pushed":
+        return PushTrial(LocalObjectStore(tmp_path, SystemClock()))
+    if request.param == "pushed_s3":
+        server = request.getfixturevalue("ministack")
+        return PushTrial(server.store(server.new_prefix()))
     server = "ministack" if request.param == "sqs" else "elasticmq"
     return SqsTrial(request.getfixturevalue(server))
 

@@ -41,6 +41,7 @@ from lakebed.feeds.run_feeds import RunningFeed
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_source import LandingSource
 from lakebed.landing.landing_table import LANDING_SCHEMA
+from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.feeds.windows import WindowRules
@@ -143,11 +144,12 @@ def is_landed(definition: FeedDefinition, connections: Sequence[ConnectionDefini
 
 def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[pa.RecordBatch]:
     """Return what lands a feed. Raises: as `running_feeds`."""
-    table, connection = _landing_of(app, definition.feed, definition.id, definition.version)
+    table, connection = landing_of(app, definition.feed, definition.id, definition.version)
+    segments = SegmentStore(app.objects, connection.id)
     return Pipeline[pa.RecordBatch](
         table=table,
         connection=connection,
-        source=source_of(app, definition.feed, _taken_by(table, connection)),
+        source=source_of(app, definition.feed, _taken_by(table, connection), segments),
         rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
         clock=app.clock,
         rules=PipelineRules(
@@ -161,22 +163,26 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
     )
 
 
-def _landing_of(app: App, feed: Feed, id_: str, version: int) -> tuple[OpenTable, FeedConnection]:
-    """Return the landing table of a feed, and what fills it."""
+def landing_of(app: App, feed: Feed, id_: str, version: int) -> tuple[OpenTable, FeedConnection]:
+    """Return the landing table of a feed, and what fills it. It is created where there is none."""
     table = _table_of(app, landing_table_name(feed.name), LANDING_SCHEMA, "landing")
     return table, FeedConnection(id_of(id_, b"feed", feed.name, table), version)
 
 
 def source_of(
-    app: App, feed: Feed, is_taken: Callable[[bytes], bool] = lambda _: False
+    app: App,
+    feed: Feed,
+    is_taken: Callable[[bytes], bool] = lambda _: False,
+    segments: SegmentStore | None = None,
 ) -> RecordSource[pa.RecordBatch]:
-    """Return the source of a feed. is_taken: as `SourceParts`."""
+    """Return the source of a feed. is_taken, segments: as `SourceParts`."""
     parts = SourceParts(
         clock=app.clock,
         secrets=app.feeds.secrets,
         files=app.source_files,
         clients=lambda: amazon_clients(app.clock, app.rng),
         is_taken=is_taken,
+        segments=segments,
     )
     return record_source(feed.source, parts)
 
@@ -190,9 +196,11 @@ def connected_feed(
 ) -> Pipeline[pa.RecordBatch]:
     """Return what takes a feed into a table. Raises: as `running_feeds`."""
     feed, target = definition.feed, target_of(app, definition)
-    source = source_of(app, feed, _taken_by(*target))
-    if not feed.source.is_ordered:
-        landing, landed_by = _landing_of(app, feed, definition.feed_id, definition.version)
+    source: RecordSource[pa.RecordBatch]
+    if feed.source.is_ordered:
+        source = source_of(app, feed, _taken_by(*target))
+    else:
+        landing, landed_by = landing_of(app, feed, definition.feed_id, definition.version)
         source = LandingSource(landing, landed_by.id, app.query)
     return pipeline_from(app, definition, target, source, share(target[1].id, definition.policy))
 

@@ -16,6 +16,8 @@ from lakebed.backends.local.file_tail import FileTail
 from lakebed.config import feed_sources as said
 from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
 from lakebed.errors import InvalidError, did_you_mean
+from lakebed.landing.push.segment_source import SegmentSource
+from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import RecordSource
 from lakebed.ports.secrets import SECRET_SCHEME, Secrets
@@ -39,6 +41,7 @@ class SourceParts(NamedTuple):
     files: objects of S3, as far as our credentials may read them; None: there is no access.
     clients: of AWS, made when they are needed.
     is_taken: says of an item of a source without order whether the table knows it.
+    segments: what was pushed into the feed; None: who asks does not land it.
     """
 
     clock: Clock
@@ -46,13 +49,15 @@ class SourceParts(NamedTuple):
     files: Callable[[], SourceFiles | None]
     clients: Callable[[], AmazonClients]
     is_taken: Callable[[bytes], bool] = lambda _: False
+    segments: SegmentStore | None = None
 
 
 def record_source(source: said.Source, parts: SourceParts) -> AnySource:
     """Return the source that a definition says. Nothing is asked of it yet.
 
     Raises:
-        InvalidError: what it needs is not installed, or not built yet.
+        InvalidError: what it needs is not installed, or not built yet; only a feed's landing reads
+            what was pushed.
         DeniedError, SecretMissingError: a secret that it names.
     """
     if isinstance(source, said.KafkaFeed):
@@ -68,8 +73,10 @@ def record_source(source: said.Source, parts: SourceParts) -> AnySource:
             queue=source.sqs, receivers=source.receivers, hidden_seconds=source.hidden_seconds
         )
         return SqsRecordSource(parts.clients(), settings)
-    hint = "push into a landing table is another program's"
-    raise InvalidError("nothing reads from a source of that kind", kind=source.kind, hint=hint)
+    if parts.segments is None:
+        hint = "read its landing table"
+        raise InvalidError("what is pushed is landed first", kind=source.kind, hint=hint)
+    return SegmentSource(parts.segments, clock=parts.clock, is_taken=parts.is_taken)
 
 
 def custom_source(kind: str, settings: Mapping[str, object]) -> AnySource:

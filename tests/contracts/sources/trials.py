@@ -15,6 +15,12 @@ from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.memory.record_source import MemoryBroker, MemoryRecordSource
 from lakebed.backends.system import SystemClock, system_random
 from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
+from lakebed.landing.push.segment_source import SegmentSource
+from lakebed.landing.push.segment_store import SegmentStore
+from lakebed.landing.push.segments import segment_without_key
+from lakebed.model.feeds.positions import connection_id
+from lakebed.model.names import Micros
+from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.record_source import RecordSource, SourceSplit
 from lakebed.source_kit import NotOfferedError, SourceTrial
 from tests.servers.kafka import KafkaServer, RealKafka
@@ -205,3 +211,28 @@ class SqsTrial(SourceTrial):
 
     def let_unacknowledged_return(self) -> None:
         """Whoever closes a reader shows them again."""
+
+
+class PushTrial(SourceTrial):
+    """Segments that receivers put, each with its lines."""
+
+    wait_seconds = 5.0
+    has_items = True
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self.segments = SegmentStore(objects, connection_id("fe" * 16))
+        self.written = count(1)
+
+    def connect(self) -> RecordSource[pa.RecordBatch]:
+        return SegmentSource(self.segments, clock=SystemClock(), list_seconds=0.05)
+
+    def write(self, name: str, *values: bytes) -> None:
+        lines = b"".join(value + b"\n" for value in values)
+        token = next(self.written) << 100
+        self.segments.put(segment_without_key(token, "lines", Micros(token >> 100), lines))
+
+    def let_unacknowledged_return(self) -> None:
+        """They are there."""
+
+    def is_called(self, name: str, split: SourceSplit) -> bool:
+        return True

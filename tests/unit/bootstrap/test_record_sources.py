@@ -13,7 +13,7 @@ from lakebed.backends.kafka import KafkaRecordSource
 from lakebed.backends.local.file_tail import FileTail
 from lakebed.backends.local.secrets import EnvironmentSecrets
 from lakebed.backends.local.source_files import LocalSourceFiles
-from lakebed.backends.memory import VirtualClock
+from lakebed.backends.memory import MemoryObjectStore, VirtualClock
 from lakebed.backends.system import system_random
 from lakebed.bootstrap.feeds import record_sources
 from lakebed.bootstrap.feeds.record_sources import (
@@ -28,6 +28,9 @@ from lakebed.config.feed_sources import SOURCES, source_of
 from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
 from lakebed.errors import InvalidError
 from lakebed.feed_errors import SecretMissingError
+from lakebed.landing.push.segment_source import SegmentSource
+from lakebed.landing.push.segment_store import SegmentStore
+from lakebed.model.feeds.positions import connection_id
 
 SAID: dict[str, dict[str, Any]] = {
     "files": {"files": "x/*.log"},
@@ -58,8 +61,11 @@ def test_every_kind_of_source_has_a_backend_or_says_that_it_has_none(
 ) -> None:
     source = source_of(SAID[kind], "source")
     if kind in LISTENING:
-        with pytest.raises(InvalidError, match="nothing reads from"):
+        with pytest.raises(InvalidError, match="landed first"):
             record_source(source, parts)
+        segments = SegmentStore(MemoryObjectStore(parts.clock), connection_id("fe" * 16))
+        made = record_source(source, parts._replace(segments=segments))
+        assert isinstance(made, SegmentSource)
         return
     made = record_source(source, parts)
     kinds = {"files": FileTail, "kafka": KafkaRecordSource, "s3": ListedObjects}

@@ -99,6 +99,7 @@ def test_what_is_stored_is_read_again_alike() -> None:
         ('{ files = "a*" }', FilesFeed(files="a*")),
         ('{ s3 = "s3://bucket/a" }', S3Feed(s3="s3://bucket/a")),
         ('{ sqs = "https://q", receivers = 3 }', SqsFeed(sqs="https://q", receivers=3)),
+        ("{ push = true }", PushFeed(push=True)),
         ('{ push = ":8080", token = "secret:t" }', PushFeed(push=":8080", token="secret:t")),
         (
             '{ socket = "[::1]:99", framing = "lengths" }',
@@ -154,6 +155,7 @@ def test_each_source_is_understood(source: str, wanted: object) -> None:
         ('[feed.a]\nsource = { s3 = "bucket/x" }', "at=feed.a.source.s3"),
         ('[feed.a]\nsource = { sqs = "q" }\nlanding = false', "landed first"),
         ('[feed.a]\nsource = { push = "8080" }', "at=feed.a.source.push"),
+        ("[feed.a]\nsource = { push = false }", "at=feed.a.source.push.*`push = true`"),
         ('[feed.a]\nfiles = "x"\ndecoder = "json"', "at=feed.a.decoder.*a section"),
         ('[feed.a]\nfiles = "x"\ndecoder = { formt = "json" }', "did you mean 'format'"),
         ('[feed.a]\nfiles = "x"\ndecoder = { format = "xml" }', "at=feed.a.decoder"),

@@ -1,0 +1,82 @@
+"""Receivers of what is pushed into feeds, put together from the services of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.pipelines import definitions_in, landing_of, refuse_defined
+from lakebed.config.feed_fields import at_of
+from lakebed.config.feed_sources import PushFeed
+from lakebed.config.feeds import feed_file
+from lakebed.errors import InvalidError
+from lakebed.feeds.committed import FeedConnection
+from lakebed.feeds.known_definitions import FeedDefinition, read_definitions
+from lakebed.landing.push.receiver import Receiver, ReceiverRules
+from lakebed.landing.push.segment_store import SegmentStore
+from lakebed.ports.secrets import SECRET_SCHEME, Secret
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.feed_records import connection_of, taken_items_of
+
+ITEMS_MAX = 10
+"""That begin with the digest of one key: there is one, or a few after a race."""
+
+
+def receiver_of(app: App, feed: str, text: str | None = None) -> tuple[Receiver, PushFeed]:
+    """Return what answers the senders of a feed, and what the feed's definition says of it. The
+    landing table is created where there is none.
+
+    text: of a file that defines the feed; None: the lake does.
+
+    Raises:
+        InvalidError: no such feed, or nothing is pushed into it.
+        DeniedError, SecretMissingError: the secret that it names.
+    """
+    definition = _definition_of(app, feed, text)
+    source = definition.feed.source
+    if not isinstance(source, PushFeed):
+        at = at_of("feed", feed, "source")
+        hint = "let its definition say `source = { push = true }`"
+        raise InvalidError("nothing is pushed into this feed", at=at, source=source.kind, hint=hint)
+    table, connection = landing_of(app, definition.feed, definition.id, definition.version)
+    rules = ReceiverRules(
+        feed=feed,
+        token=_token_of(app, source),
+        body_bytes_max=source.body_bytes_max,
+        buffer_bytes=source.buffer_bytes,
+        answer=source.answer,
+    )
+    receiver = Receiver(
+        rules,
+        SegmentStore(app.objects, connection.id),
+        lambda prefix: _items_of(table, connection, prefix),
+        clock=app.clock,
+        token=lambda: app.rng.getrandbits(128),
+    )
+    return receiver, source
+
+
+def _definition_of(app: App, feed: str, text: str | None) -> FeedDefinition:
+    known = read_definitions(app.feeds.definitions)
+    if text is None:
+        return known.feed(feed)
+    file = feed_file(text)
+    refuse_defined(known, file)
+    for definition in definitions_in(file)[0]:
+        if definition.feed.name == feed:
+            return definition
+    hint = f"the file defines {', '.join(sorted(file.feeds)) or 'no feed'}"
+    raise InvalidError("no feed has this name", feed=ascii(feed)[:80], hint=hint)
+
+
+def _token_of(app: App, source: PushFeed) -> Secret | None:
+    return (
+        app.feeds.secrets.read(source.token.removeprefix(SECRET_SCHEME)) if source.token else None
+    )
+
+
+def _items_of(table: OpenTable, connection: FeedConnection, prefix: bytes) -> Sequence[bytes]:
+    """Return items of the landing table that begin with some bytes, as its log is now."""
+    with table.head.reading() as state:
+        known = connection_of(state, connection.id)
+        return [] if known is None else taken_items_of(state, known, prefix, ITEMS_MAX)
