@@ -23,7 +23,7 @@ from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
 
 if TYPE_CHECKING:
-    from lakebed.feed import FeedDefinitions, Feeds
+    from lakebed.feed import FeedDefinitions, FeedReceiver, Feeds
     from lakebed.ingest.split_points import split_points_from
     from lakebed.lake import Lake, connect
     from lakebed.sorted_files.format.arrow_schema import schema_from_arrow
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgeOff",
     "FeedDefinitions",
+    "FeedReceiver",
     "Feeds",
     "IteratorUse",
     "Lake",
@@ -60,7 +61,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds
 
     if name in ("Lake", "connect"):
         return getattr(importlib.import_module("lakebed.lake"), name)
-    if name in ("Feeds", "FeedDefinitions"):
+    if name in ("Feeds", "FeedDefinitions", "FeedReceiver"):
         return getattr(importlib.import_module("lakebed.feed"), name)
     if name == "Table":
         return importlib.import_module("lakebed.table").Table

@@ -20,6 +20,7 @@ from lakebed.cli.feed_commands.definitions import COMMANDS as FEED_COMMANDS
 from lakebed.cli.feed_commands.landed import verify, where
 from lakebed.cli.feed_commands.policies import policy
 from lakebed.cli.feed_commands.quarantine import quarantine as feed_quarantine
+from lakebed.cli.feed_commands.receive import receive as feed_receive
 from lakebed.cli.feed_commands.status import status as feed_status
 from lakebed.cli.feed_commands.tap import tap as feed_tap
 from lakebed.cli.feeds import feed
@@ -60,7 +61,15 @@ def program() -> None:
     """Tables of rows sorted by key, in a directory that needs no server."""
 
 
-for _command in (*FEED_COMMANDS, feed_status, feed_quarantine, feed_tap, where, verify):
+for _command in (
+    *FEED_COMMANDS,
+    feed_status,
+    feed_quarantine,
+    feed_receive,
+    feed_tap,
+    where,
+    verify,
+):
     feed.add_command(_command)
 for _command in (table, ingest, feed, policy, bulk_import, query, run, commit, compact):
     program.add_command(_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakebed.backends.web.push_server import PushServer
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.pipelines import definitions_in, landing_of, refuse_defined
 from lakebed.config.feed_fields import at_of
@@ -18,6 +19,7 @@ from lakebed.ports.secrets import SECRET_SCHEME, Secret
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import connection_of, taken_items_of
 
+LOCAL = "127.0.0.1"
 ITEMS_MAX = 10
 """That begin with the digest of one key: there is one, or a few after a race."""
 
@@ -54,6 +56,35 @@ def receiver_of(app: App, feed: str, text: str | None = None) -> tuple[Receiver,
         token=lambda: app.rng.getrandbits(128),
     )
     return receiver, source
+
+
+def push_server(
+    app: App, feed: str, text: str | None, host: str | None, port: int | None
+) -> tuple[str, PushServer]:
+    """Return a server for the senders of a feed, and on which host it listens.
+
+    host, port: None: as the definition says, else this machine's own address.
+
+    Raises:
+        InvalidError: as `receiver_of`; no port is said; it cannot listen there.
+    """
+    receiver, source = receiver_of(app, feed, text)
+    said_host, said_port = _address_of(source)
+    host = host or said_host or LOCAL
+    port = said_port if port is None else port
+    if port is None:
+        at = at_of("feed", feed, "source", "push")
+        hint = 'give --port, or let the definition say `push = ":8080"`'
+        raise InvalidError("no port to listen on", at=at, hint=hint)
+    return host, PushServer(receiver, (host, port))
+
+
+def _address_of(source: PushFeed) -> tuple[str, int | None]:
+    """Return where a definition lets its receiver listen: "" and None where it does not say."""
+    if isinstance(source.push, bool):
+        return "", None
+    host, _, port = source.push.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 def _definition_of(app: App, feed: str, text: str | None) -> FeedDefinition:

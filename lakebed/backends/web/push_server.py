@@ -1,0 +1,325 @@
+"""A server of HTTP for receivers: requests of senders in, answers out, one thread a connection.
+
+The library's `http.server` bounds a head's lines and their number, and nothing else. Here time,
+connections and what is left over of a refused body are bounded, too. What a sender says twice, or
+in a form that other servers read otherwise, is refused. TLS is for a proxy in front.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException, parse_headers
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lakebed.errors import InvalidError
+from lakebed.landing.push.receiver import Answer, BodyLostError, Receiver, RequestHead
+from lakebed.observe import events
+
+CONNECTIONS_MAX = 256
+IDLE_SECONDS, HEAD_SECONDS, ANSWER_SECONDS = 60.0, 30.0, 30.0
+"""Until a request begins; for its head; for its answer to be taken."""
+BODY_SECONDS, BODY_BYTES_PER_SECOND = 30.0, 256 << 10
+"""A body may take so long, and a second more for each so many bytes."""
+LEFT_OVER_BYTES, LEFT_OVER_SECONDS = 4 << 20, 2.0
+"""Of a body that is not wanted: read, so that its sender comes to hear why."""
+DRAIN_SECONDS = 20.0
+LINE_BYTES_MAX = 8_192
+"""Of the first line of a request."""
+POLL_SECONDS = 0.1
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CUT = re.compile(r"[\r\n\0]")
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+    b"Connection: close\r\n\r\n"
+)
+_FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[\x21-\x7e]*) HTTP/1\.([01])\r?\n")
+_MALFORMED = Answer(400, {"problem": "not a request that can be read", "hint": "use HTTP/1.1"})
+
+
+class TimedInput(io.RawIOBase):
+    """What a connection sends, until a time that is set before: who sends a byte now and then holds
+    a thread no longer than who sends none."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._end = 0.0
+
+    def expect_within(self, seconds: float) -> None:
+        """Let all that is read from now on come within so many seconds."""
+        self._end = time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer has no type before 3.12
+        """Read what comes next. Raises: TimeoutError: nothing did."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the sender is too slow")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
+class PushServer:
+    """Listens, and lets a receiver answer. address: host and port; port 0: a free one.
+
+    Raises:
+        InvalidError: it cannot listen there.
+    """
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        address: tuple[str, int],
+        *,
+        connections_max: int = CONNECTIONS_MAX,
+    ) -> None:
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+        class Handler(_Handler):
+            respond = staticmethod(receiver.respond)
+
+        class Server(_Server):
+            address_family = family
+
+        try:
+            self._server = Server(address, Handler, connections_max)
+        except (OSError, OverflowError) as error:
+            hint = "choose another port, or an address of this machine"
+            host, port = address
+            raise InvalidError(
+                "cannot listen there", host=host, port=port, problem=error, hint=hint
+            ) from None
+
+    @property
+    def port(self) -> int:
+        """On which it listens."""
+        return int(self._server.server_address[1])
+
+    def serve(self, should_stop: Callable[[], bool]) -> None:
+        """Answer senders until it is to stop; then finish what is in hand and close all
+        connections."""
+        thread = threading.Thread(
+            target=self._server.serve_forever, args=(POLL_SECONDS,), daemon=True
+        )
+        thread.start()
+        try:
+            while not should_stop() and thread.is_alive():
+                time.sleep(POLL_SECONDS)
+        finally:
+            self._server.shutdown()
+            self._server.end()
+
+
+class _Server(ThreadingHTTPServer):
+    """Takes connections, a bounded number at a time."""
+
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(
+        self, address: tuple[str, int], handler: type[_Handler], connections_max: int
+    ) -> None:
+        self._free = threading.BoundedSemaphore(connections_max)
+        self._changed = threading.Condition()
+        self._open = 0
+        self._idle: set[socket.socket] = set()
+        self.is_ending = False
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Bind, and ask no name server who this machine is."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - a socket
+        """Begin a thread for a connection, or say that there are too many."""
+        if not self._free.acquire(blocking=False):
+            with suppress(OSError):
+                request.setblocking(False)
+                request.sendall(_BUSY)
+            self.shutdown_request(request)
+            return
+        with self._changed:
+            self._open += 1
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._ended()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """Handle a connection to its end."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._ended()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - a socket
+        """Say nothing of a connection that broke: its sender repeats."""
+
+    def be_idle(self, connection: socket.socket, *, idle: bool) -> None:
+        """Note that a connection waits for a request, or does no longer."""
+        with self._changed:
+            if idle and not self.is_ending:
+                self._idle.add(connection)
+            else:
+                self._idle.discard(connection)
+
+    def end(self) -> None:
+        """Close what waits for requests, and wait for what answers one."""
+        self.server_close()
+        end = time.monotonic() + DRAIN_SECONDS
+        with self._changed:
+            self.is_ending = True
+            for connection in self._idle:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RD)
+            while self._open and (left := end - time.monotonic()) > 0:
+                self._changed.wait(left)
+
+    def _ended(self) -> None:
+        self._free.release()
+        with self._changed:
+            self._open -= 1
+            self._changed.notify_all()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Reads requests of one connection, one after the other."""
+
+    protocol_version = request_version = "HTTP/1.1"
+    respond: Callable[[RequestHead, Callable[[int], bytes]], Answer]
+    server: _Server
+
+    def setup(self) -> None:
+        """Let what is read be bounded in time."""
+        super().setup()
+        self.rfile.close()
+        self._input = TimedInput(self.connection)
+        self.rfile = io.BufferedReader(self._input)
+        with suppress(OSError):
+            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def handle(self) -> None:
+        """Answer requests until the sender goes, or is too slow."""
+        try:
+            while self._handle_next():
+                pass
+        except (OSError, BodyLostError):
+            return
+
+    def _handle_next(self) -> bool:
+        """Answer one request. Returns whether another one may come."""
+        self.server.be_idle(self.connection, idle=True)
+        self._input.expect_within(IDLE_SECONDS)
+        is_there = not self.server.is_ending and self.rfile.peek(1)
+        self.server.be_idle(self.connection, idle=False)
+        if not is_there:
+            return False
+        self._input.expect_within(HEAD_SECONDS)
+        head = self._head()
+        if head is None:
+            self._give(_MALFORMED, stays_open=False)
+            return False
+        answer = self._answer(head)
+        stays_open = self.keeps and answer.is_body_read and not self.server.is_ending
+        is_bare = head.method == "GET" and not self._expects_body(head)
+        stays_open |= self.keeps and is_bare and not self.server.is_ending
+        self._give(answer, stays_open=stays_open, is_head=head.method == "HEAD")
+        return stays_open
+
+    def _answer(self, head: RequestHead) -> Answer:
+        try:
+            return self.respond(head, self._body)
+        except BodyLostError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug is no success, and stops no other sender
+            events.emit(events.PUSH_REFUSED, code="bug", reason=_where_of(error))
+            return Answer(500, {"problem": "it was not landed", "code": "bug"})
+
+    @staticmethod
+    def _expects_body(head: RequestHead) -> bool:
+        return any(name in {"content-length", "transfer-encoding"} for name, _ in head.headers)
+
+    def _head(self) -> RequestHead | None:
+        """Return what comes before a body. None: it is malformed."""
+        line = _FIRST_LINE.fullmatch(self.rfile.readline(LINE_BYTES_MAX))
+        if line is None:
+            return None
+        try:
+            found = parse_headers(self.rfile)
+        except HTTPException:
+            return None
+        headers = [(name.lower(), str(value)) for name, value in found.items()]
+        if found.defects or any(not _NAME.fullmatch(n) or _CUT.search(v) for n, v in headers):
+            return None
+        said = {name: value.strip().lower() for name, value in headers}
+        self.keeps = line[3] == b"1" and said.get("connection") != "close"
+        self._is_asked_for = line[3] == b"1" and said.get("expect") == "100-continue"
+        return RequestHead(line[1].decode(), line[2].decode(), headers)
+
+    def _body(self, size: int) -> bytes:
+        """Read a body that is wanted."""
+        if self._is_asked_for:
+            self.connection.settimeout(ANSWER_SECONDS)
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._input.expect_within(BODY_SECONDS + size / BODY_BYTES_PER_SECOND)
+        try:
+            return self.rfile.read(size)
+        except OSError as error:
+            raise BodyLostError from error
+
+    def _give(self, answer: Answer, *, stays_open: bool, is_head: bool = False) -> None:
+        """Send an answer. After one to a body that was not read, the sender comes to hear it."""
+        body = msgspec.json.encode(answer.said) + b"\n"
+        self.send_response_only(answer.status)
+        self.send_header("Server", "lakebed")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if answer.retry_after is not None:
+            self.send_header("Retry-After", str(answer.retry_after))
+        if answer.status == 401:
+            self.send_header("WWW-Authenticate", "Bearer")
+        if answer.status == 405:
+            self.send_header("Allow", "GET, POST")
+        if not stays_open:
+            self.send_header("Connection", "close")
+        self.connection.settimeout(ANSWER_SECONDS)
+        self.end_headers()
+        if not is_head:
+            self.wfile.write(body)
+        if not answer.is_body_read and not stays_open:
+            self._pass_over_rest()
+
+    def _pass_over_rest(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self._input.expect_within(LEFT_OVER_SECONDS)
+            left = LEFT_OVER_BYTES
+            while left > 0 and (some := self.rfile.read1(64 << 10)):
+                left -= len(some)
+
+
+def _where_of(error: Exception) -> str:
+    """Return what a bug is and where, and nothing that it says: that may be a record's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{at}"
