@@ -134,6 +134,8 @@ class SegmentReader:
         )
 
     def _delete_done(self) -> None:
+        if not self._done:
+            return
         try:
             self._segments.delete(self._done)
         except (UnavailableError, UnknownOutcomeError):
@@ -163,6 +165,7 @@ class SegmentReader:
             size += len(segment.body)
             self._position += batches[-1].num_rows
             self._given[name] = self._position
+        self._delete_done()
         if not taken:
             return None
         return Records(
