@@ -21,12 +21,12 @@ from msgspec import Meta
 
 from lakebed.decoding.raw_records import lines_as_records, raw_records
 from lakebed.errors import DeniedError, InvalidError, LakebedError, UnreadableInputError
+from lakebed.model.names import ITEM_BYTES
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records, SourceSplit
 from lakebed.ports.source_files import SourceFile, SourceFiles
 
 MICROS = 1_000_000
-ITEM_BYTES = 16
 
 Taken = Callable[[bytes], bool]
 """Says of an item whether the table knows it."""

@@ -44,6 +44,8 @@ SHARED_BIT = 1 << (8 * SEQUENCE_BYTES - 1)
 FILES_PER_RUN_MAX = SHARED_BIT
 
 JOB_ID_BYTES_MAX = 200
+ITEM_BYTES = 16
+"""Of the name of what comes from a source without order: a message, an object, a segment."""
 TABLE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _TABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 

@@ -19,6 +19,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.names import (
     BASE_BYTES,
     FILE_NAME_BYTES,
+    ITEM_BYTES,
     ConnectionId,
     FileName,
     JobId,
@@ -28,7 +29,6 @@ from lakebed.model.names import (
 )
 
 TABLES_PREFIX = "tables/"
-SEGMENT_NAME_BYTES = 16
 PATH_BYTES_MAX, PART_BYTES_MAX = 1024, 255
 """S3 allows 1,024 bytes for a key, file systems 255 for a name in a folder."""
 
@@ -219,15 +219,15 @@ def segments_prefix(connection: ConnectionId) -> str:
     return f"feeds/{connection}/segments/"
 
 
-def segment_path(connection: ConnectionId, name: bytes) -> str:
-    """Return the path of a segment."""
-    return f"{segments_prefix(connection)}{name.hex()}"
+def segment_path(connection: ConnectionId, item: bytes) -> str:
+    """Return the path of a segment, which its item names."""
+    return f"{segments_prefix(connection)}{item.hex()}"
 
 
 def segment_of(path: str) -> bytes | None:
-    """Return the name of the segment at `path`, or None if the path is not a segment's."""
+    """Return the item of the segment at `path`, or None if the path is not a segment's."""
     stem = path.rpartition("/")[2]
-    if len(stem) != 2 * SEGMENT_NAME_BYTES or stem != stem.lower():
+    if len(stem) != 2 * ITEM_BYTES or stem != stem.lower():
         return None
     try:
         return bytes.fromhex(stem)

@@ -13,15 +13,13 @@ from lakebed.config.feeds import feed_file
 from lakebed.errors import InvalidError
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.known_definitions import FeedDefinition, read_definitions
-from lakebed.landing.push.receiver import Receiver, ReceiverRules
+from lakebed.landing.push.receiver import SAME_KEY_MAX, Receiver, ReceiverRules
 from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.ports.secrets import SECRET_SCHEME, Secret
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import connection_of, taken_items_of
 
 LOCAL = "127.0.0.1"
-ITEMS_MAX = 10
-"""That begin with the digest of one key: there is one, or a few after a race."""
 
 
 def receiver_of(app: App, feed: str, text: str | None = None) -> tuple[Receiver, PushFeed]:
@@ -110,4 +108,4 @@ def _items_of(table: OpenTable, connection: FeedConnection, prefix: bytes) -> Se
     """Return items of the landing table that begin with some bytes, as its log is now."""
     with table.head.reading() as state:
         known = connection_of(state, connection.id)
-        return [] if known is None else taken_items_of(state, known, prefix, ITEMS_MAX)
+        return [] if known is None else taken_items_of(state, known, prefix, SAME_KEY_MAX)

@@ -25,7 +25,7 @@ from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.landing.push.segments import (
     Framing,
     Segment,
-    item_prefix_of_key,
+    prefix_of_key,
     segment_of_key,
     segment_without_key,
 )
@@ -42,6 +42,8 @@ FRAMINGS: Mapping[str, Framing] = {
 KEY_BYTES_MAX = 255
 SEGMENTS_WAITING_MAX = 10_000
 """Of a feed: beyond it senders are to wait until workers have landed some."""
+SAME_KEY_MAX = 10
+"""Segments of one key: there is one, or a few after a race."""
 COUNTED_SECONDS = 2.0
 """How long a count of waiting segments holds."""
 BUSY_SECONDS, WAITING_SECONDS = 1, 10
@@ -239,7 +241,7 @@ class Receiver:
         now = self._clock.monotonic()
         if self._counted is None or now - self._counted >= COUNTED_SECONDS:
             self._counted = now
-            waiting = sum(1 for _ in self._segments.names(SEGMENTS_WAITING_MAX))
+            waiting = sum(1 for _ in self._segments.items(SEGMENTS_WAITING_MAX))
             self._is_full = waiting >= SEGMENTS_WAITING_MAX
         if self._is_full:
             hint = "repeat the request after a while; workers land what waits"
@@ -258,13 +260,14 @@ class Receiver:
             segment = segment_without_key(self._token(), admitted.framing, now, body)
         else:
             segment = segment_of_key(admitted.key, admitted.framing, now, body)
-            earlier = self._items_of(item_prefix_of_key(admitted.key))
-            if segment.item in earlier:
+            prefix = prefix_of_key(admitted.key)
+            landed = self._items_of(prefix)
+            if segment.item in landed:
                 return self._success(segment, "committed")
-            if earlier:
-                raise _other_body()
-        if self._segments.put(segment) == "another":
-            raise _other_body()
+            if landed or any(i != segment.item for i in self._segments.items(SAME_KEY_MAX, prefix)):
+                hint = "give each request a key of its own, and repeat it with the same body"
+                raise _RefusedError(409, "the key came before with another body", hint=hint)
+        self._segments.put(segment)
         if self._rules.answer == "committed":
             return self._committed(segment)
         return self._success(segment, "landed")
@@ -314,8 +317,3 @@ def _key_of(said: str | None) -> bytes | None:
         hint = f"use 1 to {KEY_BYTES_MAX} printable characters of ASCII, such as a UUID"
         raise _RefusedError(400, "not an Idempotency-Key", hint=hint)
     return said.encode()
-
-
-def _other_body() -> _RefusedError:
-    hint = "give each request a key of its own, and repeat it with the same body"
-    return _RefusedError(409, "this Idempotency-Key came before with another body", hint=hint)

@@ -105,9 +105,9 @@ class SegmentReader:
     def acknowledge(self, end: int) -> None:
         """Delete the segments before a position, by their names (protocol R11). One that is not
         deleted is found again, and its item is known then."""
-        self._done += [name for name, behind in self._given.items() if behind <= end]
-        for name in self._done:
-            self._given.pop(name, None)
+        self._done += [item for item, behind in self._given.items() if behind <= end]
+        for item in self._done:
+            self._given.pop(item, None)
         self._delete_done()
 
     def close(self) -> None:
@@ -128,9 +128,9 @@ class SegmentReader:
         self._listed = self._clock.monotonic()
         done = set(self._done)
         self._waiting.extend(
-            name
-            for name in self._segments.names(LISTED_MAX)
-            if name not in self._given and name not in done
+            item
+            for item in self._segments.items(LISTED_MAX)
+            if item not in self._given and item not in done
         )
 
     def _delete_done(self) -> None:
@@ -147,9 +147,12 @@ class SegmentReader:
         taken: list[Segment] = []
         batches: list[pa.RecordBatch] = []
         while self._waiting and size < bytes_max:
-            name = self._waiting[0]
+            item = self._waiting[0]
+            if self._is_taken(item):  # by a process that died before it deleted it
+                self._done.append(self._waiting.popleft())
+                continue
             try:
-                segment = self._segments.read(name)
+                segment = self._segments.read(item)
             except LakebedError:
                 if taken:  # they come first, and the error with the next read
                     break
@@ -157,14 +160,11 @@ class SegmentReader:
             self._waiting.popleft()
             if segment is None:  # deleted since it was listed
                 continue
-            if self._is_taken(segment.item):  # by a process that died before it deleted it
-                self._done.append(name)
-                continue
             batches.append(_batch(segment, self._position))
             taken.append(segment)
             size += len(segment.body)
             self._position += batches[-1].num_rows
-            self._given[name] = self._position
+            self._given[item] = self._position
         self._delete_done()
         if not taken:
             return None

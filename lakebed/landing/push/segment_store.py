@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Literal
 
 from lakebed.errors import (
     CorruptError,
@@ -22,10 +21,6 @@ from lakebed.ports.object_store import ObjectStore
 TRIES_MAX = 3
 """Of a put whose answer is lost, or whose name was taken a moment ago."""
 
-Put = Literal["landed", "another"]
-"""landed: the segment is there, by this put or an earlier one. another: its name is taken by a
-segment with another item."""
-
 
 class SegmentStore:
     """What was pushed into a feed, and waits to be landed.
@@ -37,35 +32,32 @@ class SegmentStore:
         self._objects = objects
         self._connection = connection
 
-    def put(self, segment: Segment) -> Put:
-        """Put a segment if its name is free. Nothing is overwritten. Returns what is there then.
+    def put(self, segment: Segment) -> None:
+        """Put a segment, or find that it is there. Nothing is overwritten.
 
         Raises:
-            UnavailableError, UnknownOutcomeError: put it again; it may be there, now or later.
+            UnavailableError: put it again; it may be there, now or later.
             DeniedError: our credentials are refused.
             CorruptError, NewerFormatError: what is there cannot be read.
         """
         encoded = encode_segment(segment)
         for _ in range(TRIES_MAX):
             try:
-                self._write(segment.name, encoded)
-                return "landed"
-            except ObjectExistsError:
-                found = self.read(segment.name)
-            except UnknownOutcomeError:
-                found = self.read(segment.name)
-            if found is not None:
-                return "landed" if found.item == segment.item else "another"
-        raise UnavailableError("a segment comes and goes", segment=segment.name.hex())
+                self._write(segment.item, encoded)
+                return
+            except (ObjectExistsError, UnknownOutcomeError):
+                if self.read(segment.item) is not None:
+                    return
+        raise UnavailableError("a segment comes and goes", segment=segment.item.hex())
 
-    def read(self, name: bytes) -> Segment | None:
+    def read(self, item: bytes) -> Segment | None:
         """Return a segment. None: it is not there.
 
         Raises:
             CorruptError, NewerFormatError: it cannot be read.
             UnavailableError: ask again.
         """
-        path = self._path(name)
+        path = self._path(item)
         size = self._objects.size_of(path)
         if size is None:
             return None
@@ -74,33 +66,33 @@ class SegmentStore:
         except ObjectMissingError:
             return None
         segment = decode_segment(encoded, path)
-        if segment.name != name:
+        if segment.item != item:
             hint = "give it its name back, or delete it"
             raise CorruptError("a segment has another's name", path=path, hint=hint)
         return segment
 
-    def names(self, limit: int) -> Iterator[bytes]:
-        """Yield the names of segments, at most `limit`. The listing may lag."""
-        listed = self._objects.list(segments_prefix(self._connection))
-        found = (name for name in map(segment_of, listed) if name is not None)
+    def items(self, limit: int, prefix: bytes = b"") -> Iterator[bytes]:
+        """Yield the items of segments that begin with some bytes, at most `limit`. The listing may
+        lag: show what was deleted, or not yet show what was put."""
+        listed = self._objects.list(segments_prefix(self._connection) + prefix.hex())
+        found = (item for item in map(segment_of, listed) if item is not None)
         return islice(found, limit)
 
-    def delete(self, names: Iterable[bytes]) -> None:
-        """Delete segments by name; one that is missing is no error.
+    def delete(self, items: Iterable[bytes]) -> None:
+        """Delete segments; one that is missing is no error.
 
         Raises:
             UnavailableError, UnknownOutcomeError: some may be deleted: call again.
         """
-        self._objects.delete([self._path(name) for name in names])
+        self._objects.delete([self._path(item) for item in items])
 
-    def _write(self, name: bytes, encoded: bytes) -> None:
-        writer = self._objects.create(self._path(name))
+    def _write(self, item: bytes, encoded: bytes) -> None:
+        writer = self._objects.create(self._path(item))
         try:
             writer.write(encoded)
             writer.finish()
-        except BaseException:
+        finally:
             writer.abort()
-            raise
 
-    def _path(self, name: bytes) -> str:
-        return segment_path(self._connection, name)
+    def _path(self, item: bytes) -> str:
+        return segment_path(self._connection, item)

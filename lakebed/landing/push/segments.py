@@ -13,14 +13,13 @@ from typing import Literal
 import msgspec
 
 from lakebed.errors import CorruptError, NewerFormatError
-from lakebed.model.names import Micros
+from lakebed.model.names import ITEM_BYTES, Micros
 
 FORM = 1
 MAGIC = b"lakebed segment\n"
 DIGEST_BYTES = 16
-NAME_BYTES = 16
 KEY_BYTES = 8
-"""Of an item of a request with a key: so many of the key's digest, and as many of the body's."""
+"""Of an item of a request with a key: so many of the key's digest; the others are of the body's."""
 
 Framing = Literal["lines", "whole"]
 """How a body is cut: each line is a record, the last one also without a line feed; or all of it is
@@ -32,13 +31,12 @@ _LINE_FEED = b"\n"
 class Segment(msgspec.Struct, frozen=True):
     """What one request pushed.
 
-    name: of its object: the digest of the request's key, else 16 random bytes.
-    item: by which the landing table remembers it.
+    item: names its object, and by it the landing table remembers it: so who deletes by name deletes
+        nothing else, however late. Of a request with a key it is made of key and body, else random.
     received: when it came, by the receiver's clock.
     body: as it came.
     """
 
-    name: bytes
     item: bytes
     framing: Framing
     received: Micros
@@ -52,7 +50,6 @@ class Segment(msgspec.Struct, frozen=True):
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
     form: int
-    name: bytes
     item: bytes
     framing: Framing
     received: int
@@ -70,24 +67,18 @@ _decode_form = msgspec.msgpack.Decoder(_Form).decode
 
 def segment_of_key(key: bytes, framing: Framing, received: Micros, body: bytes) -> Segment:
     """Return the segment of a request that its sender named."""
-    of_body = _digest(KEY_BYTES, framing.encode(), body)
-    return Segment(name_of_key(key), item_prefix_of_key(key) + of_body, framing, received, body)
+    of_body = _digest(ITEM_BYTES - KEY_BYTES, framing.encode(), body)
+    return Segment(prefix_of_key(key) + of_body, framing, received, body)
 
 
 def segment_without_key(token: int, framing: Framing, received: Micros, body: bytes) -> Segment:
     """Return the segment of a request without a key. token: 128 random bits."""
-    name = token.to_bytes(NAME_BYTES, "big")
-    return Segment(name, name, framing, received, body)
+    return Segment(token.to_bytes(ITEM_BYTES, "big"), framing, received, body)
 
 
-def name_of_key(key: bytes) -> bytes:
-    """Return the name of the segment of a request with a key, whatever its body is."""
-    return _digest(NAME_BYTES, b"name", key)
-
-
-def item_prefix_of_key(key: bytes) -> bytes:
-    """Return what the items of all requests with a key begin with."""
-    return _digest(KEY_BYTES, b"item", key)
+def prefix_of_key(key: bytes) -> bytes:
+    """Return what the items of all requests with a key begin with, whatever their bodies are."""
+    return _digest(KEY_BYTES, key)
 
 
 def record_count(framing: Framing, body: bytes) -> int:
@@ -100,7 +91,7 @@ def record_count(framing: Framing, body: bytes) -> int:
 def encode_segment(segment: Segment) -> bytes:
     """Return a segment's bytes, the same for the same segment."""
     s = segment
-    packed = _encode(_Stored(FORM, s.name, s.item, s.framing, s.received, s.body))
+    packed = _encode(_Stored(FORM, s.item, s.framing, s.received, s.body))
     return b"".join((MAGIC, _digest(DIGEST_BYTES, packed), packed))
 
 
@@ -125,7 +116,7 @@ def decode_segment(encoded: bytes, path: str) -> Segment:
         s = _decode(packed)
     except msgspec.MsgspecError as error:
         raise CorruptError("a segment cannot be read", path=path, problem=error) from None
-    return Segment(s.name, s.item, s.framing, Micros(s.received), s.body)
+    return Segment(s.item, s.framing, Micros(s.received), s.body)
 
 
 def _digest(size: int, *parts: bytes) -> bytes:

@@ -16,9 +16,8 @@ from lakebed.feed_errors import DefinitionMovedError, ItemsTakenError
 from lakebed.model.feeds.positions import connection_id, position_name
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import check_splits
-from lakebed.model.names import ConnectionId, TransactionNumber
+from lakebed.model.names import ITEM_BYTES, ConnectionId, TransactionNumber
 from lakebed.statestore.table_state.feed_records import (
-    ITEM_BYTES,
     Connection,
     Gap,
     add_tally,

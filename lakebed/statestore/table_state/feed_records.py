@@ -13,7 +13,7 @@ import msgspec
 
 from lakebed.model.feeds.positions import Position, decode_position
 from lakebed.model.feeds.tallies import Tally
-from lakebed.model.names import ConnectionId, Micros, TransactionNumber
+from lakebed.model.names import ITEM_BYTES, ConnectionId, Micros, TransactionNumber
 from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.table_state.time_records import OWN_NAMES
 
@@ -24,7 +24,6 @@ HOURS_KEPT = 3 * DAY_HOURS
 """After which a tally's hours become days."""
 DAYS_KEPT = 100
 """After which they become one row, of hour 0."""
-ITEM_BYTES = 16
 GAPS_KEPT = 1_000
 """Of a connection: the newest."""
 

@@ -68,7 +68,7 @@ class World:
         return self.receiver.respond(RequestHead(method, path, pairs), read or (lambda _: body))
 
     def segments(self) -> list[Segment]:
-        return [segment for name in self.store.names(99) if (segment := self.store.read(name))]
+        return [segment for item in self.store.items(99) if (segment := self.store.read(item))]
 
     def bodies(self) -> list[bytes]:
         return [segment.body for segment in self.segments()]
@@ -77,7 +77,7 @@ class World:
         """Do as a worker does."""
         segments = self.segments()
         self.landed += [segment.item for segment in segments]
-        self.store.delete([segment.name for segment in segments])
+        self.store.delete([segment.item for segment in segments])
 
 
 @pytest.fixture
@@ -301,7 +301,7 @@ def test_get_says_that_it_listens(world: World) -> None:
 def test_a_damaged_segment_is_no_success(world: World) -> None:
     world.push(key="k")
     (segment,) = world.segments()
-    path = segment_path(CONNECTION, segment.name)
+    path = segment_path(CONNECTION, segment.item)
     world.objects.delete([path])
     writer = world.objects.create(path)
     writer.write(b"lakebed segment\nhalf")
@@ -309,13 +309,13 @@ def test_a_damaged_segment_is_no_success(world: World) -> None:
     answer = world.push(key="k")
     assert (answer.status, answer.said["code"]) == (500, "corrupt")
     with pytest.raises(CorruptError, match="damaged"):
-        world.store.read(segment.name)
+        world.store.read(segment.item)
 
 
 def test_a_segment_is_never_overwritten(world: World) -> None:
     world.push(key="k")
     (segment,) = world.segments()
-    writer = world.objects.create(segment_path(CONNECTION, segment.name))
+    writer = world.objects.create(segment_path(CONNECTION, segment.item))
     writer.write(b"other")
     with pytest.raises(ObjectExistsError):
         writer.finish()
