@@ -120,7 +120,8 @@ class SegmentReader:
         due, now = self._listed + self._list_seconds, self._clock.monotonic()
         if due > max(now, end):
             return False
-        self._clock.sleep(due - now)
+        if due > now:
+            self._clock.sleep(due - now)
         return True
 
     def _list(self) -> None:

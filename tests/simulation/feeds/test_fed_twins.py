@@ -9,9 +9,11 @@ import pytest
 from lakebed.errors import LakebedError
 from tests.simulation import violation
 from tests.simulation.feeds.fed_twins import FED_TWINS, FedTwin
+from tests.simulation.feeds.pushed_twins import PUSHED_TWINS
 from tests.simulation.violation import Violation
 
 SEEDS_MAX = 300
+TWINS = FED_TWINS | PUSHED_TWINS
 
 
 def caught(twin: FedTwin, seed: int, scratch: Path) -> str | None:
@@ -31,11 +33,11 @@ def caught(twin: FedTwin, seed: int, scratch: Path) -> str | None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", FED_TWINS)
+@pytest.mark.parametrize("name", TWINS)
 def test_the_world_notices_the_twin_of_a_feed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twin = FED_TWINS[name]
+    twin = TWINS[name]
     for patch in twin.patches:
         patch(monkeypatch)
     others = set()
@@ -49,4 +51,4 @@ def test_the_world_notices_the_twin_of_a_feed(
 
 def test_every_checker_of_feeds_has_a_twin_that_it_catches() -> None:
     checkers = {value for name, value in vars(violation).items() if name.startswith("FED_")}
-    assert checkers == {c for twin in FED_TWINS.values() for c in twin.checkers if c in checkers}
+    assert checkers == {c for twin in TWINS.values() for c in twin.checkers if c in checkers}
