@@ -214,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().setup()
         self.rfile.close()
         self._input = TimedInput(self.connection)
-        self.rfile = io.BufferedReader(self._input)
+        self.rfile = self._come = io.BufferedReader(self._input)
         with suppress(OSError):
             self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -230,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer one request. Returns whether another one may come."""
         self.server.be_idle(self.connection, idle=True)
         self._input.expect_within(IDLE_SECONDS)
-        is_there = not self.server.is_ending and self.rfile.peek(1)
+        is_there = not self.server.is_ending and self._come.peek(1)
         self.server.be_idle(self.connection, idle=False)
         if not is_there:
             return False

@@ -1,4 +1,5 @@
-"""A segment says whether it is whole, and by whom it can be read; as a source it is taken once."""
+"""A segment says whether it is whole, and by whom it can be read. As a source it is taken once, gets
+its order from the landing, and is deleted by its name (protocol R8, R10, R11)."""
 
 from pathlib import Path
 
