@@ -13,7 +13,7 @@ from lakebed.bootstrap.feeds.definitions import (
 from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
 from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
 from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
-from lakebed.bootstrap.feeds.receivers import push_server
+from lakebed.bootstrap.feeds.receivers import listening
 from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds
 from lakebed.bootstrap.feeds.tap import tap
@@ -129,7 +129,7 @@ class FeedReceiver(OpenLake):
         port: int | None = None,
     ) -> None:
         super().__init__(lake._app)  # noqa: SLF001 - a lake's own face
-        self.host, self._server = push_server(self._app, feed, text, host, port)
+        self.host, self._server = listening(self._app, feed, text, host, port)
 
     @property
     def port(self) -> int:

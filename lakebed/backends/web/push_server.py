@@ -10,19 +10,18 @@ from __future__ import annotations
 import io
 import re
 import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPException, parse_headers
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from lakebed.errors import InvalidError
+from lakebed.backends.web.bounded_server import BoundedServer
 from lakebed.landing.push.receiver import Answer, BodyLostError, Receiver, RequestHead
 from lakebed.observe import events
 
@@ -33,10 +32,8 @@ BODY_SECONDS, BODY_BYTES_PER_SECOND = 30.0, 256 << 10
 """A body may take so long, and a second more for each so many bytes."""
 LEFT_OVER_BYTES, LEFT_OVER_SECONDS = 4 << 20, 2.0
 """Of a body that is not wanted: read, so that its sender comes to hear why."""
-DRAIN_SECONDS = 20.0
 LINE_BYTES_MAX = 8_192
 """Of the first line of a request."""
-POLL_SECONDS = 0.1
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CUT = re.compile(r"[\r\n\0]")
@@ -73,133 +70,21 @@ class TimedInput(io.RawIOBase):
         return self._connection.recv_into(buffer)
 
 
-class PushServer:
-    """Listens, and lets a receiver answer. address: host and port; port 0: a free one.
+def push_server(
+    receiver: Receiver, address: tuple[str, int], *, connections_max: int = CONNECTIONS_MAX
+) -> BoundedServer:
+    """Return a server that listens, and lets a receiver answer while it serves.
+
+    address: host and port; port 0: a free one.
 
     Raises:
         InvalidError: it cannot listen there.
     """
 
-    def __init__(
-        self,
-        receiver: Receiver,
-        address: tuple[str, int],
-        *,
-        connections_max: int = CONNECTIONS_MAX,
-    ) -> None:
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    class Handler(_Handler):
+        respond = staticmethod(receiver.respond)
 
-        class Handler(_Handler):
-            respond = staticmethod(receiver.respond)
-
-        class Server(_Server):
-            address_family = family
-
-        try:
-            self._server = Server(address, Handler, connections_max)
-        except (OSError, OverflowError) as error:
-            hint = "choose another port, or an address of this machine"
-            host, port = address
-            raise InvalidError(
-                "cannot listen there", host=host, port=port, problem=error, hint=hint
-            ) from None
-
-    @property
-    def port(self) -> int:
-        """On which it listens."""
-        return int(self._server.server_address[1])
-
-    def serve(self, should_stop: Callable[[], bool]) -> None:
-        """Answer senders until it is to stop; then finish what is in hand and close all
-        connections."""
-        thread = threading.Thread(
-            target=self._server.serve_forever, args=(POLL_SECONDS,), daemon=True
-        )
-        thread.start()
-        try:
-            while not should_stop() and thread.is_alive():
-                time.sleep(POLL_SECONDS)
-        finally:
-            self._server.shutdown()
-            self._server.end()
-
-
-class _Server(ThreadingHTTPServer):
-    """Takes connections, a bounded number at a time."""
-
-    daemon_threads = True
-    block_on_close = False
-    allow_reuse_address = True
-    request_queue_size = 128
-
-    def __init__(
-        self, address: tuple[str, int], handler: type[_Handler], connections_max: int
-    ) -> None:
-        self._free = threading.BoundedSemaphore(connections_max)
-        self._changed = threading.Condition()
-        self._open = 0
-        self._idle: set[socket.socket] = set()
-        self.is_ending = False
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        """Bind, and ask no name server who this machine is."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
-
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - a socket
-        """Begin a thread for a connection, or say that there are too many."""
-        if not self._free.acquire(blocking=False):
-            with suppress(OSError):
-                request.setblocking(False)
-                request.sendall(_BUSY)
-            self.shutdown_request(request)
-            return
-        with self._changed:
-            self._open += 1
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self._ended()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Handle a connection to its end."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._ended()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - a socket
-        """Say nothing of a connection that broke: its sender repeats."""
-
-    def be_idle(self, connection: socket.socket, *, idle: bool) -> None:
-        """Note that a connection waits for a request, or does no longer."""
-        with self._changed:
-            if idle and not self.is_ending:
-                self._idle.add(connection)
-            else:
-                self._idle.discard(connection)
-
-    def end(self) -> None:
-        """Close what waits for requests, and wait for what answers one."""
-        self.server_close()
-        end = time.monotonic() + DRAIN_SECONDS
-        with self._changed:
-            self.is_ending = True
-            for connection in self._idle:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RD)
-            while self._open and (left := end - time.monotonic()) > 0:
-                self._changed.wait(left)
-
-    def _ended(self) -> None:
-        self._free.release()
-        with self._changed:
-            self._open -= 1
-            self._changed.notify_all()
+    return BoundedServer(address, Handler, connections_max=connections_max, busy=_BUSY)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -207,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     protocol_version = request_version = "HTTP/1.1"
     respond: Callable[[RequestHead, Callable[[int], bytes]], Answer]
-    server: _Server
+    server: BoundedServer
 
     def setup(self) -> None:
         """Let what is read be bounded in time."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakebed.backends.web.push_server import PushServer
+from lakebed.backends.web.bounded_server import BoundedServer
+from lakebed.backends.web.push_server import push_server
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.pipelines import definitions_in, landing_of, refuse_defined
 from lakebed.config.feed_fields import at_of
@@ -56,9 +57,9 @@ def receiver_of(app: App, feed: str, text: str | None = None) -> tuple[Receiver,
     return receiver, source
 
 
-def push_server(
+def listening(
     app: App, feed: str, text: str | None, host: str | None, port: int | None
-) -> tuple[str, PushServer]:
+) -> tuple[str, BoundedServer]:
     """Return a server for the senders of a feed, and on which host it listens.
 
     host, port: None: as the definition says, else this machine's own address.
@@ -74,7 +75,7 @@ def push_server(
         at = at_of("feed", feed, "source", "push")
         hint = 'give --port, or let the definition say `push = ":8080"`'
         raise InvalidError("no port to listen on", at=at, hint=hint)
-    return host, PushServer(receiver, (host, port))
+    return host, push_server(receiver, (host, port))
 
 
 def _address_of(source: PushFeed) -> tuple[str, int | None]:

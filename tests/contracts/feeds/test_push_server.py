@@ -12,7 +12,7 @@ import pytest
 from lakebed.backends.memory import MemoryObjectStore
 from lakebed.backends.system import SystemClock, system_random
 from lakebed.backends.web import push_server
-from lakebed.backends.web.push_server import PushServer
+from lakebed.backends.web.push_server import push_server as server_of
 from lakebed.errors import InvalidError
 from lakebed.landing.push.receiver import Answer, Receiver, ReceiverRules
 from lakebed.landing.push.segment_store import SegmentStore
@@ -38,7 +38,7 @@ class Served:
         )
         self.stopped = threading.Event()
         address = ("127.0.0.1", 0)
-        self.server = PushServer(self.receiver, address, connections_max=connections_max)
+        self.server = server_of(self.receiver, address, connections_max=connections_max)
         self.thread = threading.Thread(target=self.server.serve, args=(self.stopped.is_set,))
         self.thread.start()
 
@@ -191,13 +191,13 @@ def test_a_sender_that_goes_away_leaves_nothing_behind(served: Served) -> None:
 
 def test_connections_are_bounded_and_free_again_when_they_end(served: Served) -> None:
     held = [served.connect() for _ in range(4)]
-    wait_until(lambda: served.server._server._open == 4)
+    wait_until(lambda: served.server._open == 4)
     answer = served.send()
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert b"Retry-After: 1\r\n" in answer
     for connection in held:
         connection.close()
-    wait_until(lambda: served.server._server._open == 0)
+    wait_until(lambda: served.server._open == 0)
     assert served.post(b"x")[0] == 200
 
 
@@ -239,4 +239,4 @@ def test_the_end_waits_for_what_is_in_hand_and_not_for_who_is_idle(
 def test_it_says_why_it_cannot_listen(served: Served) -> None:
     for address in (("127.0.0.1", served.server.port), ("256.1.1.1", 1), ("127.0.0.1", 70_000)):
         with pytest.raises(InvalidError, match="cannot listen there"):
-            PushServer(served.receiver, address)
+            server_of(served.receiver, address)
