@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from lakebed.backends.web.bounded_server import BoundedServer
 from lakebed.backends.web.push_server import push_server
+from lakebed.backends.web.push_socket import push_socket
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.pipelines import definitions_in, landing_of, refuse_defined
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feed_sources import PushFeed
+from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import feed_file
 from lakebed.errors import InvalidError
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.known_definitions import FeedDefinition, read_definitions
+from lakebed.landing.push.framed_records import FramedRecords
 from lakebed.landing.push.receiver import SAME_KEY_MAX, Receiver, ReceiverRules
 from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.ports.secrets import SECRET_SCHEME, Secret
@@ -23,7 +26,9 @@ from lakebed.statestore.table_state.feed_records import connection_of, taken_ite
 LOCAL = "127.0.0.1"
 
 
-def receiver_of(app: App, feed: str, text: str | None = None) -> tuple[Receiver, PushFeed]:
+def receiver_of(
+    app: App, feed: str, text: str | None = None
+) -> tuple[Receiver, PushFeed | SocketFeed]:
     """Return what answers the senders of a feed, and what the feed's definition says of it. The
     landing table is created where there is none.
 
@@ -35,20 +40,13 @@ def receiver_of(app: App, feed: str, text: str | None = None) -> tuple[Receiver,
     """
     definition = _definition_of(app, feed, text)
     source = definition.feed.source
-    if not isinstance(source, PushFeed):
+    if not isinstance(source, PushFeed | SocketFeed):
         at = at_of("feed", feed, "source")
         hint = "let its definition say `source = { push = true }`"
         raise InvalidError("nothing is pushed into this feed", at=at, source=source.kind, hint=hint)
     table, connection = landing_of(app, definition.feed, definition.id, definition.version)
-    rules = ReceiverRules(
-        feed=feed,
-        token=_token_of(app, source),
-        body_bytes_max=source.body_bytes_max,
-        buffer_bytes=source.buffer_bytes,
-        answer=source.answer,
-    )
     receiver = Receiver(
-        rules,
+        _rules_of(app, feed, source),
         SegmentStore(app.objects, connection.id),
         lambda prefix: _items_of(table, connection, prefix),
         clock=app.clock,
@@ -75,15 +73,31 @@ def listening(
         at = at_of("feed", feed, "source", "push")
         hint = 'give --port, or let the definition say `push = ":8080"`'
         raise InvalidError("no port to listen on", at=at, hint=hint)
+    if isinstance(source, SocketFeed):
+        cut = partial(FramedRecords, source.framing, source.record_bytes_max)
+        return host, push_socket(receiver, (host, port), cut)
     return host, push_server(receiver, (host, port))
 
 
-def _address_of(source: PushFeed) -> tuple[str, int | None]:
+def _address_of(source: PushFeed | SocketFeed) -> tuple[str, int | None]:
     """Return where a definition lets its receiver listen: "" and None where it does not say."""
-    if isinstance(source.push, bool):
+    said = source.push if isinstance(source, PushFeed) else source.socket
+    if isinstance(said, bool):
         return "", None
-    host, _, port = source.push.rpartition(":")
+    host, _, port = said.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+def _rules_of(app: App, feed: str, source: PushFeed | SocketFeed) -> ReceiverRules:
+    if isinstance(source, SocketFeed):
+        return ReceiverRules(feed=feed)
+    return ReceiverRules(
+        feed=feed,
+        token=_token_of(app, source),
+        body_bytes_max=source.body_bytes_max,
+        buffer_bytes=source.buffer_bytes,
+        answer=source.answer,
+    )
 
 
 def _definition_of(app: App, feed: str, text: str | None) -> FeedDefinition:

@@ -48,6 +48,7 @@ COUNTED_SECONDS = 2.0
 """How long a count of waiting segments holds."""
 BUSY_SECONDS, WAITING_SECONDS = 1, 10
 """What a sender is asked to wait: for the buffer or the store; for workers."""
+LAND_AGAIN_SECONDS, LAND_AGAIN_SECONDS_MAX = 0.05, 2.0
 COMMITTED_SECONDS_MAX, COMMITTED_POLL_SECONDS = 30.0, 0.2
 
 _ONCE = ("authorization", "content-encoding", "content-length", "content-type", "idempotency-key")
@@ -170,16 +171,30 @@ class Receiver:
                 500, {"problem": "it was not landed", "code": error.code()}, None, is_read
             )
 
-    def land(self, framing: Framing, body: bytes) -> int:
-        """Land a body without a key. Returns how many records it has.
+    def land(self, framing: Framing, body: bytes, *, should_stop: Callable[[], bool]) -> None:
+        """Land a body without a key: the same segment again and again, until it is there and there
+        was room for it.
+
+        should_stop: asked between tries.
 
         Raises:
-            UnavailableError, UnknownOutcomeError: it may be landed, now or later.
-            DeniedError: our credentials are refused.
+            UnavailableError, UnknownOutcomeError: it is to stop. It may be landed, now or later.
         """
         segment = segment_without_key(self._token(), framing, self._clock.now(), body)
-        self._segments.put(segment)
-        return segment.count
+        wait = LAND_AGAIN_SECONDS
+        while True:
+            try:
+                if self._has_room_for_segments():
+                    self._segments.put(segment)
+                    return
+                error: LakebedError = UnavailableError("too many segments wait")
+            except _AWAY as away:
+                events.emit(events.PUSH_REFUSED, feed=self._rules.feed, code=away.code())
+                error = away
+            if should_stop():
+                raise error
+            self._clock.sleep(wait)
+            wait = min(2 * wait, LAND_AGAIN_SECONDS_MAX)
 
     # before the body
 
@@ -223,7 +238,11 @@ class Receiver:
     @contextmanager
     def _reserved(self, size: int) -> Iterator[None]:
         """Keep a share of the buffer for a body. Raises: _RefusedError: there is no room."""
-        self._expect_room_for_segments()
+        if not self._has_room_for_segments():
+            hint = "repeat the request after a while; workers land what waits"
+            raise _RefusedError(
+                429, "too many segments wait", hint=hint, retry_after=WAITING_SECONDS
+            )
         with self._lock:
             if self._in_hand and self._in_hand + size > self._rules.buffer_bytes:
                 hint = "repeat the request after a while"
@@ -237,17 +256,13 @@ class Receiver:
             with self._lock:
                 self._in_hand -= size
 
-    def _expect_room_for_segments(self) -> None:
+    def _has_room_for_segments(self) -> bool:
         now = self._clock.monotonic()
         if self._counted is None or now - self._counted >= COUNTED_SECONDS:
             self._counted = now
             waiting = sum(1 for _ in self._segments.items(SEGMENTS_WAITING_MAX))
             self._is_full = waiting >= SEGMENTS_WAITING_MAX
-        if self._is_full:
-            hint = "repeat the request after a while; workers land what waits"
-            raise _RefusedError(
-                429, "too many segments wait", hint=hint, retry_after=WAITING_SECONDS
-            )
+        return not self._is_full
 
     # behind it
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakebed.decoding.raw_records import lines_as_records, raw_records
 from lakebed.errors import InvalidError, LakebedError, UnavailableError, UnknownOutcomeError
 from lakebed.landing.push.segment_store import SegmentStore
-from lakebed.landing.push.segments import Segment
+from lakebed.landing.push.segments import LENGTH_BYTES, Segment, ends_of_lengths
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records, SourceSplit
 
@@ -180,12 +180,26 @@ class SegmentReader:
         )
 
 
+def _of_lengths(body: bytes) -> pa.BinaryArray:
+    """Return records that have their lengths before them, without these."""
+    ends = np.array([0, *ends_of_lengths(body)], np.int32)
+    bytes_ = np.frombuffer(body, np.uint8)
+    kept = np.ones(len(bytes_), np.bool_)
+    for byte in range(LENGTH_BYTES):
+        kept[ends[:-1] + byte] = False
+    offsets = ends - LENGTH_BYTES * np.arange(len(ends), dtype=np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(bytes_[kept])]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(ends) - 1, buffers)
+
+
 def _batch(segment: Segment, begin: int) -> pa.RecordBatch:
     """Return a segment's records, each with the time when the segment came."""
+    body = segment.body
     if segment.framing == "whole":
-        value = pa.array([segment.body], pa.binary())
+        value = pa.array([body], pa.binary())
+    elif segment.framing == "lengths":
+        value = _of_lengths(body)
     else:
-        body = segment.body
         value = lines_as_records(body if body.endswith(b"\n") else body + b"\n", 0)["value"]
     count = len(value)
     time = pa.array(np.full(count, segment.received), pa.int64()).cast(pa.timestamp("us", tz="UTC"))

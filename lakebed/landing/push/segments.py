@@ -21,9 +21,11 @@ DIGEST_BYTES = 16
 KEY_BYTES = 8
 """Of an item of a request with a key: so many of the key's digest; the others are of the body's."""
 
-Framing = Literal["lines", "whole"]
-"""How a body is cut: each line is a record, the last one also without a line feed; or all of it is
-one record."""
+LENGTH_BYTES = 4
+
+Framing = Literal["lines", "lengths", "whole"]
+"""How a body is cut: each line is a record, the last one also without a line feed; or each record
+has its length before it, big-endian; or all of it is one record."""
 
 _LINE_FEED = b"\n"
 
@@ -85,7 +87,24 @@ def record_count(framing: Framing, body: bytes) -> int:
     """Return how many records a body has."""
     if framing == "whole":
         return 1
+    if framing == "lengths":
+        return len(ends_of_lengths(body))
     return body.count(_LINE_FEED) + (not body.endswith(_LINE_FEED) and bool(body))
+
+
+def ends_of_lengths(body: bytes) -> list[int]:
+    """Return where records end that have their lengths before them.
+
+    Raises:
+        CorruptError: the last one is cut.
+    """
+    ends, at = list[int](), 0
+    while at < len(body):
+        at += LENGTH_BYTES + int.from_bytes(body[at : at + LENGTH_BYTES], "big")
+        ends.append(at)
+    if at != len(body):
+        raise CorruptError("a record is cut", bytes=len(body), end=at)
+    return ends
 
 
 def encode_segment(segment: Segment) -> bytes:

@@ -176,6 +176,18 @@ def test_only_a_feed_that_is_pushed_to_has_a_receiver(pushed: Pushed) -> None:
         receiver_of(pushed.lake._app, "x", "[feed.other]\nsource = { push = true }")
 
 
+def test_a_feed_of_sockets_is_landed_alike(tmp_path: Path) -> None:
+    pushed = Pushed(tmp_path)
+    pushed.feeds.stop("orders")
+    pushed.feeds.apply(pushed.text.replace("push = true", 'socket = ":9"'))
+    pushed.feeds.start("orders")
+    receiver, source = receiver_of(pushed.lake._app, "orders")
+    assert _address_of(source) == ("", 9)
+    receiver.land("lines", b'{"id": 1, "n": 7}\n', should_stop=lambda: False)
+    assert pushed.run() == {"orders": 1, "all": 1}
+    pushed.lake.close()
+
+
 @pytest.mark.parametrize(
     ("said", "address"),
     [(True, ("", None)), (":80", ("", 80)), ("h:80", ("h", 80)), ("[::1]:80", ("::1", 80))],

@@ -1,5 +1,5 @@
-"""A segment says whether it is whole, and by whom it can be read. As a source it is taken once, gets
-its order from the landing, and is deleted by its name (protocol R8, R10, R11)."""
+"""A segment says whether it is whole, and by whom it can be read. As a source it is taken once, has
+its order of the landing, and is deleted by its name (protocol R8, R10, R11)."""
 
 from pathlib import Path
 
