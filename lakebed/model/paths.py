@@ -10,10 +10,13 @@ lost/<table id>/<16 hex digits>/...                           what a repair of t
                                                               it; the number that it went on from
 results/<table id>/<32 hex digits>/manifest.json              a query's result, by its job's id
 results/<table id>/<32 hex digits>/<run>-<number>.parquet     rows of it; beside the lake's objects
-feeds/<connection id>/segments/<32 hex digits>                what was pushed into a feed, and waits
+feeds/<connection id>/segments/<32 hex digits>-<size>         what was pushed into a feed, and waits
 """
 
 from __future__ import annotations
+
+import re
+from typing import NamedTuple
 
 from lakebed.errors import InvalidError
 from lakebed.model.names import (
@@ -29,8 +32,16 @@ from lakebed.model.names import (
 )
 
 TABLES_PREFIX = "tables/"
+_SEGMENT = re.compile(rf"([0-9a-f]{{{2 * ITEM_BYTES}}})-([1-9a-f][0-9a-f]{{0,9}})")
 PATH_BYTES_MAX, PART_BYTES_MAX = 1024, 255
 """S3 allows 1,024 bytes for a key, file systems 255 for a name in a folder."""
+
+
+class SegmentName(NamedTuple):
+    """What a segment's path says of it. size: of the object, so that who lists it can read it."""
+
+    item: bytes
+    size: int
 
 
 def check_path(path: str) -> str:
@@ -219,17 +230,12 @@ def segments_prefix(connection: ConnectionId) -> str:
     return f"feeds/{connection}/segments/"
 
 
-def segment_path(connection: ConnectionId, item: bytes) -> str:
-    """Return the path of a segment, which its item names."""
-    return f"{segments_prefix(connection)}{item.hex()}"
+def segment_path(connection: ConnectionId, name: SegmentName) -> str:
+    """Return the path of a segment."""
+    return f"{segments_prefix(connection)}{name.item.hex()}-{name.size:x}"
 
 
-def segment_of(path: str) -> bytes | None:
-    """Return the item of the segment at `path`, or None if the path is not a segment's."""
-    stem = path.rpartition("/")[2]
-    if len(stem) != 2 * ITEM_BYTES or stem != stem.lower():
-        return None
-    try:
-        return bytes.fromhex(stem)
-    except ValueError:
-        return None
+def segment_of(path: str) -> SegmentName | None:
+    """Return the name of the segment at `path`, or None if the path is not a segment's."""
+    found = _SEGMENT.fullmatch(path.rpartition("/")[2])
+    return SegmentName(bytes.fromhex(found[1]), int(found[2], 16)) if found else None

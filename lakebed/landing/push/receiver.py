@@ -260,7 +260,7 @@ class Receiver:
         now = self._clock.monotonic()
         if self._counted is None or now - self._counted >= COUNTED_SECONDS:
             self._counted = now
-            waiting = sum(1 for _ in self._segments.items(SEGMENTS_WAITING_MAX))
+            waiting = sum(1 for _ in self._segments.names(SEGMENTS_WAITING_MAX))
             self._is_full = waiting >= SEGMENTS_WAITING_MAX
         return not self._is_full
 
@@ -279,7 +279,8 @@ class Receiver:
             landed = self._items_of(prefix)
             if segment.item in landed:
                 return self._success(segment, "committed")
-            if landed or any(i != segment.item for i in self._segments.items(SAME_KEY_MAX, prefix)):
+            waiting = self._segments.names(SAME_KEY_MAX, prefix)
+            if landed or any(name.item != segment.item for name in waiting):
                 hint = "give each request a key of its own, and repeat it with the same body"
                 raise _RefusedError(409, "the key came before with another body", hint=hint)
         self._segments.put(segment)

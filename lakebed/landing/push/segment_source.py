@@ -7,21 +7,32 @@ deleted by its name after the entry that took it is in the log (R11).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from lakebed.decoding.raw_records import lines_as_records, raw_records
-from lakebed.errors import InvalidError, LakebedError, UnavailableError, UnknownOutcomeError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LakebedError,
+    NewerFormatError,
+    ObjectMissingError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.landing.push.segments import LENGTH_BYTES, Segment, ends_of_lengths
+from lakebed.model.paths import SegmentName
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records, SourceSplit
 
 SPLIT = SourceSplit("push/0", "push")
 LIST_SECONDS = 0.5
 """Between two listings of an idle feed."""
+AT_ONCE_MAX = 64
+"""Segments that are asked for together."""
 LISTED_MAX = 20_000
 """Names of one listing: receivers refuse senders before so many wait."""
 
@@ -79,9 +90,9 @@ class SegmentReader:
         self._is_taken = is_taken
         self._position = begin
         self._list_seconds = list_seconds
-        self._waiting: deque[bytes] = deque()
-        self._given: dict[bytes, int] = {}
-        self._done: list[bytes] = []
+        self._waiting: deque[SegmentName] = deque()
+        self._given: dict[SegmentName, int] = {}
+        self._done: list[SegmentName] = []
         self._listed: float | None = None
 
     def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
@@ -105,9 +116,9 @@ class SegmentReader:
     def acknowledge(self, end: int) -> None:
         """Delete the segments before a position, by their names (protocol R11). One that is not
         deleted is found again, and its item is known then."""
-        self._done += [item for item, behind in self._given.items() if behind <= end]
-        for item in self._done:
-            self._given.pop(item, None)
+        self._done += [name for name, behind in self._given.items() if behind <= end]
+        for name in self._done:
+            self._given.pop(name, None)
         self._delete_done()
 
     def close(self) -> None:
@@ -129,9 +140,9 @@ class SegmentReader:
         self._listed = self._clock.monotonic()
         done = set(self._done)
         self._waiting.extend(
-            item
-            for item in self._segments.items(LISTED_MAX)
-            if item not in self._given and item not in done
+            name
+            for name in self._segments.names(LISTED_MAX)
+            if name not in self._given and name not in done
         )
 
     def _delete_done(self) -> None:
@@ -144,40 +155,73 @@ class SegmentReader:
         self._done = []
 
     def _next(self, bytes_max: int) -> Records[pa.RecordBatch] | None:
-        begin, size = self._position, 0
-        taken: list[Segment] = []
-        batches: list[pa.RecordBatch] = []
-        while self._waiting and size < bytes_max:
-            item = self._waiting[0]
-            if self._is_taken(item):  # by a process that died before it deleted it
-                self._done.append(self._waiting.popleft())
-                continue
-            try:
-                segment = self._segments.read(item)
-            except LakebedError:
-                if taken:  # they come first, and the error with the next read
-                    break
-                raise
-            self._waiting.popleft()
-            if segment is None:  # deleted since it was listed
-                continue
-            batches.append(_batch(segment, self._position))
-            taken.append(segment)
-            size += len(segment.body)
-            self._position += batches[-1].num_rows
-            self._given[item] = self._position
+        begin = self._position
+        found = self._found(bytes_max)
         self._delete_done()
-        if not taken:
+        if not found:
             return None
+        batches = []
+        for name, segment in found:
+            batches.append(_batch(segment, self._position))
+            self._position += batches[-1].num_rows
+            self._given[name] = self._position
         return Records(
             begin=begin,
             end=self._position,
             count=self._position - begin,
-            size=size,
+            size=sum(len(segment.body) for _, segment in found),
             batch=pa.concat_batches(batches),
-            items=tuple(segment.item for segment in taken),
+            items=tuple(segment.item for _, segment in found),
             item_counts=tuple(batch.num_rows for batch in batches),
         )
+
+    def _found(self, bytes_max: int) -> list[tuple[SegmentName, Segment]]:
+        """Return segments that wait: all that are asked for together, or else those before the
+        first that cannot be read."""
+        while self._waiting:
+            some = self._some(bytes_max)
+            try:
+                segments = self._segments.read_many(some)
+            except (ObjectMissingError, CorruptError, NewerFormatError):
+                found = self._one_by_one(some)
+                if found:
+                    return found
+                continue
+            for _ in some:
+                self._waiting.popleft()
+            return list(zip(some, segments, strict=True))
+        return []
+
+    def _some(self, bytes_max: int) -> list[SegmentName]:
+        """Return what comes next, at least one unless all are known."""
+        some, size = list[SegmentName](), 0
+        while len(some) < len(self._waiting) and len(some) < AT_ONCE_MAX:
+            name = self._waiting[len(some)]
+            if self._is_taken(name.item):  # by a process that died before it deleted it
+                del self._waiting[len(some)]
+                self._done.append(name)
+                continue
+            if some and size + name.size > bytes_max:
+                break
+            some.append(name)
+            size += name.size
+        return some
+
+    def _one_by_one(self, names: Sequence[SegmentName]) -> list[tuple[SegmentName, Segment]]:
+        """Return segments up to the first that cannot be read; it comes with the next call, and
+        then it is an error. What was deleted since it was listed is passed over."""
+        found = []
+        for name in names:
+            try:
+                segment = self._segments.read(name)
+            except LakebedError:
+                if found:
+                    break
+                raise
+            self._waiting.popleft()
+            if segment is not None:
+                found.append((name, segment))
+        return found
 
 
 def _of_lengths(body: bytes) -> pa.BinaryArray:

@@ -3,7 +3,7 @@ name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from lakebed.errors import (
@@ -15,7 +15,7 @@ from lakebed.errors import (
 )
 from lakebed.landing.push.segments import Segment, decode_segment, encode_segment
 from lakebed.model.names import ConnectionId
-from lakebed.model.paths import segment_of, segment_path, segments_prefix
+from lakebed.model.paths import SegmentName, segment_of, segment_path, segments_prefix
 from lakebed.ports.object_store import ObjectStore
 
 TRIES_MAX = 3
@@ -41,58 +41,69 @@ class SegmentStore:
             CorruptError, NewerFormatError: what is there cannot be read.
         """
         encoded = encode_segment(segment)
+        name = SegmentName(segment.item, len(encoded))
         for _ in range(TRIES_MAX):
             try:
-                self._write(segment.item, encoded)
+                self._write(name, encoded)
                 return
             except (ObjectExistsError, UnknownOutcomeError):
-                if self.read(segment.item) is not None:
+                if self.read(name) is not None:
                     return
         raise UnavailableError("a segment comes and goes", segment=segment.item.hex())
 
-    def read(self, item: bytes) -> Segment | None:
+    def read(self, name: SegmentName) -> Segment | None:
         """Return a segment. None: it is not there.
 
         Raises:
             CorruptError, NewerFormatError: it cannot be read.
             UnavailableError: ask again.
         """
-        path = self._path(item)
-        size = self._objects.size_of(path)
-        if size is None:
-            return None
         try:
-            (encoded,) = self._objects.read(path, [(0, size)])
+            return self.read_many([name])[0]
         except ObjectMissingError:
             return None
-        segment = decode_segment(encoded, path)
-        if segment.item != item:
-            hint = "give it its name back, or delete it"
-            raise CorruptError("a segment has another's name", path=path, hint=hint)
-        return segment
 
-    def items(self, limit: int, prefix: bytes = b"") -> Iterator[bytes]:
-        """Yield the items of segments that begin with some bytes, at most `limit`. The listing may
-        lag: show what was deleted, or not yet show what was put."""
+    def read_many(self, names: Sequence[SegmentName]) -> list[Segment]:
+        """Return several segments, which are asked for at the same time.
+
+        Raises:
+            ObjectMissingError: one of them is not there.
+            CorruptError, NewerFormatError, UnavailableError: as `read`.
+        """
+        wanted = [(self._path(name), [(0, name.size)]) for name in names]
+        found = []
+        for name, (path, _), (encoded,) in zip(
+            names, wanted, self._objects.read_many(wanted), strict=True
+        ):
+            segment = decode_segment(encoded, path)
+            if segment.item != name.item:
+                hint = "give it its name back, or delete it"
+                raise CorruptError("a segment has another's name", path=path, hint=hint)
+            found.append(segment)
+        return found
+
+    def names(self, limit: int, prefix: bytes = b"") -> Iterator[SegmentName]:
+        """Yield segments whose items begin with some bytes, at most `limit`. The listing may lag:
+        show what was deleted, or not yet show what was put."""
         listed = self._objects.list(segments_prefix(self._connection) + prefix.hex())
-        found = (item for item in map(segment_of, listed) if item is not None)
+        found = (name for name in map(segment_of, listed) if name is not None)
         return islice(found, limit)
 
-    def delete(self, items: Iterable[bytes]) -> None:
+    def delete(self, names: Iterable[SegmentName]) -> None:
         """Delete segments; one that is missing is no error.
 
         Raises:
             UnavailableError, UnknownOutcomeError: some may be deleted: call again.
         """
-        self._objects.delete([self._path(item) for item in items])
+        self._objects.delete([self._path(name) for name in names])
 
-    def _write(self, item: bytes, encoded: bytes) -> None:
-        writer = self._objects.create(self._path(item))
+    def _write(self, name: SegmentName, encoded: bytes) -> None:
+        writer = self._objects.create(self._path(name))
         try:
             writer.write(encoded)
             writer.finish()
         finally:
             writer.abort()
 
-    def _path(self, item: bytes) -> str:
-        return segment_path(self._connection, item)
+    def _path(self, name: SegmentName) -> str:
+        return segment_path(self._connection, name)

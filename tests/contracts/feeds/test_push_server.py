@@ -59,7 +59,7 @@ class Served:
             return answer.status, answer.read()
 
     def bodies(self) -> list[bytes]:
-        return [s.body for item in self.store.items(99) if (s := self.store.read(item))]
+        return [s.body for name in self.store.names(99) if (s := self.store.read(name))]
 
     def close(self) -> None:
         self.stopped.set()

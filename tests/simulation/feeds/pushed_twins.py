@@ -15,6 +15,7 @@ from lakebed.landing.push.segment_source import SegmentReader, SegmentSource
 from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.landing.push.segments import Framing, Segment
 from lakebed.model.names import Micros
+from lakebed.model.paths import SegmentName
 from lakebed.ports.record_source import SourceSplit
 from lakebed.statestore.log_entries import feed_changes
 from lakebed.statestore.table_state import feed_records
@@ -54,9 +55,9 @@ def no_answer_is_a_put(monkeypatch: pytest.MonkeyPatch) -> None:
     """R9: a put without an answer is not read back."""
     write = SegmentStore._write
 
-    def hopeful(self: SegmentStore, item: bytes, encoded: bytes) -> None:
+    def hopeful(self: SegmentStore, name: SegmentName, encoded: bytes) -> None:
         with suppress(UnknownOutcomeError):
-            write(self, item, encoded)
+            write(self, name, encoded)
 
     monkeypatch.setattr(SegmentStore, "_write", hopeful)
 
@@ -77,7 +78,7 @@ def what_lies_in_the_folder_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     """R11: after a commit, everything that is there is deleted."""
 
     def all_of_it(self: SegmentReader, end: int) -> None:
-        self._done += list(self._segments.items(ALL))
+        self._done += list(self._segments.names(ALL))
         self._delete_done()
 
     monkeypatch.setattr(SegmentReader, "acknowledge", all_of_it)

@@ -217,7 +217,7 @@ class PushedWorld(FedWorld):
         if positions and max(positions.values()) > 1:
             raise Violation(FED_TILES, "two records of one position")
         check_pushed(self.pushed, Counter(row[3] for row in rows))
-        waiting = list(self.segments(machine).items(9))
+        waiting = list(self.segments(machine).names(9))
         if waiting:
             raise Violation(ENDS, f"{len(waiting)} segments were never deleted")
 

@@ -68,16 +68,16 @@ class World:
         return self.receiver.respond(RequestHead(method, path, pairs), read or (lambda _: body))
 
     def segments(self) -> list[Segment]:
-        return [segment for item in self.store.items(99) if (segment := self.store.read(item))]
+        return [segment for name in self.store.names(99) if (segment := self.store.read(name))]
 
     def bodies(self) -> list[bytes]:
         return [segment.body for segment in self.segments()]
 
     def land(self) -> None:
         """Do as a worker does."""
-        segments = self.segments()
-        self.landed += [segment.item for segment in segments]
-        self.store.delete([segment.item for segment in segments])
+        names = list(self.store.names(99))
+        self.landed += [name.item for name in names]
+        self.store.delete(names)
 
 
 @pytest.fixture
@@ -300,22 +300,22 @@ def test_get_says_that_it_listens(world: World) -> None:
 
 def test_a_damaged_segment_is_no_success(world: World) -> None:
     world.push(key="k")
-    (segment,) = world.segments()
-    path = segment_path(CONNECTION, segment.item)
+    (name,) = world.store.names(9)
+    path = segment_path(CONNECTION, name)
     world.objects.delete([path])
     writer = world.objects.create(path)
-    writer.write(b"lakebed segment\nhalf")
+    writer.write(b"lakebed segment\n" + b"x" * 99)
     writer.finish()
     answer = world.push(key="k")
     assert (answer.status, answer.said["code"]) == (500, "corrupt")
     with pytest.raises(CorruptError, match="damaged"):
-        world.store.read(segment.item)
+        world.store.read(name)
 
 
 def test_a_segment_is_never_overwritten(world: World) -> None:
     world.push(key="k")
-    (segment,) = world.segments()
-    writer = world.objects.create(segment_path(CONNECTION, segment.item))
+    (name,) = world.store.names(9)
+    writer = world.objects.create(segment_path(CONNECTION, name))
     writer.write(b"other")
     with pytest.raises(ObjectExistsError):
         writer.finish()

@@ -24,7 +24,7 @@ from lakebed.landing.push.segments import (
 )
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.names import Micros
-from lakebed.model.paths import segment_path
+from lakebed.model.paths import SegmentName, segment_path, segments_prefix
 from lakebed.ports.record_source import SourceSplit
 
 CONNECTION = connection_id("fe" * 16)
@@ -100,12 +100,16 @@ class World:
         return source.open(SPLIT, begin)
 
     def items(self) -> set[bytes]:
-        return set(self.store.items(99))
+        return {name.item for name in self.store.names(99)}
 
 
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+def named(segment: Segment) -> SegmentName:
+    return SegmentName(segment.item, len(encode_segment(segment)))
 
 
 def read(reader: SegmentReader) -> list[bytes]:
@@ -172,16 +176,16 @@ def test_a_segment_that_goes_between_listing_and_reading_is_passed_over(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone, there = world.put(), world.put(b"c\n")
-    listed = [gone.item, there.item]
-    world.store.delete([gone.item])
-    monkeypatch.setattr(world.store, "items", lambda _: iter(listed))
+    listed = [named(gone), named(there)]
+    world.store.delete([named(gone)])
+    monkeypatch.setattr(world.store, "names", lambda _: iter(listed))
     assert read(world.reader()) == [b"c"]
 
 
 def test_a_damaged_segment_stops_the_feed_after_what_came_before_it(world: World) -> None:
     world.put()
     item = world.put().item
-    path = segment_path(CONNECTION, item)
+    (path,) = [p for p in world.objects.list("") if item.hex() in p]
     world.objects.delete([path])
     writer = world.objects.create(path)
     writer.write(b"half of it")
@@ -195,18 +199,23 @@ def test_a_damaged_segment_stops_the_feed_after_what_came_before_it(world: World
 
 def test_a_segment_under_another_name_is_not_landed(world: World) -> None:
     segment = world.put()
-    writer = world.objects.create(segment_path(CONNECTION, bytes(16)))
+    writer = world.objects.create(
+        segment_path(CONNECTION, SegmentName(bytes(16), len(encode_segment(segment))))
+    )
     writer.write(encode_segment(segment))
     writer.finish()
     with pytest.raises(CorruptError, match="another's name"):
         read(world.reader())
 
 
-@pytest.mark.parametrize("name", ["README", "AB" * 16, "ab" * 15, "zz" * 16, "x/" + "ab" * 8])
+@pytest.mark.parametrize(
+    "name",
+    ["README", "AB" * 16 + "-9", "ab" * 15 + "-9", "zz" * 16 + "-9", "ab" * 16, "ab" * 16 + "-x"],
+)
 def test_what_is_not_named_as_segments_are_is_neither_read_nor_deleted(
     world: World, name: str
 ) -> None:
-    path = segment_path(CONNECTION, b"")
+    path = segments_prefix(CONNECTION)
     writer = world.objects.create(path + name)
     writer.write(b"not ours")
     writer.finish()
