@@ -48,7 +48,7 @@ KEPT = {
     "run": "an attempt at a job, and the verb",
     "save": "the emulator's own name",
     "seek": "of files that Python reads",
-    "segment": "of a column: an Arrow array among those that it is made of",
+    "segment": "of a column: an Arrow array among those that it is made of; what was pushed",
     "service": "of AWS, and what the bootstrap hands out",
     "skipped": "files of a folder that are not read",
     "stage": "where rows are processed: ingest, compaction, query",

@@ -33,6 +33,7 @@ from lakebed.statestore.table_state.feed_records import (
     ledger_of,
     positions_of,
     taken_items,
+    taken_items_of,
 )
 from tests.dsl import TableStory
 from tests.dsl.table_story import next_position
@@ -177,6 +178,31 @@ def test_an_item_is_taken_once_until_it_is_forgotten(table: FedTable) -> None:
 @pytest.mark.parametrize("items", [(), (item(1), item(1)), (b"short",)], ids=repr)
 def test_items_without_names_are_refused(table: FedTable, items: tuple[bytes, ...]) -> None:
     table.refused(InvalidError, TakeItems(FEED, items))
+
+
+def test_items_are_found_by_what_they_begin_with() -> None:
+    table = FedTable()
+    low, high = bytes(16), b"\xff" * 16
+    some = [b"key-one." + bytes(8), b"key-one." + b"\xff" * 8, b"key-two." + bytes(8), low, high]
+    table.commit(TakeItems(FEED, tuple(some)))
+    known = connection_of(table.story.state, FEED)
+    assert known is not None
+
+    def found(prefix: bytes, limit: int = 9) -> list[bytes]:
+        return taken_items_of(table.story.state, known, prefix, limit)
+
+    assert found(b"key-one.") == some[:2]
+    assert found(b"key-one.", 1) == some[:1]
+    assert found(b"key-two.") == [some[2]]
+    assert found(some[2]) == [some[2]]
+    assert found(b"\xff" * 8) == [high]
+    assert found(bytes(8)) == [low]
+    assert found(b"key-thr.") == []
+    assert len(found(b"")) == 5
+    table.commit(Define(OTHER, 1))
+    other = connection_of(table.story.state, OTHER)
+    assert other is not None
+    assert taken_items_of(table.story.state, other, b"", 9) == []
 
 
 def test_items_of_one_connection_are_bounded(
