@@ -23,7 +23,8 @@ from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
 
 if TYPE_CHECKING:
-    from lakebed.feed import FeedDefinitions, FeedReceiver, Feeds
+    from lakebed.bootstrap.feeds.receivers import FeedReceiver
+    from lakebed.feed import FeedDefinitions, Feeds
     from lakebed.ingest.split_points import split_points_from
     from lakebed.lake import Lake, connect
     from lakebed.sorted_files.format.arrow_schema import schema_from_arrow
@@ -61,7 +62,9 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds
 
     if name in ("Lake", "connect"):
         return getattr(importlib.import_module("lakebed.lake"), name)
-    if name in ("Feeds", "FeedDefinitions", "FeedReceiver"):
+    if name == "FeedReceiver":
+        return importlib.import_module("lakebed.bootstrap.feeds.receivers").FeedReceiver
+    if name in ("Feeds", "FeedDefinitions"):
         return getattr(importlib.import_module("lakebed.feed"), name)
     if name == "Table":
         return importlib.import_module("lakebed.table").Table

@@ -13,7 +13,6 @@ from lakebed.bootstrap.feeds.definitions import (
 from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
 from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
 from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
-from lakebed.bootstrap.feeds.receivers import listening
 from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds
 from lakebed.bootstrap.feeds.tap import tap
@@ -103,45 +102,6 @@ class Feeds(OpenLake):
         should_stop: asked all the time.
         """
         feed_worker(self._app, self._only).run(should_stop)
-
-
-class FeedReceiver(OpenLake):
-    """A server that senders push a feed's records to. It listens from now on, and answers while it
-    serves. Workers land what it has put; they need not run.
-
-    feed: its name.
-    text: of a file that defines it; None: the lake does.
-    host: to listen on; None: as the definition says, else 127.0.0.1.
-    port: None: as the definition says; 0: a free one.
-
-    Raises:
-        InvalidError: no such feed, nothing is pushed into it, or it cannot listen there.
-        DeniedError, SecretMissingError: the secret that the feed names.
-    """
-
-    def __init__(
-        self,
-        lake: OpenLake,
-        feed: str,
-        *,
-        text: str | None = None,
-        host: str | None = None,
-        port: int | None = None,
-    ) -> None:
-        super().__init__(lake._app)  # noqa: SLF001 - a lake's own face
-        self.host, self._server = listening(self._app, feed, text, host, port)
-
-    @property
-    def port(self) -> int:
-        """On which it listens."""
-        return self._server.port
-
-    def serve(self, should_stop: Callable[[], bool]) -> None:
-        """Answer senders until it is to stop; then finish what is in hand.
-
-        should_stop: asked all the time.
-        """
-        self._server.serve(should_stop)
 
 
 class FeedDefinitions(OpenLake):

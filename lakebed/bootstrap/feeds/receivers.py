@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from lakebed.backends.web.bounded_server import BoundedServer
@@ -10,6 +10,7 @@ from lakebed.backends.web.push_server import push_server
 from lakebed.backends.web.push_socket import push_socket
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.pipelines import definitions_in, landing_of, refuse_defined
+from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import feed_file
@@ -24,6 +25,45 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import connection_of, taken_items_of
 
 LOCAL = "127.0.0.1"
+
+
+class FeedReceiver(OpenLake):
+    """A server that senders push a feed's records to. It listens from now on, and answers while it
+    serves. Workers land what it has put; they need not run.
+
+    feed: its name.
+    text: of a file that defines it; None: the lake does.
+    host: to listen on; None: as the definition says, else 127.0.0.1.
+    port: None: as the definition says; 0: a free one.
+
+    Raises:
+        InvalidError: no such feed, nothing is pushed into it, or it cannot listen there.
+        DeniedError, SecretMissingError: the secret that the feed names.
+    """
+
+    def __init__(
+        self,
+        lake: OpenLake,
+        feed: str,
+        *,
+        text: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+    ) -> None:
+        super().__init__(lake._app)  # noqa: SLF001 - a lake's own face
+        self.host, self._server = _listening(self._app, feed, text, host, port)
+
+    @property
+    def port(self) -> int:
+        """On which it listens."""
+        return self._server.port
+
+    def serve(self, should_stop: Callable[[], bool]) -> None:
+        """Answer senders until it is to stop; then finish what is in hand.
+
+        should_stop: asked all the time.
+        """
+        self._server.serve(should_stop)
 
 
 def receiver_of(
@@ -55,7 +95,7 @@ def receiver_of(
     return receiver, source
 
 
-def listening(
+def _listening(
     app: App, feed: str, text: str | None, host: str | None, port: int | None
 ) -> tuple[str, BoundedServer]:
     """Return a server for the senders of a feed, and on which host it listens.

@@ -39,7 +39,7 @@ def receive(
     there once. Workers (`lakebed feed run`) take from there. Several receivers may run at once.
     There is no TLS: let a proxy in front do that.
     """
-    from lakebed.feed import FeedReceiver
+    from lakebed.bootstrap.feeds.receivers import FeedReceiver
 
     text = None if file is None else _text_of(file)
     with session.open() as lake, stop_signals() as stopped:

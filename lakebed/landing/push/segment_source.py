@@ -210,7 +210,7 @@ class SegmentReader:
     def _one_by_one(self, names: Sequence[SegmentName]) -> list[tuple[SegmentName, Segment]]:
         """Return segments up to the first that cannot be read; it comes with the next call, and
         then it is an error. What was deleted since it was listed is passed over."""
-        found = []
+        found = list[tuple[SegmentName, Segment]]()
         for name in names:
             try:
                 segment = self._segments.read(name)
