@@ -117,6 +117,12 @@ def test_a_sender_that_asks_before_it_sends_its_body_is_answered(served: Served)
 
 def test_a_body_that_is_refused_does_not_keep_its_sender_from_hearing_why(served: Served) -> None:
     assert served.post(b"x" * (2 << 20))[0] == 413
+    with closing(served.connect()) as connection:
+        connection.sendall(HEAD + b"Content-Length: 2000000\r\n\r\n")
+        time.sleep(0.3)  # the answer is there, and the sender does not look yet
+        for _ in range(20):
+            connection.sendall(b"x" * 100_000)
+        assert rest_of(connection).startswith(b"HTTP/1.1 413 ")
     assert served.bodies() == []
 
 
@@ -167,16 +173,18 @@ def test_get_says_that_it_listens_and_head_has_no_body(served: Served) -> None:
     assert answer.endswith(b"Connection: close\r\n\r\n")
 
 
+@pytest.mark.parametrize(
+    ("bound", "begun"),
+    [("HEAD_SECONDS", HEAD), ("BODY_SECONDS", HEAD + b"Content-Length: 999\r\n\r\n")],
+)
 def test_a_sender_that_is_too_slow_holds_nothing_up(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch, bound: str, begun: bytes
 ) -> None:
-    monkeypatch.setattr(push_server, "HEAD_SECONDS", 0.3)
-    monkeypatch.setattr(push_server, "BODY_SECONDS", 0.3)
-    for begun in (HEAD, HEAD + b"Content-Length: 9\r\n\r\n"):
-        with closing(served.connect()) as connection:
-            connection.sendall(begun)
-            with pytest.raises(OSError):  # noqa: PT011 - reset or broken, as the machine says
-                trickle(connection)
+    monkeypatch.setattr(push_server, bound, 0.3)
+    with closing(served.connect()) as connection:
+        connection.sendall(begun)
+        with pytest.raises(OSError):  # noqa: PT011 - reset or broken, as the machine says
+            trickle(connection)
     assert served.receiver._in_hand == 0
     assert served.bodies() == []
 
@@ -217,12 +225,13 @@ def test_a_bug_is_no_success_and_stops_no_other_sender(
 def test_the_end_waits_for_what_is_in_hand_and_not_for_who_is_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    served = Served()
+    served, still = Served(), list[bool]()
     put = SegmentStore.put
 
     def slow(self: SegmentStore, segment: object) -> object:
         served.stopped.set()
         time.sleep(0.5)
+        still.append(served.thread.is_alive())
         return put(self, segment)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SegmentStore, "put", slow)
@@ -230,6 +239,7 @@ def test_the_end_waits_for_what_is_in_hand_and_not_for_who_is_idle(
         begin = time.monotonic()
         assert served.post(b"x") == (200, b'{"records":1,"state":"landed"}\n')
         served.close()
+        assert still == [True]
         assert time.monotonic() - begin < WAIT_SECONDS_MAX
         assert rest_of(idle) == b""
     with pytest.raises(OSError):  # noqa: PT011
