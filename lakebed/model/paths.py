@@ -38,7 +38,10 @@ PATH_BYTES_MAX, PART_BYTES_MAX = 1024, 255
 
 
 class SegmentName(NamedTuple):
-    """What a segment's path says of it. size: of the object, so that who lists it can read it."""
+    """What a segment's path says of it.
+
+    size: of the object, so that who lists it can read it.
+    """
 
     item: bytes
     size: int

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 from lakebed.errors import InvalidError
+from lakebed.ports.clock import Clock
 
 DRAIN_SECONDS = 20.0
 POLL_SECONDS = 0.1
@@ -37,9 +37,11 @@ class BoundedServer(ThreadingTCPServer):
         address: tuple[str, int],
         handler: type[BaseRequestHandler],
         *,
+        clock: Clock,
         connections_max: int,
         busy: bytes,
     ) -> None:
+        self.clock = clock
         self._free = threading.BoundedSemaphore(connections_max)
         self._busy = busy
         self._changed = threading.Condition()
@@ -58,7 +60,7 @@ class BoundedServer(ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """On which it listens."""
+        """The port on which it listens."""
         return int(self.server_address[1])
 
     def serve(self, should_stop: Callable[[], bool]) -> None:
@@ -67,7 +69,7 @@ class BoundedServer(ThreadingTCPServer):
         thread.start()
         try:
             while not should_stop() and thread.is_alive():
-                time.sleep(POLL_SECONDS)
+                self.clock.sleep(POLL_SECONDS)
         finally:
             self.shutdown()
             self.end()
@@ -88,10 +90,10 @@ class BoundedServer(ThreadingTCPServer):
             self._ended()
             raise
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+    def process_request_thread(self, *given: Any) -> None:  # noqa: ANN401 - a socket
         """Handle a connection to its end."""
         try:
-            super().process_request_thread(request, client_address)
+            super().process_request_thread(*given)
         finally:
             self._ended()
 
@@ -109,13 +111,13 @@ class BoundedServer(ThreadingTCPServer):
     def end(self) -> None:
         """Close what waits for requests, and wait for what answers one."""
         self.server_close()
-        end = time.monotonic() + DRAIN_SECONDS
+        end = self.clock.monotonic() + DRAIN_SECONDS
         with self._changed:
             self.is_ending = True
             for connection in self._idle:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RD)
-            while self._open and (left := end - time.monotonic()) > 0:
+            while self._open and (left := end - self.clock.monotonic()) > 0:
                 self._changed.wait(left)
 
     def _ended(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import re
 import socket
-import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +23,7 @@ import msgspec
 from lakebed.backends.web.bounded_server import BoundedServer
 from lakebed.landing.push.receiver import Answer, BodyLostError, Receiver, RequestHead
 from lakebed.observe import events
+from lakebed.ports.clock import Clock
 
 CONNECTIONS_MAX = 256
 IDLE_SECONDS, HEAD_SECONDS, ANSWER_SECONDS = 60.0, 30.0, 30.0
@@ -42,6 +42,7 @@ _BUSY = (
     b"Connection: close\r\n\r\n"
 )
 _FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[\x21-\x7e]*) HTTP/1\.([01])\r?\n")
+_BUG = Answer(500, {"problem": "it was not landed", "code": "bug"})
 _MALFORMED = Answer(400, {"problem": "not a request that can be read", "hint": "use HTTP/1.1"})
 
 
@@ -49,13 +50,14 @@ class TimedInput(io.RawIOBase):
     """What a connection sends, until a time that is set before: who sends a byte now and then holds
     a thread no longer than who sends none."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, clock: Clock) -> None:
         self._connection = connection
+        self._clock = clock
         self._end = 0.0
 
     def expect_within(self, seconds: float) -> None:
         """Let all that is read from now on come within so many seconds."""
-        self._end = time.monotonic() + seconds
+        self._end = self._clock.monotonic() + seconds
 
     def readable(self) -> bool:
         """It is."""
@@ -63,7 +65,7 @@ class TimedInput(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer has no type before 3.12
         """Read what comes next. Raises: TimeoutError: nothing did."""
-        left = self._end - time.monotonic()
+        left = self._end - self._clock.monotonic()
         if left <= 0:
             raise TimeoutError("the sender is too slow")
         self._connection.settimeout(left)
@@ -71,7 +73,11 @@ class TimedInput(io.RawIOBase):
 
 
 def push_server(
-    receiver: Receiver, address: tuple[str, int], *, connections_max: int = CONNECTIONS_MAX
+    receiver: Receiver,
+    address: tuple[str, int],
+    *,
+    clock: Clock,
+    connections_max: int = CONNECTIONS_MAX,
 ) -> BoundedServer:
     """Return a server that listens, and lets a receiver answer while it serves.
 
@@ -84,7 +90,7 @@ def push_server(
     class Handler(_Handler):
         respond = staticmethod(receiver.respond)
 
-    return BoundedServer(address, Handler, connections_max=connections_max, busy=_BUSY)
+    return BoundedServer(address, Handler, clock=clock, connections_max=connections_max, busy=_BUSY)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -98,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Let what is read be bounded in time."""
         super().setup()
         self.rfile.close()
-        self._input = TimedInput(self.connection)
+        self._input = TimedInput(self.connection, self.server.clock)
         self.rfile = self._come = io.BufferedReader(self._input)
         with suppress(OSError):
             self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -136,9 +142,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self.respond(head, self._body)
         except BodyLostError:
             raise
-        except Exception as error:  # noqa: BLE001 - a bug is no success, and stops no other sender
+        except Exception as error:  # a bug is no success, and stops no other sender
             events.emit(events.PUSH_REFUSED, code="bug", reason=_where_of(error))
-            return Answer(500, {"problem": "it was not landed", "code": "bug"})
+            self._give(_BUG, stays_open=False)
+            raise
 
     @staticmethod
     def _expects_body(head: RequestHead) -> bool:

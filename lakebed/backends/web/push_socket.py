@@ -16,6 +16,7 @@ from lakebed.errors import InvalidError, UnavailableError, UnknownOutcomeError
 from lakebed.landing.push.framed_records import FramedRecords
 from lakebed.landing.push.receiver import Receiver
 from lakebed.landing.push.segments import record_count
+from lakebed.ports.clock import Clock
 
 CONNECTIONS_MAX = 64
 IDLE_SECONDS, ANSWER_SECONDS = 3_600.0, 30.0
@@ -28,6 +29,7 @@ def push_socket(
     address: tuple[str, int],
     records: Callable[[], FramedRecords],
     *,
+    clock: Clock,
     connections_max: int = CONNECTIONS_MAX,
 ) -> BoundedServer:
     """Return a server that listens, and lands what is written while it serves.
@@ -43,7 +45,7 @@ def push_socket(
         land = staticmethod(receiver.land)
         new_records = staticmethod(records)
 
-    return BoundedServer(address, Handler, connections_max=connections_max, busy=_BUSY)
+    return BoundedServer(address, Handler, clock=clock, connections_max=connections_max, busy=_BUSY)
 
 
 class _Handler(BaseRequestHandler):

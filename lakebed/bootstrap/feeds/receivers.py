@@ -55,7 +55,7 @@ class FeedReceiver(OpenLake):
 
     @property
     def port(self) -> int:
-        """On which it listens."""
+        """The port on which it listens."""
         return self._server.port
 
     def serve(self, should_stop: Callable[[], bool]) -> None:
@@ -115,8 +115,8 @@ def _listening(
         raise InvalidError("no port to listen on", at=at, hint=hint)
     if isinstance(source, SocketFeed):
         cut = partial(FramedRecords, source.framing, source.record_bytes_max)
-        return host, push_socket(receiver, (host, port), cut)
-    return host, push_server(receiver, (host, port))
+        return host, push_socket(receiver, (host, port), cut, clock=app.clock)
+    return host, push_server(receiver, (host, port), clock=app.clock)
 
 
 def _address_of(source: PushFeed | SocketFeed) -> tuple[str, int | None]:

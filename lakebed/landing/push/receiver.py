@@ -56,7 +56,10 @@ _AWAY = (UnavailableError, UnknownOutcomeError, DeniedError, NewerFormatError)
 
 
 class RequestHead(msgspec.Struct, frozen=True):
-    """What comes before a body. headers: by names in lower case, in their order."""
+    """What comes before a body.
+
+    headers: by names in lower case, in their order.
+    """
 
     method: str
     path: str

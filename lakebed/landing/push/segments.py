@@ -1,7 +1,7 @@
 """Segments: what a sender pushed, with how it is cut into records, as one immutable object.
 
-A segment is a line that names the format, a digest of what follows, and msgpack. Whoever reads one
-sees that it is whole. The body is kept as it came: nothing in it is decoded here.
+A segment is a line that names the format, a digest of what follows, and msgpack. Its reader sees
+that it is whole. The body is kept as it came: nothing in it is decoded here.
 """
 
 from __future__ import annotations

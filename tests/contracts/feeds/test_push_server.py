@@ -38,7 +38,9 @@ class Served:
         )
         self.stopped = threading.Event()
         address = ("127.0.0.1", 0)
-        self.server = server_of(self.receiver, address, connections_max=connections_max)
+        self.server = server_of(
+            self.receiver, address, clock=clock, connections_max=connections_max
+        )
         self.thread = threading.Thread(target=self.server.serve, args=(self.stopped.is_set,))
         self.thread.start()
 
@@ -232,7 +234,7 @@ def test_the_end_waits_for_what_is_in_hand_and_not_for_who_is_idle(
         served.stopped.set()
         time.sleep(0.5)
         still.append(served.thread.is_alive())
-        return put(self, segment)  # type: ignore[arg-type]
+        return put(self, segment)  # type: ignore[arg-type]  # it is passed on
 
     monkeypatch.setattr(SegmentStore, "put", slow)
     with closing(served.connect()) as idle:
@@ -242,11 +244,11 @@ def test_the_end_waits_for_what_is_in_hand_and_not_for_who_is_idle(
         assert still == [True]
         assert time.monotonic() - begin < WAIT_SECONDS_MAX
         assert rest_of(idle) == b""
-    with pytest.raises(OSError):  # noqa: PT011
+    with pytest.raises(OSError):  # noqa: PT011 - refused or reset, as the machine says
         served.connect()
 
 
 def test_it_says_why_it_cannot_listen(served: Served) -> None:
     for address in (("127.0.0.1", served.server.port), ("256.1.1.1", 1), ("127.0.0.1", 70_000)):
         with pytest.raises(InvalidError, match="cannot listen there"):
-            server_of(served.receiver, address)
+            server_of(served.receiver, address, clock=SystemClock())

@@ -39,6 +39,7 @@ class Served:
             self.receiver,
             ("127.0.0.1", 0),
             lambda: FramedRecords(framing, 100),
+            clock=clock,
             connections_max=2,
         )
         self.thread = threading.Thread(target=self.server.serve, args=(self.stopped.is_set,))
@@ -113,7 +114,7 @@ def test_a_sender_waits_while_the_store_is_away_and_its_records_are_landed_once(
     put, fails = SegmentStore.put, [True, True]
 
     def flaky(self: SegmentStore, segment: object) -> None:
-        put(self, segment)  # type: ignore[arg-type]
+        put(self, segment)  # type: ignore[arg-type]  # it is passed on
         if fails:
             fails.pop()
             raise UnavailableError("its answer was lost")

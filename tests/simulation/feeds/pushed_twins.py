@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +20,8 @@ from lakebed.model.paths import SegmentName
 from lakebed.ports.record_source import SourceSplit
 from lakebed.statestore.log_entries import feed_changes
 from lakebed.statestore.table_state import feed_records
+from lakebed.statestore.table_state.feed_records import Connection
+from lakebed.statestore.table_state.state import TableState
 from tests.simulation import violation as v
 from tests.simulation.feeds.fed_twins import FedTwin, Patch
 from tests.simulation.feeds.pushed_world import PushedWorld
@@ -29,7 +32,9 @@ ALL = 10_000
 def known_items_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """R8: what was landed before is not looked up, and nothing refuses it."""
 
-    def unlike(state: Any, connection: Any, items: Any, number: int) -> None:  # noqa: ANN401
+    def unlike(
+        state: TableState, connection: Connection, items: Iterable[bytes], number: int
+    ) -> None:
         fresh = set(items) - set(feed_records.taken_items(state, connection, items))
         put(state, connection, fresh, number)
 

@@ -164,9 +164,9 @@ def test_a_repeated_key_with_another_body_is_refused(
     assert world.push(key="k").status == 200
     if is_landed:
         world.land()
-    assert world.push(key="k", **changed).status == 409  # type: ignore[arg-type]
+    assert world.push(key="k", **changed).status == 409  # type: ignore[arg-type]  # of a table
     assert len(world.segments()) == (not is_landed)
-    assert world.push(key="other", **changed).status == 200  # type: ignore[arg-type]
+    assert world.push(key="other", **changed).status == 200  # type: ignore[arg-type]  # of a table
 
 
 def test_requests_without_keys_are_landed_each(world: World) -> None:
@@ -212,7 +212,7 @@ def test_what_cannot_be_taken_is_refused_before_its_body_is_read(
     def unread(_: int) -> bytes:
         pytest.fail("its body was read")
 
-    answer = world.push(read=unread, **given)  # type: ignore[arg-type]
+    answer = world.push(read=unread, **given)  # type: ignore[arg-type]  # of a table
     assert answer.status == status
     assert answer.said["problem"]
     assert answer.said["hint"]
