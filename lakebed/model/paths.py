@@ -10,7 +10,7 @@ lost/<table id>/<16 hex digits>/...                           what a repair of t
                                                               it; the number that it went on from
 results/<table id>/<32 hex digits>/manifest.json              a query's result, by its job's id
 results/<table id>/<32 hex digits>/<run>-<number>.parquet     rows of it; beside the lake's objects
-feeds/<connection id>/segments/<32 hex digits>-<size>         what was pushed into a feed, and waits
+feeds/<feed id>/segments/<32 hex digits>-<size>               what was pushed into a feed, and waits
 """
 
 from __future__ import annotations
@@ -228,14 +228,14 @@ def _result_prefix(table: TableId, job: JobId) -> str:
     return f"results/{table}/{digest_of(job.encode()).hex()}/"
 
 
-def segments_prefix(connection: ConnectionId) -> str:
-    """Return the prefix of what was pushed into a feed; `connection` fills its landing table."""
-    return f"feeds/{connection}/segments/"
+def segments_prefix(feed: ConnectionId) -> str:
+    """Return the prefix of what was pushed into a feed."""
+    return f"feeds/{feed}/segments/"
 
 
-def segment_path(connection: ConnectionId, name: SegmentName) -> str:
+def segment_path(feed: ConnectionId, name: SegmentName) -> str:
     """Return the path of a segment."""
-    return f"{segments_prefix(connection)}{name.item.hex()}-{name.size:x}"
+    return f"{segments_prefix(feed)}{name.item.hex()}-{name.size:x}"
 
 
 def segment_of(path: str) -> SegmentName | None:

@@ -145,7 +145,7 @@ def is_landed(definition: FeedDefinition, connections: Sequence[ConnectionDefini
 def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[pa.RecordBatch]:
     """Return what lands a feed. Raises: as `running_feeds`."""
     table, connection = landing_of(app, definition.feed, definition.id, definition.version)
-    segments = SegmentStore(app.objects, connection.id)
+    segments = segments_of(app, definition)
     return Pipeline[pa.RecordBatch](
         table=table,
         connection=connection,
@@ -161,6 +161,13 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
         ),
         splits=share(connection.id, definition.policy),
     )
+
+
+def segments_of(app: App, definition: FeedDefinition) -> SegmentStore:
+    """Return what is pushed into a feed: by its id, and of a feed that no registry knows by its
+    name, whatever becomes of its landing table."""
+    named = digest_of(b"pushed", definition.feed.name.encode()).hex()
+    return SegmentStore(app.objects, connection_id(definition.id or named))
 
 
 def landing_of(app: App, feed: Feed, id_: str, version: int) -> tuple[OpenTable, FeedConnection]:

@@ -9,7 +9,12 @@ from lakebed.backends.web.bounded_server import BoundedServer
 from lakebed.backends.web.push_server import push_server
 from lakebed.backends.web.push_socket import push_socket
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.pipelines import definitions_in, landing_of, refuse_defined
+from lakebed.bootstrap.feeds.pipelines import (
+    definitions_in,
+    landing_of,
+    refuse_defined,
+    segments_of,
+)
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
@@ -19,7 +24,6 @@ from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.known_definitions import FeedDefinition, read_definitions
 from lakebed.landing.push.framed_records import FramedRecords
 from lakebed.landing.push.receiver import SAME_KEY_MAX, Receiver, ReceiverRules
-from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.ports.secrets import SECRET_SCHEME, Secret
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import connection_of, taken_items_of
@@ -87,7 +91,7 @@ def receiver_of(
     table, connection = landing_of(app, definition.feed, definition.id, definition.version)
     receiver = Receiver(
         _rules_of(app, feed, source),
-        SegmentStore(app.objects, connection.id),
+        segments_of(app, definition),
         lambda prefix: _items_of(table, connection, prefix),
         clock=app.clock,
         token=lambda: app.rng.getrandbits(128),

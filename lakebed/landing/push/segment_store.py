@@ -25,12 +25,12 @@ TRIES_MAX = 3
 class SegmentStore:
     """What was pushed into a feed, and waits to be landed.
 
-    connection: what fills the feed's landing table.
+    feed: its id.
     """
 
-    def __init__(self, objects: ObjectStore, connection: ConnectionId) -> None:
+    def __init__(self, objects: ObjectStore, feed: ConnectionId) -> None:
         self._objects = objects
-        self._connection = connection
+        self._feed = feed
 
     def put(self, segment: Segment) -> None:
         """Put a segment, or find that it is there. Nothing is overwritten.
@@ -85,7 +85,7 @@ class SegmentStore:
     def names(self, limit: int, prefix: bytes = b"") -> Iterator[SegmentName]:
         """Yield segments whose items begin with some bytes, at most `limit`. The listing may lag:
         show what was deleted, or not yet show what was put."""
-        listed = self._objects.list(segments_prefix(self._connection) + prefix.hex())
+        listed = self._objects.list(segments_prefix(self._feed) + prefix.hex())
         found = (name for name in map(segment_of, listed) if name is not None)
         return islice(found, limit)
 
@@ -106,4 +106,4 @@ class SegmentStore:
             writer.abort()
 
     def _path(self, name: SegmentName) -> str:
-        return segment_path(self._connection, name)
+        return segment_path(self._feed, name)

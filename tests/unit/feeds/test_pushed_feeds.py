@@ -136,6 +136,25 @@ def test_a_put_that_arrives_after_its_segment_was_landed_is_deleted(pushed: Push
     assert pushed.ids() == [1]
 
 
+@pytest.mark.parametrize("in_file", [False, True])
+def test_what_waits_is_landed_though_the_landing_table_is_dropped(
+    tmp_path: Path, *, in_file: bool
+) -> None:
+    pushed = Pushed(tmp_path, in_file=in_file)
+    receiver = pushed.receiver()
+    pushed.push(1, key="a", receiver=receiver)
+    pushed.run()
+    pushed.push(2, key="b", receiver=receiver)
+    pushed.lake.drop_table("orders_landing")
+    assert pushed.push(3, key="c", receiver=receiver).status == 200
+    assert pushed.run()["orders"] == 2
+    assert pushed.push(4, receiver=receiver).status == 200
+    assert pushed.run()["orders"] == 1
+    assert pushed.landed() == 3
+    assert pushed.waiting() == []
+    pushed.lake.close()
+
+
 def test_tap_and_status_show_what_was_landed(pushed: Pushed) -> None:
     pushed.push(1)
     pushed.run()
