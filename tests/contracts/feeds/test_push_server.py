@@ -26,11 +26,11 @@ WAIT_SECONDS_MAX = 10
 class Served:
     """A server that answers, over a store in memory."""
 
-    def __init__(self, connections_max: int = 4) -> None:
+    def __init__(self, connections_max: int = 4, buffer_bytes: int = 64 << 20) -> None:
         clock = SystemClock()
         self.store = SegmentStore(MemoryObjectStore(clock), CONNECTION)
         self.receiver = Receiver(
-            ReceiverRules(feed="orders", body_bytes_max=1 << 20),
+            ReceiverRules(feed="orders", body_bytes_max=1 << 20, buffer_bytes=buffer_bytes),
             self.store,
             lambda _: [],
             clock=clock,
@@ -209,6 +209,38 @@ def test_connections_are_bounded_and_free_again_when_they_end(served: Served) ->
         connection.close()
     wait_until(lambda: served.server._open == 0)
     assert served.post(b"x")[0] == 200
+
+
+def test_more_than_the_buffer_takes_is_asked_to_wait_and_memory_does_not_grow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twelve senders at once, with room for two: they hear 429, repeat, and are landed once."""
+    size, held, heard = 500_000, list[int](), list[int]()
+    served = Served(connections_max=40, buffer_bytes=2 * size)
+    put = SegmentStore.put
+
+    def slow(self: SegmentStore, segment: object) -> object:
+        held.append(served.receiver._in_hand)
+        time.sleep(0.05)
+        return put(self, segment)  # type: ignore[arg-type]  # it is passed on
+
+    def send(number: int) -> None:
+        status = 0
+        while status != 200:
+            status, _ = served.post(b"%03d" % number * (size // 3))
+            heard.append(status)
+            time.sleep(0.02)
+
+    monkeypatch.setattr(SegmentStore, "put", slow)
+    senders = [threading.Thread(target=send, args=(number,)) for number in range(12)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join(WAIT_SECONDS_MAX)
+    served.close()
+    assert set(heard) == {200, 429}
+    assert heard.count(200) == len(served.bodies()) == len(set(served.bodies())) == 12
+    assert max(held) <= 2 * size
 
 
 def test_a_bug_is_no_success_and_stops_no_other_sender(
