@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -28,8 +29,8 @@ SENDERS, RECEIVERS = 3, 2
 class FedByPush(FedLake):
     """A lake that senders push to. heard: how many requests have heard success."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, "{ push = true }")
+    def __init__(self, folder: Path, source: str = "{ push = true }") -> None:
+        super().__init__(folder, source)
         self.ports = free_ports(RECEIVERS)
         self.receivers: list[subprocess.Popen[bytes] | None] = [None] * RECEIVERS
         self.lock = threading.Lock()
@@ -184,3 +185,48 @@ def test_a_receiver_that_is_stopped_answers_what_it_has_and_ends(fed: FedByPush)
     process.send_signal(signal.SIGTERM)
     assert process.wait(WAIT_SECONDS_MAX) == 0, fed.errors.read_text()[-2_000:]
     assert f"listening on 127.0.0.1, port {fed.ports[0]}" in fed.errors.read_text()
+
+
+def write_until_heard(port: int, lines: list[bytes]) -> int:
+    """Write lines through one socket. Returns how many are landed, as far as it was heard."""
+    heard = b""
+    try:
+        with closing(socket.create_connection(("127.0.0.1", port), 20)) as connection:
+            for line in lines:
+                connection.sendall(line + b"\n")
+                time.sleep(0.002)
+            while not heard.endswith(b"OK %d\n" % len(lines)) and (some := connection.recv(4_096)):
+                heard += some
+    except OSError:
+        pass
+    answers = [line for line in heard.split(b"\n") if line.startswith(b"OK ")]
+    return int(answers[-1].removeprefix(b"OK ")) if answers else 0
+
+
+def test_what_a_sender_has_counted_through_a_socket_is_there_though_receivers_are_killed(
+    folder: Path,
+) -> None:
+    fed = FedByPush(folder, '{ socket = ":9" }')
+    try:
+        fed.start_receiver(0)
+        lines = [b'{"id": %d, "n": %d}' % (number, 7 * number) for number in range(600)]
+        landed = kills = 0
+        end = time.monotonic() + WAIT_SECONDS_MAX
+        while landed < len(lines):
+            assert time.monotonic() < end, fed.errors.read_text()[-2_000:]
+            killer = threading.Timer(fed.rng.uniform(0.1, 0.8), fed.kill_receiver, (0,))
+            if kills < 4:
+                killer.start()
+            landed += write_until_heard(fed.ports[0], lines[landed : landed + 200])
+            if kills < 4:
+                killer.join()
+                kills += 1
+                fed.start_receiver(0)
+                time.sleep(1)
+        fed.start(pace=PACE)
+        fed.wait_until(lambda: fed.waiting() == 0)
+        found = Counter(fed.landed())
+        assert set(found) == set(lines)
+        assert max(found.values()) <= 1 + kills, "no more than what was written again"
+    finally:
+        fed.close()
