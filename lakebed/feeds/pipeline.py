@@ -7,8 +7,7 @@ source hears of one when it is in the log (R5).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -29,6 +28,7 @@ from lakebed.feed_errors import (
 )
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
+from lakebed.feeds.open_splits import OpenSplit, in_turn
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pacing.flow import Flow
@@ -37,7 +37,7 @@ from lakebed.feeds.round_changes import SplitRecords
 from lakebed.model.feeds.positions import Position
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.record_source import Records, RecordSource, SourceSplit, SplitReader
+from lakebed.ports.record_source import RecordSource, SourceSplit
 from lakebed.statestore.open_table import OpenTable
 
 BatchT = TypeVar("BatchT")
@@ -50,6 +50,7 @@ DISCOVER_SECONDS = 30.0
 REPORTS_EACH, SILENCES_REPORTED = 0.4, 3.0
 """Of the time until a source split is idle: how often its owner says that it has no more, and how
 long it does."""
+REST_SECONDS = 0.05
 OWN_SECONDS = 2.0
 """How often it is asked which source splits this process is to own."""
 
@@ -94,23 +95,6 @@ class Turn(msgspec.Struct, frozen=True):
     committed: RoundCommitted | None
 
 
-@dataclass
-class _OpenSplit(Generic[BatchT]):
-    """A source split that is being read.
-
-    at: how far it was taken when `held` was read.
-    is_caught_up: whether the source had no more of it when it was asked last.
-    """
-
-    split: SourceSplit
-    owner: int
-    at: SplitAt
-    reader: SplitReader[BatchT]
-    held: list[Records[BatchT]] = field(default_factory=list)
-    is_leaving: bool = False
-    is_caught_up: bool = False
-
-
 class Pipeline(Generic[BatchT]):
     """Takes records of a source into a table, turn by turn.
 
@@ -146,7 +130,7 @@ class Pipeline(Generic[BatchT]):
         )
         self._reported = 0.0
         self._splits = splits or OwnsAll()
-        self._open: dict[str, _OpenSplit[BatchT]] = {}
+        self._open: dict[str, OpenSplit[BatchT]] = {}
         self._refused = 0
         self._found: dict[str, SourceSplit] = {}
         self._discovered: float | None = None
@@ -195,6 +179,13 @@ class Pipeline(Generic[BatchT]):
         if is_due or reason_to_commit(self._limits, waiting, now=now, wall=wall):
             return Turn(has_read, self._commit())
         return Turn(has_read, None)
+
+    def rest(self) -> bool:
+        """Wait a little if the policy's rate lets nothing be read now. Returns whether it did."""
+        is_held_back = not self.flow.pace.may_read(self._clock.monotonic())
+        if is_held_back:
+            self._clock.sleep(REST_SECONDS)
+        return is_held_back
 
     def flush(self) -> None:
         """Commit with the next turn what is held then."""
@@ -284,13 +275,13 @@ class Pipeline(Generic[BatchT]):
         for split in splits:
             at = starts[split.name]
             reader = self._source.open(split, count_of(at.position), resume=at.position.resume)
-            self._open[split.name] = _OpenSplit(split, owners[split.name], at, reader)
+            self._open[split.name] = OpenSplit(split, owners[split.name], at, reader)
 
     def _read(self) -> bool:
         """Read a little of each source split, as long as there is room."""
         room = self._limits.size - self._waiting().size
         has_read, self._caught_up = False, True
-        for one in self._in_turn():
+        for one in in_turn(self._open.values()):
             if room <= 0 or not self.flow.pace.may_read(self._clock.monotonic()):
                 self._caught_up = False
                 break
@@ -314,7 +305,7 @@ class Pipeline(Generic[BatchT]):
             has_read, self._caught_up = True, False
         return has_read
 
-    def _pass_gap(self, one: _OpenSplit[BatchT], error: PositionGoneError) -> None:
+    def _pass_gap(self, one: OpenSplit[BatchT], error: PositionGoneError) -> None:
         """Go on behind records that the source no longer has, and record that (protocol R15)."""
         if not self._records_gaps or error.end <= count_of(one.at.position):
             raise error
@@ -332,19 +323,10 @@ class Pipeline(Generic[BatchT]):
                 end=error.end,
             )
 
-    def _in_turn(self) -> Iterator[_OpenSplit[BatchT]]:
-        """Yield source splits, those with the fewest bytes first: none keeps another from being
-        read."""
-        yield from sorted(
-            (one for one in self._open.values() if not one.is_leaving),
-            key=lambda one: sum(records.size for records in one.held),
-        )
-
     def _waiting(self) -> Waiting:
-        held = [records for one in self._open.values() for records in one.held]
         return Waiting(
-            size=sum(records.size for records in held),
-            records=sum(records.count for records in held),
+            size=sum(one.size for one in self._open.values()),
+            records=sum(one.count for one in self._open.values()),
             since=self._since,
             newest=self._newest,
             minute=self._minute,

@@ -75,6 +75,8 @@ def _run(
                 on_progress(done)
             if pipeline.is_idle:
                 break
+            if pipeline.rest():  # or it would commit each few records, and ask all the time
+                continue
             is_draining = not turn.has_read and turn.committed is None and not is_draining
     except LakebedError as error:
         pipeline.forget()

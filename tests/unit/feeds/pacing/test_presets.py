@@ -29,6 +29,7 @@ from lakebed.feed_errors import (
 from lakebed.feeds.owned_splits import LeasedSplits, OwnsAll
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.restarts import Restarts
+from lakebed.feeds.run_feeds import RunningFeed, run_feeds
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.feeds.tallies import Tally
 from lakebed.observe import events
@@ -379,3 +380,20 @@ def test_a_source_is_read_no_faster_than_the_policy_says(fed: Making) -> None:
     one = fed("own", "[policy.own]\nrate_records_max = 50")
     one.go(20, comes=1_000)
     assert 900 <= one.tally().read <= 1_200
+
+
+def test_a_run_that_is_held_back_rests_and_commits_no_more_often_for_it(fed: Making) -> None:
+    one = fed("own", "[policy.own]\nrate_records_max = 50\nrotate_seconds = 5")
+    one.source.there = 1_000
+    turns = 0
+
+    def should_stop() -> bool:
+        nonlocal turns
+        turns += 1
+        return False
+
+    (done,) = run_feeds([RunningFeed("web", one.pipeline)], should_stop=should_stop)
+    assert done.tally.read == 1_000
+    assert one.clock.monotonic() >= 15
+    assert done.commits <= 6
+    assert turns < 1_000
