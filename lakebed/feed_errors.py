@@ -94,8 +94,8 @@ class TooManyBadError(InvalidError):
     `errors_fraction_max` allows.
 
     What is done: what came before is committed, and the connection stops. What you can do: look at
-    the quarantine table, mend the source or the definition, and start the feed again; within the
-    same hour it stops again, unless the policy allows more.
+    the quarantine table, mend the source or the definition, and start the feed again: it goes on
+    until the next bad record of that hour, or longer if the policy allows more.
     """
 
 

@@ -27,7 +27,7 @@ from lakebed.feeds.committed import (
 )
 from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
-from lakebed.feeds.pacing.left_out import discards_of
+from lakebed.feeds.pacing.left_out import allowed_of, discards_of
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.round_changes import (
     MadeSplit,
@@ -46,9 +46,12 @@ from lakebed.statestore.log_entries.feed_changes import Count, Define, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.feed_records import HOUR
 
 BatchT = TypeVar("BatchT")
 
+TURN_MICROS = 600_000_000
+"""Of log time before the end of an hour, in which the next entry may be of another one."""
 LOOKED_AT = 1_000
 """Records of an hour: of fewer it is not looked how many are bad."""
 
@@ -136,13 +139,13 @@ class CommitRound(Generic[BatchT]):
             DefinitionMovedError: the table knows a newer definition.
             RecordRefusedError: the policy stops the connection at one of the records; those before
                 it are committed.
-            TooManyBadError: the policy stops it, as too many of this hour's records are bad.
+            TooManyBadError: the policy stops it, as too many of this hour's records are bad; all of
+                these are committed.
             TableBusyError: compaction must catch up first.
             UnavailableError, ConflictError, UnknownOutcomeError: begin again: what was committed is
                 found.
         """
         known = read_committed(table, connection, [part.split for part in parts])
-        self._refuse_too_many_bad(table, connection, known)
         items = [item for part in parts for records in part.records for item in records.items]
         round_ = _Round(
             table, connection, known, taken_before(table, connection, items), [], relief
@@ -167,15 +170,18 @@ class CommitRound(Generic[BatchT]):
         )
         if refusals:  # what came before is committed
             raise refusals[0]
+        self._refuse_too_many_bad(table, connection, done.tally)
         return done
 
     def _refuse_too_many_bad(
-        self, table: OpenTable, connection: FeedConnection, known: CommittedFeed
+        self, table: OpenTable, connection: FeedConnection, committed: Tally
     ) -> None:
-        """Refuse to take more in an hour in which too many records were bad. Nothing is taken."""
-        if self._errors_fraction_max >= 1:
+        """Stop behind a round with bad records, in an hour with too many of them. It is not looked
+        before a round: log time rises with entries alone, so the hour of a table that only this
+        connection fills would never end."""
+        if self._errors_fraction_max >= 1 or not committed.quarantined:
             return
-        tally = hour_of(table, connection, known)
+        tally = hour_of(table, connection)
         if tally.read >= LOOKED_AT and tally.quarantined > self._errors_fraction_max * tally.read:
             raise TooManyBadError(
                 "too many of this hour's records are bad",
@@ -310,8 +316,9 @@ def _discards(round_: _Round, part: SplitRecords[BatchT]) -> list[int]:
     fraction = round_.relief.discards
     if not fraction or not counts:
         return [0] * len(counts)
-    tally = hour_of(round_.table, round_.connection, round_.known, part.split)
-    allowed = int(fraction * (tally.read + sum(counts))) - tally.discarded
+    tally = hour_of(round_.table, round_.connection, part.split)
+    may_turn = HOUR - round_.known.log_time % HOUR < TURN_MICROS
+    allowed = allowed_of(fraction, tally, sum(counts), may_turn=may_turn)
     return discards_of(counts, allowed)
 
 

@@ -132,16 +132,15 @@ def taken_before(
         return set() if known is None else set(taken_items(state, known, items))
 
 
-def hour_of(
-    table: OpenTable, connection: FeedConnection, known: CommittedFeed, split: str | None = None
-) -> Tally:
-    """Return what became of the records of the hour of log time that the newest entry is in.
+def hour_of(table: OpenTable, connection: FeedConnection, split: str | None = None) -> Tally:
+    """Return what became of the records of the hour of log time that the newest entry is in, as
+    far as this process has read the log.
 
     split: of this source split; None: of all.
     """
     with table.head.reading() as state:
         found = connection_of(state, connection.id)
-        return Tally() if found is None else tally_of_hour(state, found, known.log_time, split)
+        return Tally() if found is None else tally_of_hour(state, found, state.head().at, split)
 
 
 def count_of(position: Position) -> int:

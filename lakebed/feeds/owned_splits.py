@@ -14,6 +14,9 @@ from lakebed.feeds.claims import GIVE_BACK_SECONDS, moves
 from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import Leases, Owner, OwnerNumber, WorkerId
 
+MISSED_SECONDS = 5.0
+"""For so long a worker that was taken for dead is missed, until its loss stops a connection: two
+beats of each other one."""
 NewestOwners = Callable[[list[str]], Mapping[str, int]]
 """Gives the newest owner of source splits that the table knows."""
 
@@ -76,6 +79,7 @@ class LeasedSplits:
         self._mine: dict[str, OwnerNumber] = {}
         self._leaving: set[str] = set()
         self._gave_back: float | None = None
+        self._missed: dict[WorkerId, float] = {}
 
     def owned(self, splits: list[str], newest: NewestOwners) -> Mapping[str, int]:
         """Return this worker's share, as far as those that had it before have let go.
@@ -83,9 +87,11 @@ class LeasedSplits:
         Raises:
             WorkerLostError: one of them was lost. It is noted: who asks again gets its share.
         """
-        owners = self._owners()
+        owners, living = self._owners(), self._living()
+        if self._stops_at_loss:
+            living = self._with_missed(owners, living)
         names = [self._name(split) for split in splits]
-        found = moves(self._worker, names, self._living(), owners, self._mine)
+        found = moves(self._worker, names, living, owners, self._mine)
         for name in found.lost:
             self._forget(name)
         for owner in found.release:
@@ -95,7 +101,6 @@ class LeasedSplits:
             for name in found.claim:
                 at_least = floors.get(self._split(name), 0) + 1
                 self._mine[name] = self._leases.claim(name, self._worker, at_least)
-            self._stop_at_loss(owners, found.claim)
         self._leaving &= set(found.give_back)
         self._give_back(found.give_back)
         return {
@@ -112,19 +117,24 @@ class LeasedSplits:
             self._leases.release(name, self._worker, number)
         self._forget(name)
 
-    def _stop_at_loss(self, owners: Mapping[str, Owner], claimed: Sequence[str]) -> None:
-        """Stop if one of the source splits that were claimed just now had an owner that was
-        lost."""
-        if not self._stops_at_loss:
-            return
-        for name in claimed:
-            owner = owners.get(name)
-            if owner is not None and owner.worker not in {"", self._worker}:
-                for mine in list(self._mine):
-                    self.release(self._split(mine))
-                raise WorkerLostError(
-                    "a worker was lost", worker=owner.worker, source_split=self._split(name)
-                )
+    def _with_missed(
+        self, owners: Mapping[str, Owner], living: Collection[WorkerId]
+    ) -> Collection[WorkerId]:
+        """Stop if a worker was lost; what it had is free afterwards, for who starts again. Return
+        those that live, with such as are missed only now: a worker that has heard no beat yet, as
+        the store did not answer, misses all the others."""
+        now = self._monotonic()
+        absent = {one.worker for one in owners.values() if one.worker} - set(living)
+        self._missed = {worker: self._missed.get(worker, now) for worker in absent}
+        lost = {worker for worker, at in self._missed.items() if now - at >= MISSED_SECONDS}
+        if not lost:
+            return {*living, *absent}
+        theirs = [one for one in owners.values() if one.worker in lost]
+        for one in theirs:
+            self._leases.release(one.name, one.worker, one.number)
+        raise WorkerLostError(
+            "a worker was lost", worker=min(lost), source_split=self._split(theirs[0].name)
+        )
 
     def _give_back(self, names: Sequence[str]) -> None:
         """Let go of one more now and then: a worker that joins slows nothing down."""

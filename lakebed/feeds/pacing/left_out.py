@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.feeds.made_rows import KnownBefore
+from lakebed.model.feeds.tallies import Tally
 
 Mask = npt.NDArray[np.bool_]
 DIGEST_BYTES = 16
@@ -113,6 +114,17 @@ def chances(split: str, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.floa
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def allowed_of(fraction: float, hour: Tally, count: int, *, may_turn: bool) -> int:
+    """Return how many of some records may be discarded, so that never a greater share is of their
+    hour, nor of the next one.
+
+    hour: what became of records of their source split in this hour. may_turn: whether the hour may
+        be another one when they are committed: nothing is known of that.
+    """
+    allowed = int(fraction * (hour.read + count)) - hour.discarded
+    return max(0, min(allowed, int(fraction * count)) if may_turn else allowed)
 
 
 def discards_of(counts: Sequence[int], allowed: int) -> list[int]:

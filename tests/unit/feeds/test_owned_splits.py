@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from lakebed.backends.memory import MemoryLeases
+from lakebed.feed_errors import WorkerLostError
 from lakebed.feeds.claims import GIVE_BACK_SECONDS
-from lakebed.feeds.owned_splits import LeasedSplits
+from lakebed.feeds.owned_splits import MISSED_SECONDS, LeasedSplits
 from lakebed.model.feeds.positions import connection_id
 from lakebed.ports.leases import WorkerId
 
@@ -15,7 +18,8 @@ SPLITS = [f"topic/{number}" for number in range(40)]
 class Fleet:
     """Workers that see the same list of the living."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, stops_at_loss: bool = False) -> None:
+        self.stops_at_loss = stops_at_loss
         self.leases = MemoryLeases()
         self.living = [WorkerId(name) for name in names]
         self.now = 0.0
@@ -29,6 +33,7 @@ class Fleet:
             living=lambda: self.living,
             connection=CONNECTION,
             monotonic=lambda: self.now,
+            stops_at_loss=self.stops_at_loss,
         )
 
     def join(self, name: str) -> None:
@@ -93,3 +98,35 @@ def test_a_claim_that_another_worker_took_over_is_noticed() -> None:
     split = min(fleet.owned("a"))
     fleet.leases.claim(f"{CONNECTION}/{split}", WorkerId("b"), 0)
     assert split not in fleet.owned("a")
+
+
+def test_a_lost_worker_stops_a_connection_whose_policy_says_so() -> None:
+    fleet = Fleet("a", "b", stops_at_loss=True)
+    fleet.all_owned()
+    fleet.die("a")
+    before = fleet.owned("b")
+    fleet.now += MISSED_SECONDS
+    with pytest.raises(WorkerLostError, match="worker=a"):
+        fleet.owned("b")
+    assert set(fleet.owned("b")) > set(before), "who starts it again has all"
+
+
+def test_a_worker_that_gave_up_what_it_had_is_not_lost() -> None:
+    fleet = Fleet("a", "b", stops_at_loss=True)
+    for split in fleet.owned("a"):
+        fleet.workers["a"].release(split)
+    fleet.die("a")
+    for _ in range(3):
+        fleet.now += MISSED_SECONDS
+        assert sorted(fleet.owned("b")) == sorted(SPLITS)
+
+
+def test_a_worker_that_was_not_heard_yet_is_not_lost() -> None:
+    """The first beat of a worker may find the store away: then it knows only itself."""
+    fleet = Fleet("a", "b", stops_at_loss=True)
+    fleet.all_owned()
+    living, fleet.living = fleet.living, [WorkerId("b")]
+    fleet.owned("b")
+    fleet.living = living
+    fleet.now += 2 * MISSED_SECONDS
+    assert fleet.all_owned() == sorted(SPLITS)

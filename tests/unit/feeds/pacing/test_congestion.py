@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Rung
-from lakebed.feeds.pacing.left_out import chances, discards_of
+from lakebed.feeds.pacing.left_out import allowed_of, chances, discards_of
 from lakebed.feeds.pacing.pace import Pace
+from lakebed.model.feeds.tallies import Tally
 
 
 class Stream:
@@ -127,3 +131,20 @@ def test_a_pace_gives_one_second_ahead_and_then_so_many_a_second() -> None:
     unbounded = Pace(0, 0.0)
     unbounded.read(10**9)
     assert unbounded.may_read(0.0)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.1, 0.5, 1.0])
+def test_of_no_hour_more_than_the_share_is_discarded_whichever_a_round_is_counted_in(
+    fraction: float,
+) -> None:
+    rng, hour = random.Random(7), 0
+    read, discarded = Counter[int](), Counter[int]()
+    for _ in range(2_000):
+        count, may_turn = rng.randrange(200), rng.random() < 0.1
+        tally = Tally(read=read[hour], discarded=discarded[hour])
+        newest = sum(discards_of([count], allowed_of(fraction, tally, count, may_turn=may_turn)))
+        hour += may_turn and rng.random() < 0.5
+        read[hour] += count
+        discarded[hour] += newest
+        assert discarded[hour] <= fraction * read[hour]
+    assert discarded.total() >= 0.9 * fraction * read.total()
