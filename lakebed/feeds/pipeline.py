@@ -164,6 +164,7 @@ class Pipeline(Generic[BatchT]):
         """
         has_read = False
         if not is_draining:
+            self.flow.look_at_lag(self._clock.monotonic(), self._open.values())
             self._discover()
             self._own()
             has_read = self._read()

@@ -77,7 +77,7 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
 
     behind: positions beyond those that were read.
     waiting: bytes that are read and not committed.
-    lag_seconds: for how long the source has had more than was read.
+    lag_seconds: how long the oldest record waits that is not committed.
     congested_by: what is done because the source is too fast; "": it is not.
     """
 
@@ -175,8 +175,7 @@ class FeedWorker(Generic[BatchT]):
 
     def reports(self) -> list[FeedReport]:
         """Return how each pipeline does."""
-        now = self._clock.monotonic()
-        return [_report(work, now) for work in self._work.values()]
+        return [_report(work) for work in self._work.values()]
 
     def close(self) -> None:
         """Commit what is held, give up what is owned, and leave."""
@@ -256,7 +255,7 @@ class FeedWorker(Generic[BatchT]):
         if work.measured is not None and now - work.measured < work.wanted.statistics_seconds:
             return
         work.measured = now
-        report = _report(work, now)
+        report = _report(work)
         events.emit(
             events.FEED_MEASURED,
             feed=report.name,
@@ -336,8 +335,8 @@ class FeedWorker(Generic[BatchT]):
             events.emit(events.FEED_DROPPED, feed=work.wanted.name, code=error.code())
 
 
-def _report(work: _Work[BatchT], now: float) -> FeedReport:
-    congestion = None if work.pipeline is None else work.pipeline.flow.congestion
+def _report(work: _Work[BatchT]) -> FeedReport:
+    flow = None if work.pipeline is None else work.pipeline.flow
     splits, behind, waiting = (0, 0, 0) if work.pipeline is None else work.pipeline.figures()
     return FeedReport(
         kind=work.wanted.kind,
@@ -349,8 +348,8 @@ def _report(work: _Work[BatchT], now: float) -> FeedReport:
         commits=work.commits,
         tally=work.tally,
         failing=work.failing[:500],
-        lag_seconds=0.0 if congestion is None else congestion.lag_seconds(now),
-        congested_by="" if congestion is None else congestion.rung or "",
+        lag_seconds=0.0 if flow is None else flow.lag.seconds,
+        congested_by="" if flow is None else flow.congestion.rung or "",
     )
 
 

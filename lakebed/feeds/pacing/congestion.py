@@ -66,15 +66,13 @@ class _Look(msgspec.Struct, frozen=True):
 class Congestion:
     """Follows one connection in one process. All times are seconds of one monotonic clock."""
 
-    def __init__(self, rules: CongestionRules, now: float) -> None:
+    def __init__(self, rules: CongestionRules) -> None:
         self._rules = rules
         self._looks: deque[_Look] = deque()
         self._rung: int | None = None
         self._tried: _Look | None = None
         self._keep = 1.0
         self._kept: _Look | None = None
-        self._even = now
-        self._is_lagging = False
 
     @property
     def rung(self) -> Rung | None:
@@ -100,7 +98,6 @@ class Congestion:
         if is_caught_up:
             self._looks.clear()
             self._rung, self._tried, self._keep, self._kept = None, None, 1.0, None
-            self._even = now
             self._looks.append(look)
             return
         self._looks.append(look)
@@ -110,17 +107,6 @@ class Congestion:
             self._begin(look)
         else:
             self._go_on(look)
-
-    def lag_seconds(self, now: float) -> float:
-        """Return for how long the source has had more than was read."""
-        return now - self._even
-
-    def begins_to_lag(self, now: float) -> bool:
-        """Whether it lags since this look. Once an episode: one ends when everything was read."""
-        lag = self.lag_seconds(now)
-        was_lagging = self._is_lagging
-        self._is_lagging = 0 < self._rules.lag_seconds_max <= lag
-        return self._is_lagging and not was_lagging
 
     def _begin(self, look: _Look) -> None:
         oldest = self._looks[0]

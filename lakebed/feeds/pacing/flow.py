@@ -3,8 +3,14 @@ enough."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from lakebed.feed_errors import FeedLaggingError
+from lakebed.feeds.committed import count_of
+from lakebed.feeds.open_splits import OpenSplit
 from lakebed.feeds.pacing.congestion import Congestion, CongestionRules
+from lakebed.feeds.pacing.lag import Lag, SplitReach
 from lakebed.feeds.pacing.pace import Pace
 from lakebed.observe import events
 
@@ -28,7 +34,8 @@ class Flow:
         connection: str,
     ) -> None:
         self.pace = Pace(per_second, now)
-        self.congestion = Congestion(rules, now)
+        self.congestion = Congestion(rules)
+        self.lag = Lag(rules.lag_seconds_max)
         self._stops_when_lagging = stops_when_lagging
         self._table, self._connection = table, connection
         self._taken = 0
@@ -39,17 +46,26 @@ class Flow:
         self.pace.read(records)
 
     def look(self, now: float, *, behind: int, is_caught_up: bool) -> None:
-        """Note how far the source is ahead, and say once an episode that it is for too long.
+        """Note how far the source is ahead."""
+        self.congestion.see(now, behind=behind, taken=self._taken, is_caught_up=is_caught_up)
+
+    def look_at_lag(self, now: float, splits: Collection[OpenSplit[Any]]) -> None:
+        """Look how long records wait, and say once an episode that it is for too long.
 
         Raises:
             FeedLaggingError: the policy says that the connection stops then.
         """
-        self.congestion.see(now, behind=behind, taken=self._taken, is_caught_up=is_caught_up)
-        if not self.congestion.begins_to_lag(now):
+        if not self.lag.see(now, {one.split.name: _reach(one) for one in splits}):
             return
-        lag = round(self.congestion.lag_seconds(now))
+        seconds = round(self.lag.seconds)
         events.emit(
-            events.FEED_LAGGING, table=self._table, connection=self._connection, lag_seconds=lag
+            events.FEED_LAGGING, table=self._table, connection=self._connection, lag_seconds=seconds
         )
         if self._stops_when_lagging:
-            raise FeedLaggingError("behind the source for too long", seconds=lag)
+            raise FeedLaggingError("behind the source for too long", seconds=seconds)
+
+
+def _reach(one: OpenSplit[Any]) -> SplitReach:
+    committed = count_of(one.at.position)
+    read = one.held[-1].end if one.held else committed
+    return SplitReach(committed, read + (one.reader.behind() or 0))

@@ -18,7 +18,7 @@ class Stream:
     """A source that gives so many records a second, of which so many are taken."""
 
     def __init__(self, *rungs: Rung, **more: float) -> None:
-        self.congestion = Congestion(CongestionRules(rungs=rungs, **more), 0.0)
+        self.congestion = Congestion(CongestionRules(rungs=rungs, **more))
         self.now, self.behind, self.taken = 0.0, 0.0, 0.0
 
     def go(self, seconds: int, *, comes: float, goes: float) -> None:
@@ -83,21 +83,6 @@ def test_a_throttle_never_goes_below_its_floor() -> None:
     stream = Stream("throttle", throttle_floor=0.2)
     stream.go(300, comes=100_000, goes=1)
     assert stream.congestion.relief.keep == 0.2
-
-
-def test_lag_is_the_time_since_all_was_read_and_is_said_once_an_episode() -> None:
-    stream = Stream("backpressure", lag_seconds_max=60)
-    said = 0
-    for _ in range(200):
-        stream.go(1, comes=2, goes=1)
-        said += stream.congestion.begins_to_lag(stream.now)
-    assert said == 1
-    assert stream.congestion.lag_seconds(stream.now) == pytest.approx(200, abs=1)
-    stream.go(300, comes=0, goes=5)
-    assert not stream.congestion.begins_to_lag(stream.now)
-    assert stream.congestion.lag_seconds(stream.now) == 0
-    stream.go(70, comes=2, goes=1)
-    assert stream.congestion.begins_to_lag(stream.now)
 
 
 def test_chances_are_even_always_the_same_and_others_in_another_source_split() -> None:

@@ -310,9 +310,9 @@ def test_a_bad_record_stops_basic_whatever_it_says_of_several_in_a_row(fed: Maki
 def test_a_lag_of_a_minute(policy: str, fed: Making, caplog: pytest.LogCaptureFixture) -> None:
     one = fed(policy)
     with caplog.at_level(logging.INFO, logger="lakebed"):
-        one.go(59, comes=150)
+        one.go(150, comes=150)  # a record that is taken now came 50 seconds ago
         assert lagging_events(caplog) == 0
-        one.go(30, comes=150)
+        one.go(60, comes=150)
     assert lagging_events(caplog) == (policy in {"Monitored", "Elastic", "Strict"})
     assert one.rows() > 0
 
@@ -320,7 +320,16 @@ def test_a_lag_of_a_minute(policy: str, fed: Making, caplog: pytest.LogCaptureFi
 def test_a_lag_that_is_to_stop_the_connection_does(fed: Making) -> None:
     one = fed("own", '[policy.own]\nlag_seconds_max = 30\non_lag = "fail"')
     with pytest.raises(FeedLaggingError):
-        one.go(60, comes=150)
+        one.go(120, comes=150)
+
+
+def test_a_connection_that_keeps_up_with_a_source_that_never_ends_does_not_lag(
+    fed: Making,
+) -> None:
+    """Each turn finds something new: it never reads everything that is there."""
+    one = fed("own", '[policy.own]\nlag_seconds_max = 30\non_lag = "fail"\nrotate_seconds = 5')
+    one.go(200, comes=100)
+    assert one.pipeline.flow.lag.seconds <= 10
 
 
 @pytest.mark.parametrize("policy", ALL)
