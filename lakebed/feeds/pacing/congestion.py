@@ -1,7 +1,8 @@
 """What is done while a source is faster than its table: a pure decision, of what is seen each turn.
 
 A connection is congested when what the source has beyond what was read has grown for five seconds.
-Then the rungs of its policy are tried, one after the other, until everything is read.
+Then the rungs of its policy are tried, one after the other, until everything is read, or all but
+what is taken in a second.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Congestion:
         so far.
         """
         look = _Look(now, behind, taken)
-        if is_caught_up:
+        if is_caught_up or self._is_almost_read(look):
             self._looks.clear()
             self._rung, self._tried, self._keep, self._kept = None, None, 1.0, None
             self._looks.append(look)
@@ -107,6 +108,14 @@ class Congestion:
             self._begin(look)
         else:
             self._go_on(look)
+
+    def _is_almost_read(self, look: _Look) -> bool:
+        """Whether less is left than was taken in a second: of a source that never ends, no look
+        finds that everything was read."""
+        if self._rung is None:
+            return False
+        seconds = look.at - self._looks[0].at
+        return seconds >= 1 and look.behind * seconds < look.taken - self._looks[0].taken
 
     def _begin(self, look: _Look) -> None:
         oldest = self._looks[0]

@@ -79,6 +79,19 @@ def test_a_throttle_lets_through_what_can_be_stored_and_opens_again() -> None:
     assert stream.congestion.relief.keep == 1.0
 
 
+def test_it_is_over_when_next_to_nothing_is_left_of_a_source_that_never_ends() -> None:
+    stream = Stream("throttle")
+    stream.go(60, comes=400, goes=100)
+    assert stream.congestion.relief.keep < 1
+    stream.behind = 150.0
+    for _ in range(20):  # each look finds something new
+        stream.now += 1
+        stream.taken += 200
+        stream.congestion.see(stream.now, behind=50, taken=round(stream.taken), is_caught_up=False)
+    assert stream.congestion.rung is None
+    assert stream.congestion.relief.keep == 1
+
+
 def test_a_throttle_never_goes_below_its_floor() -> None:
     stream = Stream("throttle", throttle_floor=0.2)
     stream.go(300, comes=100_000, goes=1)
