@@ -41,6 +41,8 @@ class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
     on_error: of a record that is no row: `quarantine` keeps it, `skip` only counts it, `fail` stops
         the connection.
     errors_in_row_max: the next record in a row that is no row stops the connection, too.
+    refused: verdicts that stop the connection at once.
+    left_out: verdicts of records that are left out and counted, and are no errors.
     where: which rows are kept; None: all.
     windows: how rows are counted by event time; None: they are not.
     drops_equal: whether records are left out that are equal to the one before.
@@ -48,6 +50,8 @@ class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
 
     on_error: Literal["quarantine", "skip", "fail"] = "quarantine"
     errors_in_row_max: int = 100
+    refused: frozenset[Verdict] = frozenset()
+    left_out: frozenset[Verdict] = frozenset()
     where: Predicate | None = None
     windows: WindowRules | None = None
     drops_equal: bool = False
@@ -60,6 +64,7 @@ class _Fates:
     count: how many are taken; the next one, if there is one, is refused.
     in_table: known already.
     ignored: without a value, and the connection ignores such.
+    left_out: of a verdict that the policy leaves out.
     bad: no row can be made of it, or it is in the quarantine.
     kept_apart: rows of the quarantine that are not there yet.
     may_be_row: all that is nothing of these.
@@ -69,6 +74,7 @@ class _Fates:
     count: int
     in_table: Mask
     ignored: Mask
+    left_out: Mask
     bad: Mask
     kept_apart: Mask
     may_be_row: Mask
@@ -175,7 +181,7 @@ class DecodeRecords:
             else records.batch[: fates.count].nbytes,
             filtered=rows.filtered + _count(fates.ignored),
             deduplicated=_count(fates.in_table),
-            discarded=_count(dropped),
+            discarded=_count(dropped) + _count(fates.left_out),
             quarantined=_count(fates.bad),
             quarantine=self._quarantined(split, records.batch, decoded, judged, fates.kept_apart),
             errors_in_row=fates.errors_in_row,
@@ -206,10 +212,13 @@ class DecodeRecords:
         in_table = records_in_table(records.count, known)
         held = _held(records.batch, known.in_quarantine) & ~in_table
         ignored = (judged.verdicts == Verdict.IGNORED) & ~held & ~in_table
-        bad = ((judged.verdicts != Verdict.ROW) & ~ignored & ~in_table) | held
+        left_out = np.isin(judged.verdicts, list(self._rules.left_out)) & ~held & ~in_table
+        bad = ((judged.verdicts != Verdict.ROW) & ~ignored & ~left_out & ~in_table) | held
         in_row = _errors_in_row(bad & ~judged.diverted, known.errors_in_row)
         is_strict = self._rules.on_error == "fail"
-        refused = np.flatnonzero(in_row > (0 if is_strict else self._rules.errors_in_row_max))
+        too_many = in_row > (0 if is_strict else self._rules.errors_in_row_max)
+        at_once = np.isin(judged.verdicts, list(self._rules.refused)) & ~held & ~in_table
+        refused = np.flatnonzero(too_many | at_once)
         count = int(refused[0]) if len(refused) else records.count
         is_taken = np.arange(records.count) < count
         keeps = self._rules.on_error == "quarantine"
@@ -217,9 +226,10 @@ class DecodeRecords:
             count=count,
             in_table=in_table & is_taken,
             ignored=ignored & is_taken,
+            left_out=left_out & is_taken,
             bad=bad & is_taken,
             kept_apart=(bad if keeps else judged.diverted) & ~held & ~in_table & is_taken,
-            may_be_row=is_taken & ~held & ~in_table & ~bad & ~judged.dropped,
+            may_be_row=is_taken & ~held & ~in_table & ~bad & ~left_out & ~judged.dropped,
             errors_in_row=int(in_row[count - 1]) if count else known.errors_in_row,
         )
 

@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.policies import check_policy
+from lakebed.bootstrap.feeds.policies import check_policy, verdicts_of
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of
@@ -294,6 +294,8 @@ def decoding_of(
     rules = RecordRules(
         on_error=policy.on_record_error,
         errors_in_row_max=policy.errors_in_row_max,
+        refused=verdicts_of(policy, "freeze"),
+        left_out=verdicts_of(policy, "discard_record"),
         where=_where_of(connection, schema, at),
         windows=_windows_of(definition, settings, at),
         drops_equal=policy.dedupe == "adjacent",

@@ -416,3 +416,34 @@ def test_a_run_that_is_held_back_rests_and_commits_no_more_often_for_it(fed: Mak
     assert one.clock.monotonic() >= 15
     assert done.commits <= 6
     assert turns < 1_000
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("column", b'{"id": 3, "more": 1}'), ("type", b'{"id": "three"}')]
+)
+def test_what_a_schema_says_of_records_that_do_not_fit(
+    parameter: str, value: bytes, fed: Making
+) -> None:
+    def policy(contract: str) -> str:
+        return f'[policy.own]\nschema = {{ {parameter} = "{contract}" }}'
+
+    frozen = fed("own", policy("freeze"))
+    frozen.source.bad = lambda n: value if n == 3 else b""
+    with pytest.raises(RecordRefusedError):
+        frozen.take(5)
+    assert (frozen.rows(), frozen.has_quarantine()) == (3, False), "the first one stops it"
+    dropping = fed("own", policy("discard_record"))
+    dropping.source.bad = lambda n: value if n == 3 else b""
+    dropping.take(5)
+    tally = dropping.tally()
+    assert (tally.stored, tally.discarded, tally.quarantined) == (4, 1, 0)
+    assert not dropping.has_quarantine()
+    keeping = fed("own", policy("quarantine"))
+    keeping.source.bad = lambda n: value if n == 3 else b""
+    keeping.take(5)
+    assert (keeping.rows(), keeping.tally().quarantined) == (4, 1)
+
+
+def test_to_leave_out_a_value_that_does_not_fit_is_refused(fed: Making) -> None:
+    with pytest.raises(InvalidError, match="schema_type"):
+        fed("own", '[policy.own]\nschema = { type = "discard_field" }')
