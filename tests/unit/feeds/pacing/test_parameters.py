@@ -1,0 +1,106 @@
+"""What single parameters of a policy do, whatever preset it extends."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakebed.errors import InvalidError
+from lakebed.feed_errors import (
+    FeedLaggingError,
+    RecordRefusedError,
+    TooManyBadError,
+)
+from lakebed.feeds.run_feeds import RunningFeed, run_feeds
+from tests.unit.feeds.pacing.fed_under_policy import Making
+
+
+def test_a_lag_that_is_to_stop_the_connection_does(fed: Making) -> None:
+    one = fed("own", '[policy.own]\nlag_seconds_max = 30\non_lag = "fail"')
+    with pytest.raises(FeedLaggingError):
+        one.go(120, comes=150)
+
+
+def test_a_connection_that_keeps_up_with_a_source_that_never_ends_does_not_lag(
+    fed: Making,
+) -> None:
+    """Each turn finds something new: it never reads everything that is there."""
+    one = fed("own", '[policy.own]\nlag_seconds_max = 30\non_lag = "fail"\nrotate_seconds = 5')
+    one.go(200, comes=100)
+    assert one.pipeline.flow.lag.seconds <= 10
+
+
+def test_an_hour_with_too_many_bad_records_stops_the_connection(fed: Making) -> None:
+    one = fed("own", "[policy.own]\nerrors_fraction_max = 0.2")
+    one.source.bad = lambda n: b"no json" if n % 4 == 0 else b""
+    one.take(900)
+    assert one.tally().read == 900, "of so few it is not looked"
+    with pytest.raises(TooManyBadError, match="read=1100 bad=275"):
+        one.take(200)
+    assert (one.tally().read, one.tally().quarantined) == (1_100, 275), "all of that is committed"
+    with pytest.raises(TooManyBadError):
+        one.take(4)
+
+
+def test_what_was_mended_goes_on_in_the_same_hour(fed: Making) -> None:
+    """Log time rises with entries alone: a connection that may take nothing would never see the
+    next hour of a table that only it fills."""
+    one = fed("own", "[policy.own]\nerrors_fraction_max = 0.2")
+    one.source.bad = lambda n: b"no json" if n % 4 == 0 and n < 2_000 else b""
+    with pytest.raises(TooManyBadError):
+        one.take(2_000)
+    one.take(500)
+    assert one.tally().read == 2_500
+
+
+def test_a_source_is_read_no_faster_than_the_policy_says(fed: Making) -> None:
+    one = fed("own", "[policy.own]\nrate_records_max = 50")
+    one.go(20, comes=1_000)
+    assert 900 <= one.tally().read <= 1_200
+
+
+def test_a_run_that_is_held_back_rests_and_commits_no_more_often_for_it(fed: Making) -> None:
+    one = fed("own", "[policy.own]\nrate_records_max = 50\nrotate_seconds = 5")
+    one.source.there = 1_000
+    turns = 0
+
+    def should_stop() -> bool:
+        nonlocal turns
+        turns += 1
+        return False
+
+    (done,) = run_feeds([RunningFeed("web", one.pipeline)], should_stop=should_stop)
+    assert done.tally.read == 1_000
+    assert one.clock.monotonic() >= 15
+    assert done.commits <= 6
+    assert turns < 1_000
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("column", b'{"id": 3, "more": 1}'), ("type", b'{"id": "three"}')]
+)
+def test_what_a_schema_says_of_records_that_do_not_fit(
+    parameter: str, value: bytes, fed: Making
+) -> None:
+    def policy(contract: str) -> str:
+        return f'[policy.own]\nschema = {{ {parameter} = "{contract}" }}'
+
+    frozen = fed("own", policy("freeze"))
+    frozen.source.bad = lambda n: value if n == 3 else b""
+    with pytest.raises(RecordRefusedError):
+        frozen.take(5)
+    assert (frozen.rows(), frozen.has_quarantine()) == (3, False), "the first one stops it"
+    dropping = fed("own", policy("discard_record"))
+    dropping.source.bad = lambda n: value if n == 3 else b""
+    dropping.take(5)
+    tally = dropping.tally()
+    assert (tally.stored, tally.discarded, tally.quarantined) == (4, 1, 0)
+    assert not dropping.has_quarantine()
+    keeping = fed("own", policy("quarantine"))
+    keeping.source.bad = lambda n: value if n == 3 else b""
+    keeping.take(5)
+    assert (keeping.rows(), keeping.tally().quarantined) == (4, 1)
+
+
+def test_to_leave_out_a_value_that_does_not_fit_is_refused(fed: Making) -> None:
+    with pytest.raises(InvalidError, match="schema_type"):
+        fed("own", '[policy.own]\nschema = { type = "discard_field" }')
