@@ -30,6 +30,7 @@ from lakebed.feeds.known_definitions import (
     read_definitions,
 )
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
+from lakebed.feeds.operating.missing_workers import MissingWorkers
 from lakebed.feeds.operating.worker_reports import LISTEN_SECONDS
 from lakebed.feeds.run_feeds import run_feeds
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
@@ -102,6 +103,11 @@ class Feeds(OpenLake):
         should_stop: asked all the time.
         """
         feed_worker(self._app, self._only).run(should_stop)
+
+    def missing_workers(self) -> Callable[[], int]:
+        """Return what says, when it is asked again and again, how many workers elastic feeds want
+        beside those that live; below zero: so many fewer."""
+        return MissingWorkers(self._app.feeds.leases, self._app.clock).missing
 
 
 class FeedDefinitions(OpenLake):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from lakebed.bootstrap.feeds.further_processes import FurtherProcesses
+from lakebed.bootstrap.feeds.further_processes import PROCESSES_MAX, FurtherProcesses
 from lakebed.cli.feed_commands import positions
 from lakebed.cli.feed_commands.texts import feed_text
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
@@ -34,6 +34,19 @@ def feed() -> None:
     """Let tables grow with their sources."""
 
 
+class Processes(click.IntRange):
+    """A number of processes, or `auto`, which is None."""
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401 - as click has it
+        """Return the number."""
+        return None if value == "auto" else super().convert(value, param, ctx)
+
+
 @feed.command(
     examples="""
     lakebed feed run feeds.toml --once
@@ -45,11 +58,11 @@ def feed() -> None:
 @click.option("--only", multiple=True, metavar="FEED", help="Of the lake's feeds, only this one.")
 @click.option(
     "--processes",
-    type=click.IntRange(1, 64),
-    default=1,
+    type=Processes(1, PROCESSES_MAX),
+    default="1",
     show_default=True,
-    metavar="N",
-    help="Share the lake's feeds among so many.",
+    metavar="N|auto",
+    help="Share the lake's feeds among so many; auto: as many as elastic feeds need.",
 )
 @click.option(
     "--every",
@@ -72,7 +85,7 @@ def run(
     *,
     once: bool,
     only: tuple[str, ...],
-    processes: int,
+    processes: int | None,
     every: float,
     metrics_port: int | None,
 ) -> None:
@@ -88,7 +101,7 @@ def run(
     A feed that fails is reported on stderr, keeps no other waiting, and is tried again, without
     --once. The exit code is that of the gravest error.
     """
-    if file is not None and (only or processes > 1):
+    if file is not None and (only or processes != 1):
         hint = "leave FILE out: `lakebed feed apply FILE`, then `lakebed feed start`"
         raise InvalidError("--only and --processes are for feeds that the lake defines", hint=hint)
     with serving_metrics(metrics_port):
@@ -133,7 +146,7 @@ def _take(
 
 
 def _work(
-    session: Session, only: tuple[str, ...], processes: int, metrics_port: int | None
+    session: Session, only: tuple[str, ...], processes: int | None, metrics_port: int | None
 ) -> None:
     """Do a share of all that was started, until a signal comes."""
     from lakebed.feed import Feeds
@@ -143,11 +156,13 @@ def _work(
         chosen = [word for name in only for word in ("--only", name)]
         same = ["--lake", session.lake_path, "feed", "run", *chosen]
         others = FurtherProcesses(
-            [[*same, *_port_of(metrics_port, process)] for process in range(1, processes)]
+            lambda number: [*same, *_port_of(metrics_port, number)], (processes or 1) - 1
         )
+        missing = feeds.missing_workers() if processes is None else lambda: 0
 
         def should_stop() -> bool:
             others.keep()
+            others.change(missing())
             return stopped.is_set()
 
         try:

@@ -24,6 +24,7 @@ from lakebed.errors import (
 from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.meanwhile import meanwhile
+from lakebed.feeds.pacing.elasticity import WorkerLoad
 from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import RestartRules, Restarts
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
@@ -56,6 +57,8 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
 
     version: of all that its rows are made by. Another version is another pipeline.
     statistics_seconds: time between two events that measure it.
+    workers: how many its policy asks for, at least and at most; 0: it is not elastic.
+    asks_at_lag: whether it asks for more when it lags.
     open: makes it.
     """
 
@@ -65,6 +68,8 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
     restarts: RestartRules
     open: Callable[[], Pipeline[BatchT]]
     statistics_seconds: float = 5.0
+    workers: tuple[int, int] = (0, 0)
+    asks_at_lag: bool = False
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -79,6 +84,7 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
     waiting: bytes that are read and not committed.
     lag_seconds: how long the oldest record waits that is not committed.
     congested_by: what is done because the source is too fast; "": it is not.
+    load, workers_min, workers_max, is_asking: see `LoadReport`.
     """
 
     kind: str
@@ -92,6 +98,10 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
     failing: str = ""
     lag_seconds: float = 0.0
     congested_by: str = ""
+    load: float = 0.0
+    workers_min: int = 0
+    workers_max: int = 0
+    is_asking: bool = False
 
 
 @dataclass
@@ -112,6 +122,7 @@ class _Work(Generic[BatchT]):
     commits: int = 0
     tally: Tally = field(default_factory=Tally)
     measured: float | None = None
+    load: WorkerLoad = field(default_factory=WorkerLoad)
 
 
 class FeedWorker(Generic[BatchT]):
@@ -247,7 +258,10 @@ class FeedWorker(Generic[BatchT]):
             self._met(work, error)
             return False
         self._note(work, turn)
-        return turn.has_read or turn.committed is not None
+        has_done = turn.has_read or turn.committed is not None
+        if has_done:
+            work.load.was_busy(self._clock.monotonic() - self._begun)
+        return has_done
 
     def _measure(self, work: _Work[BatchT]) -> None:
         """Say now and then how a pipeline does."""
@@ -256,6 +270,7 @@ class FeedWorker(Generic[BatchT]):
             return
         work.measured = now
         report = _report(work)
+        work.load.see(now, read=work.tally.read, behind=report.behind)
         events.emit(
             events.FEED_MEASURED,
             feed=report.name,
@@ -337,6 +352,7 @@ class FeedWorker(Generic[BatchT]):
 
 def _report(work: _Work[BatchT]) -> FeedReport:
     flow = None if work.pipeline is None else work.pipeline.flow
+    rung, is_lagging = (None, False) if flow is None else flow.standing
     splits, behind, waiting = (0, 0, 0) if work.pipeline is None else work.pipeline.figures()
     return FeedReport(
         kind=work.wanted.kind,
@@ -349,7 +365,11 @@ def _report(work: _Work[BatchT]) -> FeedReport:
         tally=work.tally,
         failing=work.failing[:500],
         lag_seconds=0.0 if flow is None else flow.lag.seconds,
-        congested_by="" if flow is None else flow.congestion.rung or "",
+        congested_by=rung or "",
+        load=work.load.load,
+        workers_min=work.wanted.workers[0],
+        workers_max=work.wanted.workers[1],
+        is_asking=rung == "elastic" or (is_lagging and work.wanted.asks_at_lag),
     )
 
 

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 LOOK_SECONDS = 1.0
+PROCESSES_MAX = 64
+"""With the first one."""
 PROGRAM = """
 from lakebed.bootstrap.feeds.further_processes import end_with
 from lakebed.cli.main import main
@@ -21,11 +23,13 @@ main()
 
 
 class FurtherProcesses:
-    """Processes that do the same work. arguments: of `lakebed`, of each of them."""
+    """Processes that do the same work. arguments: gives those of `lakebed`, of each of them, which
+    are counted from 1. count: of processes, at first."""
 
-    def __init__(self, arguments: Sequence[Sequence[str]]) -> None:
+    def __init__(self, arguments: Callable[[int], Sequence[str]], count: int) -> None:
         self._arguments = arguments
-        self._running = [self._started(its_own) for its_own in arguments]
+        self._leaving: list[subprocess.Popen[bytes]] = []
+        self._running = [self._started(arguments(number)) for number in range(1, count + 1)]
         self._looked = time.monotonic()
 
     def keep(self) -> None:
@@ -36,15 +40,24 @@ class FurtherProcesses:
             return
         self._looked = now
         self._running = [
-            self._started(its_own) if process.poll() is not None else process
-            for process, its_own in zip(self._running, self._arguments, strict=True)
+            self._started(self._arguments(number)) if process.poll() is not None else process
+            for number, process in enumerate(self._running, start=1)
         ]
+        self._leaving = [process for process in self._leaving if process.poll() is None]
+
+    def change(self, more: int) -> None:
+        """Start so many more; below zero: let so many stop, as far as there are any."""
+        for _ in range(min(more, PROCESSES_MAX - 1 - len(self._running))):
+            self._running.append(self._started(self._arguments(len(self._running) + 1)))
+        for _ in range(min(-more, len(self._running))):
+            self._leaving.append(self._running.pop())
+            self._leaving[-1].terminate()
 
     def end(self) -> int:
         """Let all stop and wait for that. Returns the gravest of their exit codes."""
         for process in self._running:
             process.terminate()
-        codes = [process.wait() for process in self._running]
+        codes = [process.wait() for process in (*self._running, *self._leaving)]
         # one that was not listening yet had nothing to commit
         return max((abs(code) for code in codes if code != -signal.SIGTERM), default=0)
 

@@ -77,6 +77,8 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 version=feed.version,
                 restarts=restarts_of(feed.policy),
                 statistics_seconds=feed.policy.statistics_seconds,
+                workers=workers_of(feed.policy),
+                asks_at_lag=feed.policy.on_lag == "elastic",
                 open=partial(landed_feed, app, feed, share),
             )
             for feed in feeds
@@ -89,6 +91,8 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 version=one.version,
                 restarts=restarts_of(one.policy),
                 statistics_seconds=one.policy.statistics_seconds,
+                workers=workers_of(one.policy),
+                asks_at_lag=one.policy.on_lag == "elastic",
                 open=partial(connected_feed, app, one, share),
             )
             for one in connections
@@ -107,6 +111,12 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
         wanted=wanted,
         note_failure=note_failure,
     )
+
+
+def workers_of(policy: Policy) -> tuple[int, int]:
+    """Return how many workers a policy asks for, at least and at most; 0: it is not elastic."""
+    is_elastic = "elastic" in policy.on_congestion or policy.on_lag == "elastic"
+    return (policy.workers_min, policy.workers_max) if is_elastic else (0, 0)
 
 
 def restarts_of(policy: Policy) -> RestartRules:

@@ -57,7 +57,8 @@ def _rows(of: FeedStatus) -> Iterator[tuple[str, ...]]:
     feed, standing = of.standing.feed, of.standing.standing
     for pipe in of.pipes:
         work, taken = pipe.work, pipe.taken
-        why = pipe.failed or work.failing or taken.missing
+        congested = f"congested: {work.congested_by}" if work.congested_by else ""
+        why = pipe.failed or work.failing or taken.missing or congested
         yield (
             feed,
             pipe.table if pipe.kind == "feed" else f"{pipe.name}: {pipe.table}",
@@ -79,4 +80,6 @@ def _workers_text(found: FeedsStatus) -> str:
     living = sum(worker.lives for worker in found.workers)
     silent = [worker.worker for worker in found.workers if not worker.lives]
     text = f"{counted(living, 'worker lives', 'workers live')}"
+    if found.wanted_workers:
+        text = f"{text} of {found.wanted_workers:,} that are wanted"
     return f"{text}, silent: {', '.join(silent)}" if silent else text

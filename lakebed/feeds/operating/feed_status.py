@@ -11,6 +11,7 @@ from lakebed.feeds.known_definitions import KnownDefinitions
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.operating.position_admin import newest_state
 from lakebed.feeds.operating.worker_reports import HeardWorker, WorkFigures, work_on
+from lakebed.feeds.pacing.elasticity import needed_workers
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
@@ -86,10 +87,12 @@ class FeedsStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How feeds do, and who works on them.
 
     workers: all of the lake's that have not left.
+    wanted_workers: how many there should be; 0: no feed that they run is elastic.
     """
 
     feeds: tuple[FeedStatus, ...]
     workers: tuple[HeardWorker, ...]
+    wanted_workers: int = 0
 
 
 def feeds_status(
@@ -109,6 +112,9 @@ def feeds_status(
             for name, of_feed in sorted(pipes.items())
         ),
         workers=tuple(workers),
+        wanted_workers=needed_workers(
+            report for worker in workers if worker.lives for report in worker.reports
+        ),
     )
 
 

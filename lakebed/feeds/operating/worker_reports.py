@@ -37,6 +37,8 @@ class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
     waiting: bytes that are read and not committed.
     commits, tally: of these workers, since each of them began.
     failing: what one of them met last, and tries again; "": nothing.
+    congested_by: what one of them does about congestion; "": there is none.
+    load: how many workers it needs.
     """
 
     workers: tuple[str, ...] = ()
@@ -46,6 +48,8 @@ class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
     commits: int = 0
     tally: Tally = Tally()
     failing: str = ""
+    congested_by: str = ""
+    load: float = 0.0
 
 
 def listen(leases: Leases, clock: Clock, seconds: float) -> list[HeardWorker]:
@@ -65,7 +69,7 @@ def listen(leases: Leases, clock: Clock, seconds: float) -> list[HeardWorker]:
         clock.sleep(LOOK_SECONDS)
         beats = leases.workers()
     return [
-        HeardWorker(worker=one.worker, lives=one.worker in lives, reports=_reports(one))
+        HeardWorker(worker=one.worker, lives=one.worker in lives, reports=reports_in(one))
         for one in beats
     ]
 
@@ -90,10 +94,13 @@ def work_on(workers: Sequence[HeardWorker], kind: str, name: str) -> WorkFigures
         commits=sum(report.commits for report in reports),
         tally=tally,
         failing=next((report.failing for report in reports if report.failing), ""),
+        congested_by=next((report.congested_by for report in reports if report.congested_by), ""),
+        load=sum(report.load for report in reports),
     )
 
 
-def _reports(beat: WorkerBeat) -> tuple[FeedReport, ...]:
+def reports_in(beat: WorkerBeat) -> tuple[FeedReport, ...]:
+    """Return what a beat says; nothing, where a newer release wrote it."""
     if not beat.report:
         return ()
     try:

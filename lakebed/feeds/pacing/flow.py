@@ -9,7 +9,7 @@ from typing import Any
 from lakebed.feed_errors import FeedLaggingError
 from lakebed.feeds.committed import count_of
 from lakebed.feeds.open_splits import OpenSplit
-from lakebed.feeds.pacing.congestion import Congestion, CongestionRules
+from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Rung
 from lakebed.feeds.pacing.lag import Lag, SplitReach
 from lakebed.feeds.pacing.pace import Pace
 from lakebed.observe import events
@@ -39,6 +39,11 @@ class Flow:
         self._stops_when_lagging = stops_when_lagging
         self._table, self._connection = table, connection
         self._taken = 0
+
+    @property
+    def standing(self) -> tuple[Rung | None, bool]:
+        """What is done about congestion, if there is any, and whether it lags."""
+        return self.congestion.rung, self.lag.is_lagging
 
     def read(self, records: int) -> None:
         """Note what was read."""

@@ -122,17 +122,17 @@ def test_policies_are_listed_created_and_dropped(shell: Shell) -> None:
     said = shell.ok(
         "policy", "create", "Careful", "--extends", "Strict",
         "--set", "errors_in_row_max=3", "--set", "nulls=ignore",
-        "--set", 'on_congestion=["spill", "backpressure"]',
+        "--set", 'on_congestion=["discard", "backpressure"]',
     )  # fmt: skip
     assert said == "policy Careful created, version 1\n"
     found = shell.json("policy", "list", "Careful")
     assert (found["errors_in_row_max"], found["nulls"], found["gap"]) == (3, "ignore", "fail")
-    assert found["on_congestion"] == ["spill", "backpressure"]
+    assert found["on_congestion"] == ["discard", "backpressure"]
     assert "gap " in shell.ok("policy", "list", "Careful")
     assert "kept" in shell.ok(
         "policy", "create", "Careful", "--extends", "Strict",
         "--set", "errors_in_row_max=3", "--set", "nulls=ignore",
-        "--set", 'on_congestion=["spill", "backpressure"]',
+        "--set", 'on_congestion=["discard", "backpressure"]',
     )  # fmt: skip
     shell.ok("feed", "apply", file(shell, TEXT + 'policy = "Careful"'))
     _, error = shell.refused("policy", "drop", "Careful")
