@@ -10,6 +10,7 @@ import msgspec
 
 from lakebed.model.feeds.positions import decode_position
 from lakebed.model.feeds.replays import replay_of
+from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import TransactionNumber
 from lakebed.statestore.log_entries.feed_changes import Count, RecordGap
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
@@ -19,13 +20,15 @@ from tests.simulation.violation import FED_LEDGER, FED_OWNERS, FED_TILES, FED_VE
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """A range of a source split that an entry took, or passed over."""
+    """A range of a source split that an entry took, or passed over. left_out: how many of its
+    records a policy left out."""
 
     number: TransactionNumber
     split: str
     begin: int
     end: int
     is_gap: bool
+    left_out: int = 0
 
 
 class FedAuditor(Auditor):
@@ -38,26 +41,23 @@ class FedAuditor(Auditor):
         super().__init__(*given)
         self.taken: list[Taken] = []
         self.from_quarantine: list[Taken] = []
-        self.left_out: list[tuple[TransactionNumber, int]] = []
         self.versions: Counter[str] = Counter()
 
     def _note(self, transaction: Transaction, moment: Moment) -> None:
         super()._note(transaction, moment)
         gaps = {c.source_split for c in transaction.changes if isinstance(c, RecordGap)}
-        read = {c.source_split: c.tally.read for c in transaction.changes if isinstance(c, Count)}
+        tallies = {c.source_split: c.tally for c in transaction.changes if isinstance(c, Count)}
         for change in transaction.changes:
             if isinstance(change, Count):
-                tally = change.tally
-                self.left_out.append((moment.number, tally.sampled_out + tally.discarded))
                 if change.version < self.versions[change.connection]:
                     story = f"entry {moment.number} has rows of version {change.version}"
                     raise Violation(FED_VERSIONS, story)
                 self.versions[change.connection] = change.version
         for move in transaction.positions:
-            self._note_move(move, moment, gaps, read)
+            self._note_move(move, moment, gaps, tallies)
 
     def _note_move(
-        self, move: PositionChange, moment: Moment, gaps: set[str], read: dict[str, int]
+        self, move: PositionChange, moment: Moment, gaps: set[str], tallies: dict[str, Tally]
     ) -> None:
         found, owner = self.state.position(move.name) or (None, 0)
         if found != move.expected:
@@ -72,14 +72,16 @@ class FedAuditor(Auditor):
         begin = 0 if found is None else decode_position(found).next
         assert isinstance(begin, int)
         assert isinstance(end, int)
-        if begin == end or (found is None and split not in read):  # where a feed begins
+        if begin == end or (found is None and split not in tallies):  # where a feed begins
             return
         if replay is not None:
             self.from_quarantine.append(
                 Taken(moment.number, replay.split, begin, end, is_gap=False)
             )
             return
-        self.taken.append(Taken(moment.number, split, begin, end, split in gaps))
-        if split not in gaps and read.get(split, 0) != self.records_in(split, begin, end):
-            story = f"entry {moment.number} counts {read.get(split)} records of {begin}-{end}"
+        tally = tallies.get(split, Tally())
+        left_out = tally.sampled_out + tally.discarded
+        self.taken.append(Taken(moment.number, split, begin, end, split in gaps, left_out))
+        if split not in gaps and tally.read != self.records_in(split, begin, end):
+            story = f"entry {moment.number} counts {tally.read} records of {begin}-{end}"
             raise Violation(FED_LEDGER, story)

@@ -29,7 +29,7 @@ def check_fed(world: FedWorld, machine: Machine, table: OpenTable) -> None:
     if twice:
         raise Violation(FED_ROWS, f"records {twice[:9]} are there twice")
     cleared = max(world.fed_auditor.cleared_at, default=0)
-    taken, wanted = set[int](), set[int]()
+    taken = set[int]()
     back = {
         id_
         for one in world.fed_auditor.from_quarantine
@@ -39,27 +39,20 @@ def check_fed(world: FedWorld, machine: Machine, table: OpenTable) -> None:
     for one in world.fed_auditor.taken:
         if one.is_gap:
             continue
+        missing = list[int]()
         for position, id_ in records_of(world, one):
             taken.add(id_)
-            if one.number > cleared and not is_filtered(position):
-                wanted.add(id_)
+            if not is_filtered(position) and id_ not in rows and id_ not in bad:
+                missing.append(id_)
             if one.number <= cleared and id_ in rows and id_ not in back:
                 raise Violation(FED_ROWS, f"record {id_} is back, and was cleared")
-    lost = wanted - rows.keys() - bad.keys()
-    left_out = left_out_since(world, cleared)
-    if len(lost) > left_out:
-        story = f"records {sorted(lost)[:9]} are lost: {left_out} of {len(lost)} were left out"
-        raise Violation(FED_ROWS, story)
+        if one.number > cleared and len(missing) != one.left_out:
+            story = f"entry {one.number} left out {one.left_out} records, {missing[:9]} are missing"
+            raise Violation(FED_ROWS, story)
     early = rows.keys() - taken
     if early:
         raise Violation(FED_ROWS, f"rows {sorted(early)[:9]} are there, and no position is")
     check_ledger(world, table, bad.keys() & taken, rows.keys() if not cleared else None)
-
-
-def left_out_since(world: FedWorld, cleared: int) -> int:
-    """Return how many records entries counted as left out by a policy, since the table was cleared.
-    Of a filtered one nothing says that it was left out: these are at most so many."""
-    return sum(count for number, count in world.fed_auditor.left_out if number > cleared)
 
 
 def check_ledger(world: FedWorld, table: OpenTable, bad: set[int], stored: set[int] | None) -> None:

@@ -69,9 +69,9 @@ class ModelRows:
         for index, (position, id_) in enumerate(records.batch):
             if position in there:
                 quarantined += 1
-            elif is_sampled_out(position, known.keep):
+            elif is_sampled_out(position, known.keep) and not is_filtered(position):
                 sampled_out += 1
-            elif records.count - index <= known.discard_last:
+            elif records.count - index <= known.discard_last and not is_filtered(position):
                 discarded += 1
             elif self._is_bad(split, position):
                 quarantined += 1

@@ -133,6 +133,20 @@ def left_out_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_round, "tallies_of", fewer)
 
 
+def dropped_then_nothing_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R14: what is discarded is dropped as soon as it is read, and no commit counts it."""
+    read = pipeline.Pipeline._read
+
+    def dropping(self: pipeline.Pipeline[Any]) -> bool:
+        has_read = read(self)
+        for one in self._open.values():
+            if self.flow.congestion.relief.discards and len(one.held) > 1:
+                one.held.pop(0)  # the newest that are held stay, so the position moves beyond it
+        return has_read
+
+    monkeypatch.setattr(pipeline.Pipeline, "_read", dropping)
+
+
 def quarantine_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """R13: a worker that takes over believes its own decoder."""
     monkeypatch.setattr(Quarantine, "_rows", lambda *_: ())
@@ -235,6 +249,9 @@ FED_TWINS: dict[str, FedTwin] = {
     "no answer is yes": _twin(v.FED_TILES, patch=no_answer_is_yes),
     "refused rows sent again": _twin(v.FED_ROWS, v.FED_LEDGER, patch=refused_rows_are_sent_again),
     "filtered are not counted": _twin(v.FED_LEDGER, patch=filtered_are_not_counted),
+    "dropped, then nothing is committed": _twin(
+        v.FED_LEDGER, patch=dropped_then_nothing_is_committed
+    ),
     "left out are not counted": _twin(v.FED_LEDGER, v.FED_ROWS, patch=left_out_are_not_counted),
     "quarantine is not read": _twin(v.FED_ROWS, v.FED_LEDGER, patch=quarantine_is_not_read),
     "quarantine is not marked": _twin(v.FED_ROWS, v.FED_LEDGER, patch=quarantine_is_not_marked),

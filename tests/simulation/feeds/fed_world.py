@@ -62,7 +62,7 @@ class ByChance(Congestion):
     """Leaves records out now and then, whatever the source does."""
 
     def __init__(self, rng: random.Random) -> None:
-        super().__init__(CongestionRules(), 0.0)
+        super().__init__(CongestionRules())
         self._rng = rng
 
     @property
