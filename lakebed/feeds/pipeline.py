@@ -371,7 +371,8 @@ class Pipeline(Generic[BatchT]):
     def _commit_parts(self, parts: list[SplitRecords[BatchT]]) -> RoundCommitted | None:
         """Commit a round. None: it was refused, and everything is read again."""
         try:
-            done = self._rounds.run(self.table, self.connection, parts, self.flow.congestion.relief)
+            relief = self.flow.relief(self._clock.monotonic())
+            done = self._rounds.run(self.table, self.connection, parts, relief)
         except LakebedError as error:  # it may have marked positions before it failed
             self.forget()
             is_refused = isinstance(error, AGAIN) and not isinstance(error, OwnerFencedError)
@@ -380,4 +381,5 @@ class Pipeline(Generic[BatchT]):
                 raise
             return None
         self._refused = 0
+        self.flow.committed(self._clock.monotonic())
         return done

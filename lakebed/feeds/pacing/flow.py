@@ -9,10 +9,14 @@ from typing import Any
 from lakebed.feed_errors import FeedLaggingError
 from lakebed.feeds.committed import count_of
 from lakebed.feeds.open_splits import OpenSplit
-from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Rung
+from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Relief, Rung
 from lakebed.feeds.pacing.lag import Lag, SplitReach
 from lakebed.feeds.pacing.pace import Pace
 from lakebed.observe import events
+
+HOUR_KNOWN_SECONDS = 540.0
+"""After a commit: for so long the hour of the newest entry is that of the next, or ends within ten
+minutes of it, which `CommitRound` looks at."""
 
 
 class Flow:
@@ -39,6 +43,7 @@ class Flow:
         self._stops_when_lagging = stops_when_lagging
         self._table, self._connection = table, connection
         self._taken = 0
+        self._committed: float | None = None
 
     @property
     def standing(self) -> tuple[Rung | None, bool]:
@@ -49,6 +54,18 @@ class Flow:
         """Note what was read."""
         self._taken += records
         self.pace.read(records)
+
+    def committed(self, now: float) -> None:
+        """Note that a round was committed."""
+        self._committed = now
+
+    def relief(self, now: float) -> Relief:
+        """Return what the next round leaves out. The newest are not discarded by what the ledger
+        says of an hour that may have ended long ago: none was committed since."""
+        relief = self.congestion.relief
+        if self._committed is None or now - self._committed >= HOUR_KNOWN_SECONDS:
+            return Relief(relief.keep)
+        return relief
 
     def look(self, now: float, *, behind: int, is_caught_up: bool) -> None:
         """Note how far the source is ahead."""

@@ -104,3 +104,13 @@ def test_what_a_schema_says_of_records_that_do_not_fit(
 def test_to_leave_out_a_value_that_does_not_fit_is_refused(fed: Making) -> None:
     with pytest.raises(InvalidError, match="schema_type"):
         fed("own", '[policy.own]\nschema = { type = "discard_field" }')
+
+
+def test_nothing_is_discarded_by_the_ledger_of_an_hour_that_may_be_over(fed: Making) -> None:
+    one = fed("Discard")
+    one.go(60, comes=150)
+    before = one.tally()
+    assert before.discarded > 0
+    one.clock.advance(3_600)
+    one.take(300)
+    assert one.tally().discarded == before.discarded
