@@ -145,6 +145,9 @@ rotate_idle_seconds = 0.1
 """
 
 
+GROWS = 'extends = "Elastic"\nworkers_min = 2\n'
+
+
 class Run:
     """`lakebed feed run` as a process of its own."""
 
@@ -234,6 +237,22 @@ def test_a_further_process_that_is_killed_is_started_again(defined: Shell) -> No
     run.process.communicate(timeout=60)
     assert run.process.returncode == 0
     assert {beat.worker for beat in run.leases.workers()} < known, "who was killed does not leave"
+
+
+def test_as_many_processes_are_started_as_elastic_feeds_want(defined: Shell) -> None:
+    path = defined.folder / "elastic.toml"
+    path.write_text(DEFINED.format(folder=defined.folder) + GROWS)
+    defined.ok("feed", "apply", str(path))
+    defined.ok("feed", "start", "orders")
+    run = Run(defined, "--processes", "auto")
+    run.wait_until(lambda: len(run.leases.workers()) == 2)
+    assert "2 workers live of 2 that are wanted" in defined.ok("feed", "status")
+    run.stop()
+
+
+@pytest.mark.parametrize("wrong", ["0", "65", "many", "Auto"])
+def test_a_number_of_processes_that_cannot_be_is_refused(defined: Shell, wrong: str) -> None:
+    assert defined.run("feed", "run", "--processes", wrong).exit_code == 2
 
 
 def test_further_processes_end_with_the_first_one(defined: Shell) -> None:
