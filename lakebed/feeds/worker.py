@@ -24,7 +24,7 @@ from lakebed.errors import (
 from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.meanwhile import meanwhile
-from lakebed.feeds.pacing.elasticity import WorkerLoad
+from lakebed.feeds.pacing.elasticity import WorkerLoad, WorkersAsked
 from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import RestartRules, Restarts
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
@@ -57,8 +57,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
 
     version: of all that its rows are made by. Another version is another pipeline.
     statistics_seconds: time between two events that measure it.
-    workers: how many its policy asks for, at least and at most; 0: it is not elastic.
-    asks_at_lag: whether it asks for more when it lags.
+    workers: that its policy asks for.
     open: makes it.
     """
 
@@ -68,8 +67,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
     restarts: RestartRules
     open: Callable[[], Pipeline[BatchT]]
     statistics_seconds: float = 5.0
-    workers: tuple[int, int] = (0, 0)
-    asks_at_lag: bool = False
+    workers: WorkersAsked = WorkersAsked()
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -367,9 +365,9 @@ def _report(work: _Work[BatchT]) -> FeedReport:
         lag_seconds=0.0 if flow is None else flow.lag.seconds,
         congested_by=rung or "",
         load=work.load.load,
-        workers_min=work.wanted.workers[0],
-        workers_max=work.wanted.workers[1],
-        is_asking=rung == "elastic" or (is_lagging and work.wanted.asks_at_lag),
+        workers_min=work.wanted.workers.least,
+        workers_max=work.wanted.workers.most,
+        is_asking=rung == "elastic" or (is_lagging and work.wanted.workers.at_lag),
     )
 
 

@@ -19,6 +19,7 @@ from lakebed.feeds.known_definitions import (
 )
 from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.owned_splits import LeasedSplits, OwnedSplits
+from lakebed.feeds.pacing.elasticity import WorkersAsked
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.worker import FeedWorker, WantedPipeline
 from lakebed.model.feeds.definitions import FeedFailure
@@ -78,7 +79,6 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 restarts=restarts_of(feed.policy),
                 statistics_seconds=feed.policy.statistics_seconds,
                 workers=workers_of(feed.policy),
-                asks_at_lag=feed.policy.on_lag == "elastic",
                 open=partial(landed_feed, app, feed, share),
             )
             for feed in feeds
@@ -92,7 +92,6 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
                 restarts=restarts_of(one.policy),
                 statistics_seconds=one.policy.statistics_seconds,
                 workers=workers_of(one.policy),
-                asks_at_lag=one.policy.on_lag == "elastic",
                 open=partial(connected_feed, app, one, share),
             )
             for one in connections
@@ -113,10 +112,12 @@ def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBat
     )
 
 
-def workers_of(policy: Policy) -> tuple[int, int]:
-    """Return how many workers a policy asks for, at least and at most; 0: it is not elastic."""
-    is_elastic = "elastic" in policy.on_congestion or policy.on_lag == "elastic"
-    return (policy.workers_min, policy.workers_max) if is_elastic else (0, 0)
+def workers_of(policy: Policy) -> WorkersAsked:
+    """Return how many workers a policy asks for."""
+    at_lag = policy.on_lag == "elastic"
+    if not at_lag and "elastic" not in policy.on_congestion:
+        return WorkersAsked()
+    return WorkersAsked(policy.workers_min, policy.workers_max, at_lag)
 
 
 def restarts_of(policy: Policy) -> RestartRules:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
+import msgspec
+
 FLOW_SECONDS = 10.0
 """Over which a pipeline's flow is measured."""
 CATCH_UP_SECONDS = 300.0
@@ -14,6 +16,18 @@ SPARE = 0.25
 """Of what one worker fewer could do: without it none is given up."""
 SPARE_SECONDS = 600.0
 """For so long there must be as much to spare."""
+
+
+class WorkersAsked(msgspec.Struct, frozen=True):
+    """What a policy asks for.
+
+    least, most: workers; 0: it is not elastic.
+    at_lag: whether it asks for more when it lags, too.
+    """
+
+    least: int = 0
+    most: int = 0
+    at_lag: bool = False
 
 
 class WorkerLoad:

@@ -19,7 +19,7 @@ UNBOUNDED_SECONDS = 300.0
 
 
 class SplitReach(msgspec.Struct, frozen=True):
-    """Of a source split: up to which position it was committed, and how far the source reaches."""
+    """How far a source split was committed, and how far its source reaches, as positions."""
 
     committed: int
     end: int

@@ -164,14 +164,14 @@ def congestion(make: Make) -> str:
 
 
 def workers(make: Make) -> str:
-    least, most = make().wanted().workers
-    return f"{least}-{most}" if most else "not elastic"
+    asked = make().wanted().workers
+    return f"{asked.least}-{asked.most}" if asked.most else "not elastic"
 
 
 def a_lag(make: Make) -> str:
     """After how many seconds what is done."""
     bench = make()
-    watched, asks = bench.pipeline().flow, bench.wanted().asks_at_lag
+    watched, asks = bench.pipeline().flow, bench.wanted().workers.at_lag
     one = SimpleNamespace(
         split=SourceSplit("x", "x"),
         at=SplitAt(None, Position(1, 0)),
@@ -192,8 +192,8 @@ def a_lag(make: Make) -> str:
 @contextmanager
 def _events() -> Iterator[list[str]]:
     seen = list[str]()
-    handler = logging.Handler()
-    handler.emit = lambda record: seen.append(record.getMessage())  # type: ignore[method-assign]
+    handler = cast("Any", logging.Handler())
+    handler.emit = lambda record: seen.append(record.getMessage())
     logger = logging.getLogger("lakebed")
     before = logger.level
     logger.addHandler(handler)
@@ -214,7 +214,7 @@ class _Gone:
     def start(self, split: SourceSplit) -> int:
         return 0
 
-    def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> Any:  # noqa: ANN401 - a reader
+    def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> SimpleNamespace:
         def read(*, bytes_max: int, wait_seconds: float = 0.0) -> None:
             if begin < 5:
                 raise PositionGoneError("gone", first=begin, end=5)
