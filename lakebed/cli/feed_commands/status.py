@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from lakebed.feeds.operating.feed_status import FeedsStatus, FeedStatus
 
 _HEADINGS = (
-    "FEED", "INTO", "STATE", "VERSION", "WORKERS", "SPLITS", "BEHIND", "WAITING", "READ", "STORED",
-    "BAD", "WATERMARK", "WHY",
+    "FEED", "INTO", "STATE", "VERSION", "WORKERS", "SPLITS", "BEHIND", "LAG", "WAITING", "READ",
+    "STORED", "BAD", "WATERMARK", "WHY",
 )  # fmt: skip
 
 
@@ -40,8 +40,9 @@ _HEADINGS = (
 def status(session: Session, name: str | None, *, listen: float) -> None:
     """Show how FEED does, or all feeds: a line for its landing, and for each connection.
 
-    Counts are those of the table, since the beginning. WORKERS, SPLITS, BEHIND and WAITING, which
-    is bytes read and not committed, come from workers that live: those that beat while it listens.
+    Counts are those of the table, since the beginning. WORKERS, SPLITS, BEHIND, LAG (seconds
+    that the oldest record waits for its commit) and WAITING (bytes read and not committed) come
+    from workers that live: those that beat while it listens.
     BAD records are in the quarantine, or were skipped.
     """
     from lakebed.feed import FeedDefinitions
@@ -67,6 +68,7 @@ def _rows(of: FeedStatus) -> Iterator[tuple[str, ...]]:
             f"{len(work.workers):,}",
             f"{work.splits:,}",
             f"{work.behind:,}",
+            f"{work.lag_seconds:,.0f}",
             f"{work.waiting:,}",
             f"{taken.tally.read:,}",
             f"{taken.tally.stored:,}",

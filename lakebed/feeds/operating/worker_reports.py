@@ -39,6 +39,7 @@ class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
     failing: what one of them met last, and tries again; "": nothing.
     congested_by: what one of them does about congestion; "": there is none.
     load: how many workers it needs.
+    lag_seconds: how long the oldest record waits that is not committed.
     """
 
     workers: tuple[str, ...] = ()
@@ -50,6 +51,7 @@ class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
     failing: str = ""
     congested_by: str = ""
     load: float = 0.0
+    lag_seconds: float = 0.0
 
 
 def listen(leases: Leases, clock: Clock, seconds: float) -> list[HeardWorker]:
@@ -96,6 +98,7 @@ def work_on(workers: Sequence[HeardWorker], kind: str, name: str) -> WorkFigures
         failing=next((report.failing for report in reports if report.failing), ""),
         congested_by=next((report.congested_by for report in reports if report.congested_by), ""),
         load=sum(report.load for report in reports),
+        lag_seconds=max((report.lag_seconds for report in reports), default=0.0),
     )
 
 
