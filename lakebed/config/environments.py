@@ -109,17 +109,17 @@ class NetworkCheckEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     vpc_id: str
 
 
-class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that starts tasks for a queue.
+class StartedTaskEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """What a function reads that starts tasks.
 
     cluster, task_definition: ARNs.
     subnets: separated by commas.
+    security_group: or several, separated by commas.
     public_address: ENABLED or DISABLED.
     tasks_max: at one time.
     capacity: `fargate` or `fargate-spot`.
     """
 
-    queue_url: str
     cluster: str
     task_definition: str
     subnets: str
@@ -127,6 +127,18 @@ class TaskStartEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     public_address: str
     tasks_max: str
     capacity: str
+
+
+class TaskStartEnvironment(StartedTaskEnvironment, frozen=True, kw_only=True):
+    """What a function reads that starts tasks for a queue."""
+
+    queue_url: str
+
+
+class FeedTaskStartEnvironment(StartedTaskEnvironment, frozen=True, kw_only=True):
+    """What a function reads that starts tasks for feeds."""
+
+    registry_table: str
 
 
 class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from typing import Literal
 from lakebed.errors import InvalidError
 
 Capacity = Literal["fargate", "fargate-spot"]
+ON_DEMAND: Capacity = "fargate"
 SPOT: Capacity = "fargate-spot"
 
 ON_DEMAND_OF = 4

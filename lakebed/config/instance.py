@@ -15,6 +15,14 @@ import msgspec
 from msgspec import Meta
 
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
+from lakebed.config.feed_access import (
+    FeedPorts,
+    FeedQueues,
+    FeedSecrets,
+    FeedWorkersMax,
+    check_feed_access,
+    named_in,
+)
 from lakebed.config.functions import DISK_MIB_MIN, FunctionDisk
 from lakebed.config.networks import ZONE, check_network
 from lakebed.config.regions import check_arns
@@ -137,6 +145,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " 0: none, jobs wait for `lakebed run`.",
         ),
     ] = 8
+    feed_workers_max: FeedWorkersMax = 0
     ingest_capacity: Annotated[
         Capacity,
         Meta(
@@ -185,10 +194,13 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             pattern=rf"\A({_SOURCE}(,{_SOURCE})*)?\Z",
             description="Places of the files that messages may name: `s3://BUCKET` or"
-            " `s3://BUCKET/FOLDER`, with commas between. Ingest tasks and bulk imports"
-            " may read only there.",
+            " `s3://BUCKET/FOLDER`, with commas between. Ingest tasks, bulk imports and tasks of"
+            " feeds may read only there.",
         ),
     ] = ""
+    feed_queues: FeedQueues = ""
+    feed_secrets: FeedSecrets = ""
+    feed_ports: FeedPorts = ""
     task_addresses: Annotated[
         Literal["public", "private"],
         Meta(
@@ -274,7 +286,9 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def arns(self) -> dict[str, str]:
         """Return the ARNs that settings hold, by the setting's name."""
         named = {"key_arn": self.key_arn, "alarm_topic_arn": self.alarm_topic_arn}
-        return {name: arn for name, arn in named.items() if arn}
+        found = {name: arn for name, arn in named.items() if arn}
+        queues = named_in(self.feed_queues)
+        return found | {f"feed_queues[{n}]": arn for n, arn in enumerate(queues)}
 
 
 def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
@@ -297,6 +311,13 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
         )
     check_arns(found.arns())
     check_task_size(vcpus=found.task_vcpus, memory_mib=found.task_memory_mib)
+    check_feed_access(
+        ports=found.feed_ports,
+        secrets=found.feed_secrets,
+        queues=found.feed_queues,
+        workers_max=found.feed_workers_max,
+        has_own_way_out=found.task_addresses == "public" or bool(found.vpc_id),
+    )
     return found
 
 

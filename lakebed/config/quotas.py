@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from lakebed.config.fargate import ON_DEMAND_OF, SPOT, Capacity
+from lakebed.config.fargate import ON_DEMAND, ON_DEMAND_OF, SPOT, Capacity
 from lakebed.config.instance import InstanceSettings
 
 
@@ -39,6 +39,7 @@ def vcpus_needed(settings: InstanceSettings, *, spot: bool) -> int:
     pools: list[tuple[int, Capacity]] = [
         (settings.ingest_tasks_max, settings.ingest_capacity),
         (settings.compaction_tasks_max, settings.compaction_capacity),
+        (settings.feed_workers_max, ON_DEMAND),
     ]
     tasks = 0
     for tasks_max, capacity in pools:
@@ -50,6 +51,7 @@ def vcpus_needed(settings: InstanceSettings, *, spot: bool) -> int:
 _OF_TASKS = (
     "ingest_tasks_max",
     "compaction_tasks_max",
+    "feed_workers_max",
     "ingest_capacity",
     "compaction_capacity",
     "task_vcpus",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -137,6 +137,15 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
         policies: list[tuple[DefinitionKind, str]] = [("policy", name) for name in chain]
         known = [self.entries[key] for key in (*keys, *policies) if key in self.entries]
         return max(entry.definition.version for entry in known)
+
+
+def is_landed(definition: FeedDefinition, connections: Sequence[ConnectionDefinition]) -> bool:
+    """Whether a feed's records are kept as they come."""
+    feed = definition.feed
+    taken = [one for one in connections if one.feed.name == feed.name]
+    if feed.landing is None:
+        return not taken or not feed.source.is_ordered
+    return feed.landing
 
 
 def read_definitions(registry: FeedRegistry) -> KnownDefinitions:

@@ -6,6 +6,7 @@ may run: leases say who reads what, and the tables' logs say how far it was take
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -293,7 +294,7 @@ class FeedWorker(Generic[BatchT]):
         if work.pipeline is not None:
             work.pipeline.forget()
         failure = _failure(error, work.wanted.version)
-        work.failing = f"{failure.code}: {failure.reason}"
+        before, work.failing = work.failing, f"{failure.code}: {failure.reason}"
         if isinstance(error, DefinitionMovedError):  # a newer one is wanted, or will be
             self._asked = None
         is_passing = isinstance(error, PASSING)
@@ -302,6 +303,8 @@ class FeedWorker(Generic[BatchT]):
         wait = work.restarts.waits(now, is_counted=not is_passing) if may_pass else None
         if wait is not None:
             work.again = now + wait
+            if work.failing != before:
+                _note_retried(work.wanted, failure)
             return
         work.failure = failure
         events.emit(
@@ -387,6 +390,17 @@ def _failure(error: Exception, version: int) -> FeedFailure:
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return FeedFailure(BUG, f"{type(error).__name__} in {where}", version)
+
+
+def _note_retried(wanted: WantedPipeline[BatchT], failure: FeedFailure) -> None:
+    events.emit(
+        events.FEED_RETRIED,
+        level=logging.WARNING,
+        feed=wanted.name,
+        kind=wanted.kind,
+        code=failure.code,
+        reason=failure.reason,
+    )
 
 
 def _note_away(error: LakebedError) -> None:

@@ -58,6 +58,7 @@ FEED_PROGRESSED = "feed_progressed"
 FEED_FAILED = "feed_failed"
 FEED_MEASURED = "feed_measured"
 FEED_LAGGING = "feed_lagging"
+FEED_RETRIED = "feed_retried"
 FEED_GAP_RECORDED = "feed_gap_recorded"
 FEED_DROPPED = "feed_dropped"
 FEED_STORE_AWAY = "feed_store_away"
@@ -108,7 +109,7 @@ MEANINGS = {
     TASKS_STARTED: "a queue has more messages than free tasks; the platform was asked for more",
     TASK_NOT_STARTED: "a task could not be started, or its program never ran; the reason is given",
     TASK_FAILED: "a task ended with an error, or was killed; another task runs its job again",
-    TASK_ENDED: "a task takes no more jobs: its queue is empty, it is old, fails or was stopped",
+    TASK_ENDED: "a task ends: nothing is left for it to do, it is old, fails or was stopped",
     KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",
     CACHE_SET_ASIDE: "a cache of a table's state did not prove itself and is rebuilt from the log",
     LOCK_AWAITED: "a process waits long to write to a database that another process writes to",
@@ -119,6 +120,7 @@ MEANINGS = {
     FEED_FAILED: "a feed stopped at what it cannot take; others go on",
     FEED_MEASURED: "how far a worker is behind a source, and what it holds, of one pipeline",
     FEED_LAGGING: "a connection has been behind its source for longer than its policy allows",
+    FEED_RETRIED: "a feed met what may pass; it waits, and tries again; others go on",
     FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
     FEED_DROPPED: "a worker ended and dropped what it had read of a feed; it is read again",
     FEED_STORE_AWAY: "a worker could not ask who lives or what is to run; it asks again",

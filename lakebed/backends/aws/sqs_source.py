@@ -32,6 +32,9 @@ WAIT_SECONDS_MAX = 20
 FORGOTTEN_AFTER = 100_000
 """Items that a reader deleted and knows: a standard queue may show a message again."""
 ITEM_BYTES = 16
+GATHERED_SHARE = 1 / 4
+"""Of the time that messages are hidden, which one read spends receiving at the most: those that it
+got first must not be seen again meanwhile, or it would receive them for ever."""
 MESSAGES_MAX = 100_000
 """In hand of one reader. SQS allows 120,000 in flight of a queue, of a FIFO queue as well."""
 
@@ -179,12 +182,14 @@ class SqsReader:
             return  # they are seen when their time is over
 
     def _gather(self, bytes_max: int, wait_seconds: float) -> None:
-        """Receive until enough is pending or nothing comes."""
+        """Receive until enough is pending, nothing comes, or it took long."""
         size = sum(_size(message) for message, _ in self._pending)
+        now = self._clients.clock.monotonic
+        end = now() + self._settings.hidden_seconds * GATHERED_SHARE
         while len(self._in_hand) < MESSAGES_MAX and (not self._pending or size < bytes_max):
             came = self._receive(0.0 if self._pending else wait_seconds)
             size += self._take_in_hand(came)
-            if not came:
+            if not came or now() >= end:
                 return
 
     def _receive(self, wait_seconds: float) -> list[MessageTypeDef]:

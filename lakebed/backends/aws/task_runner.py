@@ -49,6 +49,7 @@ class FargateTask(msgspec.Struct, frozen=True, kw_only=True):
     """Where tasks run, and what.
 
     cluster, task_definition: ARNs.
+    security_group: or several, separated by commas.
     """
 
     cluster: str
@@ -89,7 +90,7 @@ class EcsTaskRunner:
                 networkConfiguration={
                     "awsvpcConfiguration": {
                         "subnets": list(task.subnets),
-                        "securityGroups": [task.security_group],
+                        "securityGroups": task.security_group.split(","),
                         "assignPublicIp": task.public_address,
                     }
                 },

@@ -30,6 +30,7 @@ from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
     FeedDefinition,
     KnownDefinitions,
+    is_landed,
 )
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
@@ -131,15 +132,6 @@ def running_feeds(
             yield RunningFeed(definition.feed.name, landed_feed(app, definition, share))
     for connection in connections:
         yield RunningFeed(connection.connection.name, connected_feed(app, connection, share))
-
-
-def is_landed(definition: FeedDefinition, connections: Sequence[ConnectionDefinition]) -> bool:
-    """Whether a feed's records are kept as they come."""
-    feed = definition.feed
-    taken = [one for one in connections if one.feed.name == feed.name]
-    if feed.landing is None:
-        return not taken or not feed.source.is_ordered
-    return feed.landing
 
 
 def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[pa.RecordBatch]:

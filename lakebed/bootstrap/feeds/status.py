@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.pipelines import is_landed
 from lakebed.config.feeds import landing_table_name
-from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
+from lakebed.feeds.known_definitions import KnownDefinitions, is_landed, read_definitions
 from lakebed.feeds.operating.feed_status import FeedsStatus, Pipe, feeds_status
 from lakebed.feeds.operating.worker_reports import listen
 from lakebed.model.feeds.positions import connection_id

@@ -8,13 +8,14 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.pipelines import connected_feed, is_landed, landed_feed
+from lakebed.bootstrap.feeds.pipelines import connected_feed, landed_feed
 from lakebed.config.policies import Policy
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
     FeedDefinition,
     KnownDefinitions,
+    is_landed,
     read_definitions,
 )
 from lakebed.feeds.living_workers import LivingWorkers
@@ -51,13 +52,21 @@ def running_definitions(
     return feeds, connections
 
 
-def feed_worker(app: App, only: Collection[str] = ()) -> FeedWorker[pa.RecordBatch]:
+def feed_worker(
+    app: App,
+    only: Collection[str] = (),
+    *,
+    name: WorkerId | None = None,
+    living: LivingWorkers | None = None,
+) -> FeedWorker[pa.RecordBatch]:
     """Return a worker that does its share of what the lake's definitions say.
 
     only: names of feeds; empty: all that are started.
+    name: of the worker, never used before; None: one by chance.
+    living: is kept up to date with the workers that live; None: the worker keeps its own.
     """
-    worker = WorkerId(f"worker-{app.rng.getrandbits(64):016x}")
-    living = LivingWorkers()
+    worker = name or WorkerId(f"worker-{app.rng.getrandbits(64):016x}")
+    living = living or LivingWorkers()
 
     def share(connection: ConnectionId, policy: Policy) -> OwnedSplits:
         return LeasedSplits(

@@ -1,4 +1,4 @@
-"""A task: a process that works on one queue of an instance until there is nothing more to do.
+"""A task: a process that works on an instance until there is nothing more to do.
 
 SIGTERM asks it to stop. A job that does not end soon after is given back, and the process with it.
 """
@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -80,10 +80,18 @@ def task_loop(
     return TaskLoop(worker, clock=app.clock, limits=limits, ended=reports.end)
 
 
+class Work(Protocol):
+    """What a task does."""
+
+    def run(self, should_stop: Callable[[], bool] = ...) -> Ending:
+        """Do it until it ends, or is to stop. Returns how it ended."""
+        ...
+
+
 def run_task(
-    kind: type[EnvironmentT], loop: Callable[[App, EnvironmentT, StopRequest], TaskLoop]
+    kind: type[EnvironmentT], work: Callable[[App, EnvironmentT, StopRequest], Work]
 ) -> int:
-    """Open the instance that the variables of this process name, and run a task's loop.
+    """Open the instance that the variables of this process name, and do a task's work.
 
     Returns the exit code: 0, 1 where job after job failed, or that of `NewerFormatError` where a
     job needs a newer release.
@@ -97,7 +105,7 @@ def run_task(
         signal.signal(number, stop)
     app = opened(environment)
     try:
-        ending = loop(app, environment, stop).run(lambda: stop.is_asked)
+        ending = work(app, environment, stop).run(lambda: stop.is_asked)
     finally:
         app.close()
     return EXIT_CODES.get(ending, 0)

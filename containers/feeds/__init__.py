@@ -1,0 +1,1 @@
+"""The image of tasks that work on feeds."""

@@ -1,0 +1,122 @@
+"""What tasks that work on feeds may reach, by settings of an instance: queues, secrets, ports."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from lakebed.errors import InvalidError
+
+WORKERS_MAX = 200
+PORTS_MAX, PORT_MAX = 20, 65_535
+NAMED_MAX = 20
+"""Queues, or secrets: a role's policies have 10,240 characters in all."""
+
+_ACCOUNT_ARN = r"arn:aws[a-z-]*:sqs:[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}:[0-9]{12}"
+_QUEUE = rf"{_ACCOUNT_ARN}:[A-Za-z0-9_-]{{1,80}}(\.fifo)?"
+_NAME = r"[A-Za-z][A-Za-z0-9_-]{0,62}"
+_PORTS = r"[0-9]{1,5}(-[0-9]{1,5})?"
+
+FeedWorkersMax = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=WORKERS_MAX,
+        description="Tasks that work on feeds, at one time; none while no feed is started. 0: the"
+        " instance has neither these nor what starts them, and feeds are run by"
+        " `lakebed feed run`. Before 0 is deployed again, delete the stack"
+        " `lakebed-INSTANCE-feeds`.",
+    ),
+]
+FeedQueues = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A({_QUEUE}(,{_QUEUE})*)?\Z",
+        description="Queues of SQS that feeds take messages from, by their ARNs, with commas"
+        " between, of the instance's region. Tasks of feeds may receive from these and delete in"
+        " them, and no others.",
+    ),
+]
+FeedSecrets = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A({_NAME}(,{_NAME})*)?\Z",
+        description="Secrets that feeds name as `secret:NAME`: their NAMEs, with commas between."
+        " They lie in Secrets Manager as `lakebed/INSTANCE/NAME`, encrypted with the key that it"
+        " brings; tasks of feeds may read these, and no others.",
+    ),
+]
+FeedPorts = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A({_PORTS}(,{_PORTS})*)?\Z",
+        description="Ports to which tasks of feeds may connect, beside 443: `9092` or `9092-9098`,"
+        " with commas between. None: Kafka is out of reach.",
+    ),
+]
+
+
+def named_in(setting: str) -> list[str]:
+    """Return what a setting names, with commas between."""
+    return [name for name in setting.split(",") if name]
+
+
+def port_ranges(ports: str) -> list[tuple[int, int]]:
+    """Return the first and last port of each range."""
+    parts = (part.partition("-") for part in named_in(ports))
+    return [(int(first), int(last or first)) for first, _, last in parts]
+
+
+def check_feed_access(
+    *, ports: str, secrets: str, queues: str, workers_max: int, has_own_way_out: bool
+) -> None:
+    """Check that the settings fit together.
+
+    has_own_way_out: tasks reach more than the services that the instance's own network has
+        endpoints of.
+
+    Raises:
+        InvalidError: something is open to tasks that there are not, or cannot be reached; ports
+            that are none; names twice, or too many.
+    """
+    given = {"feed_ports": ports, "feed_secrets": secrets, "feed_queues": queues}
+    named = [name for name, value in given.items() if value]
+    if named and not workers_max:
+        hint = "add `-c feed_workers_max=1`, or leave them out"
+        raise InvalidError(
+            "settings of tasks that there are not", settings=", ".join(named), hint=hint
+        )
+    for name, value in given.items():
+        _check_named(name, value)
+    _check_ports(ports)
+    if not has_own_way_out and (ports or secrets):
+        raise InvalidError(
+            "a network without addresses reaches S3, DynamoDB and SQS, and nothing else",
+            settings=", ".join(name for name in named if name != "feed_queues"),
+            task_addresses="private",
+            hint="add vpc_id and subnet_ids of a network that leads to your brokers and has an"
+            " endpoint of Secrets Manager",
+        )
+
+
+def _check_named(name: str, value: str) -> None:
+    items = named_in(value)
+    if len(items) > NAMED_MAX or len(set(items)) < len(items):
+        hint = f"name at most {NAMED_MAX}, each once"
+        raise InvalidError("not a list of feeds' own", **{name: value[:200]}, hint=hint)
+
+
+def _check_ports(ports: str) -> None:
+    ranges = port_ranges(ports)
+    fits = all(0 < first <= last <= PORT_MAX for first, last in ranges)
+    if not fits or len(ranges) > PORTS_MAX:
+        hint = f"name at most {PORTS_MAX}, from 1 to {PORT_MAX}, the lower one first: 9092-9098"
+        raise InvalidError("not ports", feed_ports=ports[:200], hint=hint)
+
+
+def secret_patterns(instance: str, name: str) -> list[str]:
+    """Return the ends of the ARNs by which a secret is asked for: Secrets Manager adds six
+    characters to the name; of a secret that is not there it knows the name alone."""
+    whole = f"secret:lakebed/{instance}/{name}"
+    return [whole, f"{whole}-??????"]

@@ -1,0 +1,1 @@
+"""Tasks that work on feeds are started while feeds are."""

@@ -1,0 +1,54 @@
+"""How many workers feeds want, and which of those that live are needed."""
+
+import pytest
+
+from lakebed.feeds.wanted_workers import is_needed, wanted_workers
+from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
+from lakebed.ports.leases import WorkerId
+from tests.unit.feeds.definition_stories import ORDERS, Definitions
+
+SEVERAL = ORDERS.replace('extends = "Strict"', 'extends = "Strict"\nworkers_min = 3')
+
+
+def fail(definitions: Definitions, kind: DefinitionKind, name: str) -> None:
+    known = definitions.known
+    version = known.connection(name).version if kind == "connection" else known.feed(name).version
+    definitions.true.note_failure(kind, name, FeedFailure("denied", "refused", version))
+
+
+@pytest.mark.parametrize(
+    ("action", "wanted"), [(None, 0), ("start", 1), ("suspend", 0), ("stop", 0)]
+)
+def test_only_a_feed_that_was_started_wants_workers(action: str | None, wanted: int) -> None:
+    definitions = Definitions()
+    assert wanted_workers(definitions.known) == 0
+    definitions.apply()
+    if action is not None:
+        definitions.lifecycle.run("start", "orders")
+    if action in {"suspend", "stop"}:
+        definitions.lifecycle.run(action, "orders")  # type: ignore[arg-type]
+    assert wanted_workers(definitions.known) == wanted
+
+
+def test_the_greatest_number_that_a_policy_at_work_asks_for_is_wanted() -> None:
+    definitions = Definitions()
+    definitions.apply(SEVERAL)
+    definitions.lifecycle.run("start", "orders")
+    assert wanted_workers(definitions.known) == 3
+    fail(definitions, "connection", "eu")
+    assert wanted_workers(definitions.known) == 1
+    fail(definitions, "connection", "us")
+    assert wanted_workers(definitions.known) == 0, "nothing is left that a worker would run"
+    definitions.lifecycle.run("start", "orders")
+    assert wanted_workers(definitions.known) == 3
+
+
+def test_of_more_workers_than_are_wanted_all_agree_which_of_them_are_needed() -> None:
+    living = [WorkerId(name) for name in ("task-c", "task-a", "task-d", "task-b")]
+    needed = {worker for worker in living if is_needed(worker, living, 2)}
+    assert needed == {"task-a", "task-b"}
+    assert not [worker for worker in living if is_needed(worker, living, 0)]
+
+
+def test_a_worker_that_sees_none_yet_is_needed_where_one_is_wanted() -> None:
+    assert is_needed(WorkerId("task-z"), [], 1)
